@@ -1,0 +1,37 @@
+# make demo: convert a fixture, train it in one process and in two, show both.  make test: everything that CI runs.
+PYTHON ?= python3
+TORCH ?= torch==2.13.0
+VENV = .venv
+BIN = $(VENV)/bin
+
+.PHONY: demo test lint unit e2e fixtures clean
+
+demo: $(VENV)/ready
+	$(BIN)/python -m tests.demo
+
+test: lint unit e2e
+
+lint: $(VENV)/ready
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+unit: $(VENV)/ready
+	$(BIN)/pytest tests --ignore=tests/e2e
+
+e2e: $(VENV)/ready
+	$(BIN)/pytest -n 2 tests/e2e
+
+# Rewrites the expected outputs beside the fixtures.
+fixtures: $(VENV)/ready
+	$(BIN)/python -m tests.update_fixtures
+
+$(VENV)/ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+	$(BIN)/pip install --quiet $(TORCH)
+	$(BIN)/pip install --quiet --editable '.[dev]'
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache *.egg-info

@@ -1,0 +1,194 @@
+"""Convert a program: parse its files, ask every rule, refuse or rewrite, then distrust the outcome."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from .facts.header import main_guard, module_level_work
+from .facts.optimizers import optimizers
+from .facts.script import Script
+from .rule import Change, Edit, Finding, Replace
+from .rules import RULES
+from .runtime_names import imports_runtime
+from .targets import TARGETS, Target
+
+_IGNORE = re.compile(r"#\s*ddpify:\s*ignore(?:\[([\w\s,]*)\])?")
+
+
+@dataclass(frozen=True)
+class Result:
+    """What became of one file.
+
+    code: its text afterwards. changes: what was done. findings: what a person must know.
+    reason: why there was nothing to do ("" otherwise).
+    """
+
+    code: str
+    changes: tuple[Change, ...] = ()
+    findings: tuple[Finding, ...] = ()
+    reason: str = ""
+
+
+class SourceError(Exception):
+    """A file that is not valid Python 3, or not in a form that can be rewritten."""
+
+    def __init__(self, path: Path, line: int, message: str) -> None:
+        super().__init__(f"{path}:{line}: {message}")
+        self.path = path
+        self.line = line
+        self.message = message
+
+
+class ConversionBug(Exception):
+    """The rewritten text is not what it must be: a bug of ddpify. Nothing was written."""
+
+
+def convert(program: Mapping[Path, str], target: str) -> dict[Path, Result]:
+    """Convert the files of one program.
+
+    Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
+    modules that it imports; the name of a target.
+    Returns a result per file; a refusal in one file leaves all of them as they are.
+    Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
+    """
+    reason = _nothing_in_text(program)
+    if reason:
+        return _unchanged(program, reason)
+    scripts = _scripts(program)
+    if imports_runtime(scripts[0].tree):
+        return _unchanged(program, "already converted")
+    trains = _trains(scripts)
+    found = [_Found.of(script, TARGETS[target], trains) for script in scripts]
+    if any(finding.severity == "refused" for each in found for finding in each.findings):
+        return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
+    if not trains:
+        return _unchanged(program, "no training loop")
+    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings) for each in found}
+    if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
+        raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
+    return results
+
+
+@dataclass(frozen=True)
+class _Found:
+    """What the rules say about one script."""
+
+    script: Script
+    edits: tuple[tuple[str, Edit], ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+    @classmethod
+    def of(cls, script: Script, target: Target, trains: bool) -> _Found:
+        if imports_runtime(script.tree):
+            return cls(script)
+        edits: list[tuple[str, Edit]] = []
+        findings: list[Finding] = []
+        ignored = _ignored(script.text)
+        for rule in RULES if trains else [rule for rule in RULES if rule.without_loop]:
+            for item in rule.check(script, target):
+                if ignored.get(_line(item), frozenset()) & {rule.id, ""}:
+                    continue
+                if isinstance(item, Finding):
+                    findings.append(item)
+                else:
+                    edits.append((rule.id, item))
+        return cls(script, tuple(edits), tuple(sorted(findings, key=_line)))
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        changes = (Change(rule, _line(edit), edit.message) for rule, edit in self.edits)
+        return tuple(sorted(changes, key=lambda change: change.line))
+
+
+def _first(results: Mapping[Path, Result]) -> tuple[Path, str]:
+    return next((path, result.code) for path, result in results.items())
+
+
+def _line(item: Edit | Finding) -> int:
+    if isinstance(item, Finding):
+        return item.line
+    return (item.node if isinstance(item, Replace) else item.at).lineno
+
+
+def _ignored(text: str) -> dict[int, frozenset[str]]:
+    """The rules switched off per line by `# ddpify: ignore[DDP101]`; "" stands for all of them."""
+    if "ddpify:" not in text:
+        return {}
+    found = {number: _IGNORE.search(line) for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1)}
+    return {
+        number: frozenset(name.strip() for name in (match[1] or "").split(","))
+        for number, match in found.items()
+        if match
+    }
+
+
+def _nothing_in_text(program: Mapping[Path, str]) -> str:
+    if not any(text.strip() for text in program.values()):
+        return "empty file"
+    return "" if any("torch" in text for text in program.values()) else "no torch in it"
+
+
+def _unchanged(program: Mapping[Path, str], reason: str) -> dict[Path, Result]:
+    return {path: Result(text, reason=reason) for path, text in program.items()}
+
+
+def _parse(path: Path, text: str) -> ast.Module:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the author's "\d" is not our business
+            return ast.parse(text)
+    except SyntaxError as error:
+        raise SourceError(path, error.lineno or 1, f"not valid Python 3: {error.msg}") from error
+    except (ValueError, RecursionError) as error:
+        raise SourceError(path, 1, f"cannot be read as Python: {error}") from error
+
+
+def _scripts(program: Mapping[Path, str]) -> list[Script]:
+    trees = {path: _parse(path, text) for path, text in program.items()}
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+    defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
+    entry = next(iter(program))
+    return [
+        Script(path, program[path], tree, is_entry=path == entry and _runs_something(tree), defined=defined)
+        for path, tree in trees.items()
+    ]
+
+
+def _runs_something(tree: ast.Module) -> bool:
+    return main_guard(tree) is not None or bool(module_level_work(tree))
+
+
+def _trains(scripts: Iterable[Script]) -> bool:
+    """Whether a gradient is computed and an optimizer built, anywhere in the program."""
+    backward = any(
+        isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+        for script in scripts
+        for call in script.find(ast.Call)
+    )
+    return backward and any(optimizers(script) for script in scripts)
+
+
+def _rewrite(found: _Found) -> str:
+    if not found.edits:
+        return found.script.text
+    from libcst import ParserSyntaxError
+
+    from .rewrite import EditNotPlaced, apply
+
+    script = found.script
+    try:
+        code = apply(script.text, script.tree, [edit for _, edit in found.edits])
+    except ParserSyntaxError as error:
+        raise SourceError(script.path, error.raw_line, error.message) from error
+    except EditNotPlaced as error:
+        raise ConversionBug(f"{script.path}: {error}") from error
+    try:
+        _parse(script.path, code)
+    except SourceError as error:
+        raise ConversionBug(f"the converted {error}") from error
+    return code

@@ -1,0 +1,1 @@
+"""One read of a script: what it is. Nothing here changes anything."""

@@ -1,0 +1,188 @@
+"""Where a script picks an accelerator, and which of its branches a target leaves dead."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..targets import Target
+from .script import Script
+
+ACCELERATOR = re.compile(r"(cuda|mps)(:\d+)?")
+_ASKS_FOR_GPU = {"torch.cuda.is_available", "torch.accelerator.is_available"}
+_ASKS = {*_ASKS_FOR_GPU, "torch.backends.mps.is_available", "torch.mps.is_available"}
+_INDEX_NAME = re.compile(r"gpus?|(gpu|cuda|device)_?(id|idx|index|num|no|number|rank)|(local_)?rank")
+
+
+@dataclass(frozen=True)
+class Branches:
+    """What a target decides when the script is read: is there an accelerator or not?"""
+
+    script: Script
+    target: Target
+
+    def truth(self, test: ast.expr) -> bool | None:
+        """What a condition comes to on this target; None when only the run can know."""
+        return self._truth(test, self._flags)
+
+    def _truth(self, test: ast.expr, flags: Mapping[str, bool]) -> bool | None:
+        if isinstance(test, ast.Call):
+            return self._answer(test)
+        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+            inner = self._truth(test.operand, flags)
+            return None if inner is None else not inner
+        if isinstance(test, ast.BoolOp):
+            decides = isinstance(test.op, ast.Or)
+            values = {self._truth(value, flags) for value in test.values}
+            if decides in values:
+                return decides
+            return None if None in values else not decides
+        return flags.get(dotted(test))
+
+    def _answer(self, call: ast.Call) -> bool | None:
+        if self.target.name == "cuda" or not asks_for_accelerator(self.script, call):
+            return None
+        return self.target.name != "cpu" and self.script.qualified(call.func) in _ASKS_FOR_GPU
+
+    @cached_property
+    def _flags(self) -> Mapping[str, bool]:
+        """Names that only ever hold such an answer: {"use_cuda": False}."""
+        stored = Counter(dotted(node) for node in self.script.nodes if _is_stored(node))
+        stored.update(argument.arg for argument in _arguments_with_default(self.script))
+        answers: dict[str, list[bool]] = {}
+        for node in self.script.find(ast.Assign):
+            value = self._truth(node.value, {})
+            if value is not None and len(node.targets) == 1:
+                answers.setdefault(dotted(node.targets[0]), []).append(value)
+        return {
+            name: values[0]
+            for name, values in answers.items()
+            if name and len(values) == stored[name] and len(set(values)) == 1
+        }
+
+    def device(self, node: ast.expr) -> str:
+        """The device that an expression names on this target, "cpu" or the target's own; "" when none for sure."""
+        if isinstance(node, ast.IfExp):
+            truth = self.truth(node.test)
+            if truth is not None:
+                return self.device(node.body if truth else node.orelse)
+            both = {self.device(node.body), self.device(node.orelse)}
+            return both.pop() if len(both) == 1 else ""
+        if isinstance(node, ast.Constant) and node.value == "cpu":
+            return "cpu"
+        return self.target.name if is_gpu_string(node) else ""
+
+    def names_gpu(self, node: ast.expr) -> bool:
+        """Whether the expression is the name of a GPU, or a choice of which that is one outcome."""
+        if isinstance(node, ast.IfExp):
+            truth = self.truth(node.test)
+            outcomes = [node.body] * (truth is not False) + [node.orelse] * (truth is not True)
+            return any(map(self.names_gpu, outcomes))
+        return is_gpu_string(node)
+
+    @cached_property
+    def dead(self) -> frozenset[ast.AST]:
+        """Every node that this target never runs."""
+        return frozenset(node for root in self._dead_roots() for node in ast.walk(root))
+
+    def _dead_roots(self) -> Iterator[ast.AST]:
+        for node in self.script.nodes:
+            if isinstance(node, (ast.If, ast.IfExp)):
+                truth = self.truth(node.test)
+                if truth is not None:
+                    lost = node.orelse if truth else node.body
+                    yield from lost if isinstance(lost, list) else [lost]
+            elif isinstance(node, ast.BoolOp):
+                decides = isinstance(node.op, ast.Or)
+                values = [self.truth(value) for value in node.values]
+                if decides in values:
+                    yield from node.values[values.index(decides) + 1 :]
+
+
+def dotted(node: ast.AST) -> str:
+    """`args.cuda` as text; "" for anything but names and attributes."""
+    if isinstance(node, ast.Attribute):
+        base = dotted(node.value)
+        return f"{base}.{node.attr}" if base else ""
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+def asks_for_accelerator(script: Script, call: ast.Call) -> bool:
+    """Whether a call asks if there is an accelerator: `torch.cuda.is_available()`."""
+    return script.qualified(call.func) in _ASKS
+
+
+def is_index(node: ast.expr | None) -> bool:
+    """Whether an expression is the number of a GPU: 0, args.gpu, local_rank."""
+    if isinstance(node, ast.Constant):
+        return type(node.value) is int
+    return node is not None and bool(_INDEX_NAME.fullmatch(dotted(node).rpartition(".")[2].lower()))
+
+
+def inside_f_string(script: Script, node: ast.AST) -> bool:
+    """Whether a node stands in an f-string, where Python 3.11 does not know its place for sure."""
+    return any(isinstance(parent, ast.JoinedStr) for parent in script.ancestors(node))
+
+
+def source(script: Script, node: ast.AST) -> str:
+    """The text of a node as it is written."""
+    return ast.get_source_segment(script.text, node) or ast.unparse(node)
+
+
+def indexed_string(node: ast.AST) -> bool:
+    """Whether an expression spells the name of a numbered GPU: "cuda:0", f"cuda:{gpu}", "cuda:" + str(gpu)."""
+    if isinstance(node, ast.Constant):
+        return isinstance(node.value, str) and bool(re.fullmatch(r"cuda:\d+", node.value))
+    if isinstance(node, ast.JoinedStr):
+        return len(node.values) == 2 and _is_text(node.values[0], "cuda:")
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
+        return _is_text(node.left, "cuda:", "cuda:%d", "cuda:%s", "cuda:%i")
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "format"
+        and _is_text(node.func.value, "cuda:{}", "cuda:{:d}", "cuda:{0}")
+    )
+
+
+def is_gpu_string(node: ast.AST) -> bool:
+    """Whether an expression spells a GPU, with or without a number."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return bool(ACCELERATOR.fullmatch(node.value))
+    return indexed_string(node)
+
+
+def number_of_gpu(script: Script, node: ast.AST) -> int | None:
+    """The number of the GPU that an expression names by a constant, if it does: 1 for "cuda:1" and `.cuda(1)`."""
+    if isinstance(node, ast.Constant) and indexed_string(node):
+        return int(str(node.value).split(":")[1])
+    if isinstance(node, ast.Call) and node.args and isinstance(node.args[-1], ast.Constant):
+        moves = isinstance(node.func, ast.Attribute) and node.func.attr in ("cuda", "to")
+        if (moves or script.qualified(node.func) == "torch.device") and type(node.args[-1].value) is int:
+            return int(node.args[-1].value)
+    return None
+
+
+def _is_text(node: ast.AST, *texts: str) -> bool:
+    return isinstance(node, ast.Constant) and node.value in texts
+
+
+def quoted_like(script: Script, node: ast.AST, text: str) -> str:
+    """A string constant in the quotes that a node's own text uses."""
+    mark = "'" if "'" in source(script, node) and '"' not in source(script, node) else '"'
+    return f"{mark}{text}{mark}"
+
+
+def _is_stored(node: ast.AST) -> bool:
+    return isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load)
+
+
+def _arguments_with_default(script: Script) -> Iterator[ast.arg]:
+    for node in script.find(ast.arguments):
+        positional = [*node.posonlyargs, *node.args]
+        yield from positional[len(positional) - len(node.defaults) :]
+        yield from (arg for arg, default in zip(node.kwonlyargs, node.kw_defaults, strict=True) if default)

@@ -1,0 +1,172 @@
+"""What a script does outside of itself: files, directories, processes, loggers."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from .script import Script
+
+# Library functions that write, by their full name.
+_WRITER_NAMES = """
+    torch.save torch.jit.save torch.onnx.export torch.export.save torch.utils.tensorboard.SummaryWriter
+    torch.utils.tensorboard.writer.SummaryWriter tensorboardX.SummaryWriter tensorboardX.GlobalSummaryWriter
+    safetensors.torch.save_file safetensors.torch.save_model
+    torchvision.utils.save_image torchvision.io.write_png torchvision.io.write_jpeg torchvision.io.write_video
+    torchaudio.save soundfile.write scipy.io.savemat scipy.io.wavfile.write scipy.misc.imsave scipy.sparse.save_npz
+    librosa.output.write_wav skimage.io.imsave cv2.imwrite cv2.VideoWriter joblib.dump
+    imageio.imwrite imageio.imsave imageio.mimsave imageio.mimwrite imageio.get_writer
+    numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
+    matplotlib.pyplot.savefig matplotlib.pyplot.imsave matplotlib.pyplot.show matplotlib.pyplot.pause
+    os.makedirs os.mkdir os.remove os.unlink os.rename os.renames os.replace os.rmdir os.removedirs os.symlink os.link
+    os.truncate os.system
+    shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
+    subprocess.run subprocess.call subprocess.check_call subprocess.Popen
+    visdom.Visdom wandb.init wandb.log wandb.watch wandb.finish wandb.save wandb.alert wandb.log_artifact
+"""
+_WRITERS = frozenset(_WRITER_NAMES.split())
+# Methods of library objects that write, whatever the object is called.
+_METHOD_NAMES = """
+    savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf write_text write_bytes write_html write_image
+    mkdir rmdir unlink touch symlink_to save_pretrained
+"""
+_METHODS = frozenset(_METHOD_NAMES.split())
+_GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
+# Openers that take a path and a mode, and the place of the mode among their arguments.
+_READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
+_ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
+_OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
+_RANK_GUARD = re.compile(r"\brank\b|_rank\b|is_(main|master|chief)|main_process|master_process")
+_STREAMS = frozenset({"BytesIO", "StringIO", "TemporaryFile", "NamedTemporaryFile", "open", "File"})
+
+
+def writes(script: Script, call: ast.Call) -> bool:
+    """Whether a call writes a file, a directory or a log, or starts a process, in a library."""
+    name = script.qualified(call.func)
+    if any(_is_stream(script, argument) for argument in call.args):
+        return False
+    if _is_imported(script, call.func) and (name in _WRITERS or name.startswith(("mlflow.", "tensorboard_logger."))):
+        return True
+    if name in _ARCHIVES:
+        return _is_writing(mode_of(call))
+    if not isinstance(call.func, ast.Attribute) or call.func.attr in script.defined:
+        return False
+    method = call.func.attr
+    if method == "save":
+        return bool(call.args) and not _is_imported(script, call.func) and script.qualified(call.func.value) != "self"
+    if method == "open":
+        return not _is_imported(script, call.func) and _is_writing(mode_of(call, place=0))
+    return method in _METHODS and not (method in _GIVE_TEXT_WITHOUT_PATH and not call.args and not call.keywords)
+
+
+def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
+    """The path of an `open(path, "w")` or of a logging file, if the call is one."""
+    name = script.qualified(call.func)
+    if name in _OPENERS and (name != "open" or "open" not in script.defined):
+        return _first(call, "file", "filename") if _is_writing(mode_of(call)) else None
+    if name == "logging.FileHandler":
+        return _first(call, "filename")
+    if name == "logging.basicConfig":
+        return next((keyword.value for keyword in call.keywords if keyword.arg == "filename"), None)
+    return None
+
+
+def reads(script: Script, call: ast.Call) -> bool:
+    """Whether a call reads a file that its first argument names."""
+    name = script.qualified(call.func)
+    if name in _OPENERS:
+        return not _is_writing(mode_of(call))
+    return name in _READERS
+
+
+def has_unknown_mode(script: Script, call: ast.Call) -> bool:
+    """Whether a file is opened in a mode that only the run knows."""
+    name = script.qualified(call.func)
+    return name in _OPENERS and name.split(".")[-1] not in script.defined and mode_of(call) is None
+
+
+def effects(script: Script) -> Iterator[ast.Call]:
+    """Every call that writes something."""
+    for call in script.find(ast.Call):
+        if writes(script, call) or opened_for_writing(script, call) is not None:
+            yield call
+
+
+def under_rank_guard(script: Script, node: ast.AST) -> bool:
+    """Whether the author lets only one process come here: `if rank == 0:`."""
+    child = node
+    for parent in script.ancestors(node):
+        guarded = isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test
+        if guarded and _RANK_GUARD.search(ast.unparse(parent.test)):  # type: ignore[attr-defined]
+            return True
+        child = parent
+    return False
+
+
+def sample_code(script: Script) -> frozenset[ast.AST]:
+    """The code on a data set's way to a sample, which each process takes for its own samples only."""
+    functions = {function.name: function for function in script.find(ast.FunctionDef)}
+    waiting: list[ast.AST] = [functions[name] for name in _worker_functions(script) if name in functions]
+    waiting += [
+        function
+        for owner in script.find(ast.ClassDef)
+        for function in owner.body
+        if isinstance(function, ast.FunctionDef) and function.name in ("__getitem__", "__getitems__")
+    ]
+    found: set[ast.AST] = set()
+    while waiting:
+        function = waiting.pop()
+        if function not in found:
+            found.add(function)
+            calls = (call for call in ast.walk(function) if isinstance(call, ast.Call))
+            names = {script.qualified(call.func).rpartition(".")[2] for call in calls}
+            waiting += [functions[name] for name in names if name in functions]
+    return frozenset(node for function in found for node in ast.walk(function))
+
+
+def _worker_functions(script: Script) -> Iterator[str]:
+    for keyword in script.find(ast.keyword):
+        if keyword.arg in ("collate_fn", "worker_init_fn", "transform"):
+            yield script.qualified(keyword.value)
+
+
+def _is_stream(script: Script, argument: ast.expr) -> bool:
+    """Whether an argument is an open file or a buffer in memory, not a path."""
+    if not isinstance(argument, ast.Name):
+        return False
+    bindings = [(node.targets[0], node.value) for node in script.find(ast.Assign)]
+    bindings += [(item.optional_vars, item.context_expr) for item in script.find(ast.withitem) if item.optional_vars]
+    return any(
+        isinstance(name, ast.Name) and name.id == argument.id and isinstance(value, ast.Call) and _opens(value)
+        for name, value in bindings
+    )
+
+
+def _opens(call: ast.Call) -> bool:
+    func = call.func
+    return (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) in _STREAMS
+
+
+def _is_imported(script: Script, node: ast.AST) -> bool:
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in script.imported
+
+
+def _first(call: ast.Call, *names: str) -> ast.expr | None:
+    if call.args:
+        return call.args[0]
+    return next((keyword.value for keyword in call.keywords if keyword.arg in names), None)
+
+
+def mode_of(call: ast.Call, place: int = 1) -> str | None:
+    """The mode of an open call; None when it is not a constant."""
+    given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] + call.args[place : place + 1]
+    if not given:
+        return "r"
+    return given[0].value if isinstance(given[0], ast.Constant) and isinstance(given[0].value, str) else None
+
+
+def _is_writing(mode: str | None) -> bool:
+    return mode is not None and bool(re.fullmatch(r"[rwaxbtU+]*", mode)) and bool(set(mode) & set("wax+"))

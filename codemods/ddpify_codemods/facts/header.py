@@ -1,0 +1,94 @@
+"""Where a file's leading imports end, and whether it runs anything when it is imported."""
+
+from __future__ import annotations
+
+import ast
+
+# Calls that prepare the interpreter; they stand between imports in real scripts (sys.path.append, …).
+_SETUP_CALLS = ("sys.", "warnings.", "matplotlib.", "mpl.", "plt.switch_backend", "plt.ion", "plt.style.")
+_SETUP_VALUES = ("os.environ", "os.path.", "os.getcwd", "Path(", "Path", "pathlib.", "str")
+_IMPORTS = (ast.Import, ast.ImportFrom)
+
+
+def last_leading_import(tree: ast.Module, before: float = float("inf")) -> ast.stmt | None:
+    """The top-level statement after which new imports go.
+
+    Args: the file; the line that needs them first.
+    Returns the last import (or block of imports) of the leading run of docstring, imports and simple set-up
+    statements; the docstring where no import follows it; None in a file that starts with neither.
+    """
+    last: ast.stmt | None = None
+    for statement in tree.body:
+        if (statement.end_lineno or statement.lineno) >= before:
+            break
+        if _is_import(statement) or (last is None and is_docstring(statement)):
+            last = statement
+        elif not _is_setup(statement):
+            break
+    return last
+
+
+def main_guard(tree: ast.Module) -> ast.If | None:
+    """The last top-level `if __name__ == "__main__":` of a file."""
+    guards = [node for node in tree.body if isinstance(node, ast.If) and _is_guard_test(node.test)]
+    return guards[-1] if guards else None
+
+
+def module_level_work(tree: ast.Module) -> list[ast.stmt]:
+    """The top-level statements that do something when the file is run, other than the main guard.
+
+    Imports, definitions, docstrings, simple set-up and assignments of constants do nothing.
+    """
+    quiet = (*_IMPORTS, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Pass)
+    guard = main_guard(tree)
+    return [
+        node
+        for node in tree.body
+        if not isinstance(node, quiet)
+        and node is not guard
+        and not is_docstring(node)
+        and not _is_import(node)
+        and not _is_setup(node)
+    ]
+
+
+def is_docstring(node: ast.stmt) -> bool:
+    """Whether a statement is a string that stands alone."""
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+
+
+def _is_guard_test(test: ast.expr) -> bool:
+    return (
+        isinstance(test, ast.Compare)
+        and len(test.comparators) == 1
+        and isinstance(test.ops[0], ast.Eq)
+        and {ast.unparse(test.left), ast.unparse(test.comparators[0])} == {"__name__", "'__main__'"}
+    )
+
+
+def _is_import(node: ast.stmt) -> bool:
+    if isinstance(node, ast.If) and not _is_guard_test(node.test):
+        inner = node.body + node.orelse
+    elif isinstance(node, ast.Try):
+        inner = [*node.body, *node.orelse, *node.finalbody, *(child for part in node.handlers for child in part.body)]
+    else:
+        return isinstance(node, _IMPORTS)
+    harmless = (ast.Pass, ast.Raise)
+    return any(_is_import(child) for child in inner) and all(
+        _is_import(child) or _is_setup(child) or isinstance(child, harmless) or _is_print(child) for child in inner
+    )
+
+
+def _is_print(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and ast.unparse(node.value.func) == "print"
+
+
+def _is_setup(node: ast.stmt) -> bool:
+    if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+        return node.value is None or _only_setup_calls(node.value)
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _only_setup_calls(node.value)
+
+
+def _only_setup_calls(value: ast.expr) -> bool:
+    calls = (node for node in ast.walk(value) if isinstance(node, ast.Call))
+    return all(ast.unparse(call.func).startswith(_SETUP_CALLS + _SETUP_VALUES) for call in calls)

@@ -1,0 +1,417 @@
+"""What gets trained: every expression that builds an optimizer, and the modules whose parameters it is given."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import TypeAlias
+
+from .script import Script
+
+Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
+
+_NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
+# Functions and methods whose result holds the same parameters as their arguments.
+_PASSES_ON = frozenset(
+    {
+        "list",
+        "tuple",
+        "set",
+        "dict",
+        "filter",
+        "map",
+        "chain",
+        "from_iterable",
+        "sorted",
+        "reversed",
+        "iter",
+        "zip",
+        "sum",
+    }
+    | {"enumerate", "items", "values"}
+)
+_MODULE_METHODS = frozenset({"parameters", "named_parameters", "train", "eval", "state_dict", "load_state_dict"})
+_PARAMETERS = re.compile(r"param", re.IGNORECASE)
+_OPTIMIZER_NAME = re.compile(r"optim|^opt", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Base:
+    """A module whose parameters are trained.
+
+    code: its source ("model", "self.net", "nets[0]"). node: the expression it was found as.
+    each_of: the source of the collection that a comprehension or an earlier loop runs over, `code` its variable.
+    """
+
+    code: str
+    node: ast.expr = field(compare=False)
+    each_of: str = ""
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """An expression that builds an optimizer.
+
+    bases: the modules that it trains. passed_in: whether its parameters come (also) from outside of the function or
+    file, so that they cannot be followed here.
+    """
+
+    call: ast.Call
+    bases: tuple[Base, ...]
+    passed_in: bool
+
+    @property
+    def only_tensors(self) -> bool:
+        """Whether it is given tensors that belong to no module (L16)."""
+        return not self.bases and not self.passed_in
+
+
+@lru_cache(maxsize=64)
+def optimizers(script: Script) -> tuple[Optimizer, ...]:
+    """Every optimizer that a script builds, in the order of its source."""
+    return tuple(sorted(_optimizers(script), key=lambda found: (found.call.lineno, found.call.col_offset)))
+
+
+def _optimizers(script: Script) -> Iterator[Optimizer]:
+    stepped = _stepped_names(script)
+    for call in script.find(ast.Call):
+        certain = _is_optimizer_class(script, call.func)
+        if certain:
+            given = _parameter_arguments(call)
+        elif _may_build_optimizer(script, call, stepped):
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
+        else:
+            continue
+        sources = _Sources(script, call)
+        sources.follow_all(given)
+        if certain or sources.bases:
+            yield Optimizer(call, tuple(dict.fromkeys(sources.bases)), sources.passed_in or not given)
+
+
+def _is_optimizer_class(script: Script, func: ast.expr) -> bool:
+    name = script.qualified(func)
+    if name.startswith("torch.optim.") and not name.startswith(_NOT_OPTIMIZERS):
+        return name.rpartition(".")[2][0].isupper() and not name.endswith(".Optimizer")
+    if isinstance(func, ast.Call) and script.qualified(func.func) == "getattr" and func.args:
+        return script.qualified(func.args[0]) == "torch.optim"
+    if isinstance(func, ast.Subscript):
+        return script.qualified(func.value) == "torch.optim.__dict__"
+    if isinstance(func, ast.Name):
+        return func.id in _optimizer_subclasses(script)
+    return False
+
+
+def _optimizer_subclasses(script: Script) -> set[str]:
+    return {
+        node.name
+        for node in script.find(ast.ClassDef)
+        if any(script.qualified(base).endswith("Optimizer") or _is_optimizer_base(script, base) for base in node.bases)
+    }
+
+
+def _is_optimizer_base(script: Script, base: ast.expr) -> bool:
+    name = script.qualified(base)
+    return name.startswith("torch.optim.") and not name.startswith(_NOT_OPTIMIZERS)
+
+
+def _parameter_arguments(call: ast.Call) -> list[ast.expr]:
+    named = [keyword.value for keyword in call.keywords if keyword.arg in ("params", "parameters", None)]
+    return call.args[:1] or named
+
+
+def _may_build_optimizer(script: Script, call: ast.Call, stepped: set[str]) -> bool:
+    """Whether the result of a call is kept under a name on which `.step()` or `.zero_grad()` is called."""
+    parent = script.parents[call]
+    if not isinstance(parent, ast.Assign) or script.qualified(call.func).startswith("torch."):
+        return False
+    names = {_last_name(target) for target in parent.targets}
+    if not names & stepped and not any(_OPTIMIZER_NAME.search(name) for name in names):
+        return False
+    return any(
+        isinstance(node, ast.Attribute) and node.attr in ("parameters", "named_parameters") for node in ast.walk(call)
+    ) or (bool(names & stepped) and script.qualified(call.func).rpartition(".")[2] not in script.defined)
+
+
+def _stepped_names(script: Script) -> set[str]:
+    return {
+        _last_name(call.func.value)
+        for call in script.find(ast.Call)
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "zero_grad"
+    } - _names_with_methods(script, {"parameters", "train", "eval"})
+
+
+def _names_with_methods(script: Script, methods: set[str] | frozenset[str]) -> set[str]:
+    return {_last_name(node.value) for node in script.find(ast.Attribute) if node.attr in methods}
+
+
+def _last_name(node: ast.expr) -> str:
+    if isinstance(node, ast.Attribute):
+        return node.attr
+    return node.id if isinstance(node, ast.Name) else ""
+
+
+class _Sources:
+    """Follows the parameters of one optimizer back to the modules that they belong to."""
+
+    def __init__(self, script: Script, call: ast.Call) -> None:
+        self.bases: list[Base] = []
+        self.passed_in = False
+        self._script = script
+        self._call = call
+        self._seen: set[tuple[str, ast.AST]] = set()
+
+    def follow_all(self, arguments: Sequence[ast.expr]) -> None:
+        """Look for modules in the arguments of the optimizer."""
+        loops = {
+            name: part.iter
+            for parent in self._script.ancestors(self._call)
+            if isinstance(parent, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp))
+            for part in parent.generators
+            for name in _names_in(part.target)
+        }
+        for argument in arguments:
+            self.follow(argument, loops)
+        if not self.bases:
+            for argument in filter(self._looks_like_module, arguments):
+                self._add(argument, loops)
+
+    def follow(self, node: ast.AST | None, loops: Mapping[str, ast.expr]) -> None:
+        """Look for modules in an expression; `loops` are the comprehension variables and what they run over."""
+        if isinstance(node, ast.Call):
+            self._follow_call(node, loops)
+        elif isinstance(node, ast.Name):
+            self._follow_name(node, loops)
+        elif isinstance(node, ast.Attribute):
+            self._follow_attribute(node, loops)
+        elif isinstance(node, ast.Dict):
+            self._follow_dict(node, loops)
+        elif isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
+            inner = {**loops, **{name: part.iter for part in node.generators for name in _names_in(part.target)}}
+            for value in [node.value] if isinstance(node, ast.DictComp) else [node.elt]:
+                self.follow(value, inner)
+        elif isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await)):
+            self.follow(node.value, loops)
+        elif isinstance(node, (ast.List, ast.Tuple, ast.Set, ast.BinOp, ast.BoolOp, ast.IfExp)):
+            for child in ast.iter_child_nodes(node):
+                if not (isinstance(node, ast.IfExp) and child is node.test):
+                    self.follow(child, loops)
+
+    def _follow_dict(self, node: ast.Dict, loops: Mapping[str, ast.expr]) -> None:
+        keys = [key.value if isinstance(key, ast.Constant) else None for key in node.keys]
+        for key, value in zip(keys, node.values, strict=True):
+            if key == "params" or "params" not in keys:
+                self.follow(value, loops)
+
+    def _follow_call(self, node: ast.Call, loops: Mapping[str, ast.expr]) -> None:
+        func = node.func
+        inputs = [*node.args, *(keyword.value for keyword in node.keywords)]
+        if isinstance(func, ast.Attribute) and _PARAMETERS.search(func.attr) and not self._is_library(func.value):
+            self._add(func.value, loops)
+        elif _last_name(func) in _PASSES_ON:
+            for value in [*inputs, *([func.value] if isinstance(func, ast.Attribute) else [])]:
+                self.follow(value, loops)
+        elif isinstance(func, ast.Name) and func.id == "getattr":
+            self.passed_in = True
+        else:
+            known, passed_in = len(self.bases), self.passed_in
+            for value in inputs:
+                self.follow(value, loops)
+            if self._script.qualified(func).startswith("torch."):
+                self.passed_in = passed_in  # what nn.Parameter(x) makes of an argument is a tensor of its own
+            if len(self.bases) == known:
+                for value in inputs:
+                    if self._looks_like_module(value):
+                        self._add(value, loops)
+
+    def _is_library(self, node: ast.expr) -> bool:
+        return _root(node) in _libraries(self._script) and not any(
+            isinstance(part, ast.Call) for part in ast.walk(node)
+        )
+
+    def _looks_like_module(self, node: ast.expr) -> bool:
+        if not isinstance(node, (ast.Name, ast.Attribute)):
+            return False
+        if _last_name(node) in _names_with_methods(self._script, _MODULE_METHODS):
+            return not self._is_library(node)
+        return ast.unparse(node) in _called(self._script)
+
+    def _follow_name(self, node: ast.Name, loops: Mapping[str, ast.expr]) -> None:
+        if node.id in loops:
+            self.follow(loops[node.id], {name: value for name, value in loops.items() if name != node.id})
+            return
+        for scope in self._scopes(node):
+            if (node.id, scope) in self._seen:
+                return
+            values = list(_bindings(self._script, scope).get(node.id, ()))
+            if values:
+                self._seen.add((node.id, scope))
+                for value in values:
+                    self.follow(value, {})
+                # A parameter with a default or a rebinding may still carry what the caller gave.
+                self.passed_in = self.passed_in or node.id in _arguments(scope)
+                return
+            if node.id in _arguments(scope):
+                self.passed_in = True
+                return
+        self.passed_in = self.passed_in or node.id in _libraries(self._script)
+
+    def _follow_attribute(self, node: ast.Attribute, loops: Mapping[str, ast.expr]) -> None:
+        code = ast.unparse(node)
+        values = _attribute_bindings(self._script).get(code, ())
+        if (code, self._script.tree) in self._seen:
+            return
+        self._seen.add((code, self._script.tree))
+        known = len(self.bases)
+        for value in values:
+            self.follow(value, loops)
+        if len(self.bases) > known:
+            return
+        prefix = _shortest(node.value, _called(self._script))
+        if prefix is not None:
+            self.bases.append(Base(ast.unparse(prefix), prefix))
+        elif not values:
+            self.passed_in = self.passed_in or _root(node) != "self" or code not in _attribute_bindings(self._script)
+
+    def _scopes(self, node: ast.AST) -> Iterator[Scope]:
+        for parent in self._script.ancestors(node):
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)):
+                yield parent
+
+    def _add(self, node: ast.expr, loops: Mapping[str, ast.expr]) -> None:
+        """Take a module, or each module of the collection that a loop variable runs over."""
+        over: ast.expr | None = None
+        if isinstance(node, ast.Name):
+            over = loops.get(node.id) or self._loop_over(node)
+        if isinstance(over, (ast.List, ast.Tuple)):
+            for element in over.elts:
+                self._add(element, {})
+        elif over is not None:
+            self._add_each(ast.unparse(node), over)
+        else:
+            base = _called_prefix(self._script, node) or node
+            self.bases.append(Base(ast.unparse(base), base))
+
+    def _add_each(self, code: str, over: ast.expr) -> None:
+        modules = _called_prefix(self._script, over)
+        if modules is not None:
+            self.bases.append(Base(ast.unparse(modules), modules))
+        else:
+            self.bases.append(Base(code, over, each_of=ast.unparse(over)))
+
+    def _loop_over(self, node: ast.Name) -> ast.expr | None:
+        """What a loop variable runs over, when the optimizer is built after the loop."""
+        inside = set(self._script.ancestors(self._call))
+        for parent in self._script.ancestors(node):
+            if isinstance(parent, ast.For) and parent not in inside and node.id in _names_in(parent.target):
+                return parent.iter
+        return None
+
+
+def _called_prefix(script: Script, node: ast.expr) -> ast.expr | None:
+    """The shortest part of `model.features[0]` that is called as a module, or handed to a function of the program."""
+    return _shortest(node, _called(script) | _handed_over(script))
+
+
+def _shortest(node: ast.expr, names: frozenset[str]) -> ast.expr | None:
+    prefixes = [node]
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Attribute):
+                break
+            node = node.func  # a method, which is called but no module
+        node = node.value
+        prefixes.append(node)
+    return next((part for part in reversed(prefixes) if ast.unparse(part) in names), None)
+
+
+@lru_cache(maxsize=64)
+def _called(script: Script) -> frozenset[str]:
+    """The expressions that are called, other than functions and `self`."""
+    kinds = (ast.Name, ast.Attribute, ast.Subscript)
+    called = {ast.unparse(call.func) for call in script.find(ast.Call) if isinstance(call.func, kinds)}
+    return frozenset(called - _libraries(script) - script.defined - {"self", "super"})
+
+
+@lru_cache(maxsize=64)
+def _handed_over(script: Script) -> frozenset[str]:
+    """The names that are arguments of functions of the program."""
+    handed = {
+        ast.unparse(value)
+        for call in script.find(ast.Call)
+        if _last_name(call.func) in script.defined
+        for value in call.args
+        if isinstance(value, (ast.Name, ast.Attribute))
+    }
+    return frozenset(handed - _libraries(script) - {"self"})
+
+
+@lru_cache(maxsize=64)
+def _libraries(script: Script) -> frozenset[str]:
+    """The imported names that are not given another meaning later (`model = model.Net()`)."""
+    assigned = {name.id for name in script.find(ast.Name) if isinstance(name.ctx, ast.Store)}
+    return frozenset(set(script.imported) - assigned)
+
+
+@lru_cache(maxsize=256)
+def _bindings(script: Script, scope: Scope) -> Mapping[str, list[ast.expr]]:
+    """What the names of a scope are made of: values assigned, appended or looped over."""
+    found: dict[str, list[ast.expr]] = {}
+    for node in script.nodes:
+        for target, value in _stores(node):
+            if isinstance(target, ast.Name) and script.scope(node) is scope:
+                found.setdefault(target.id, []).append(value)
+    return found
+
+
+@lru_cache(maxsize=64)
+def _attribute_bindings(script: Script) -> Mapping[str, list[ast.expr]]:
+    found: dict[str, list[ast.expr]] = {}
+    for node in script.nodes:
+        for target, value in _stores(node):
+            if isinstance(target, ast.Attribute):
+                found.setdefault(ast.unparse(target), []).append(value)
+    return found
+
+
+def _stores(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    if isinstance(node, ast.Assign):
+        for target in node.targets:
+            if isinstance(target, ast.Tuple):
+                values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] * len(target.elts)
+                yield from zip(target.elts, values, strict=False)
+            else:
+                yield (target.value if isinstance(target, ast.Subscript) else target), node.value
+    elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
+        if node.value is not None:
+            yield node.target, node.value
+    elif isinstance(node, ast.For):
+        for name in ast.walk(node.target):
+            if isinstance(name, ast.Name):
+                yield name, node.iter
+    elif (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr in ("append", "extend", "insert", "update", "add")
+    ):
+        owner = node.func.value
+        for value in node.args:
+            yield (owner.value if isinstance(owner, ast.Subscript) else owner), value
+
+
+def _arguments(scope: Scope) -> set[str]:
+    if isinstance(scope, ast.Module):
+        return set()
+    return {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)}
+
+
+def _names_in(node: ast.AST) -> set[str]:
+    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript, ast.Call)):
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return node.id if isinstance(node, ast.Name) else ""

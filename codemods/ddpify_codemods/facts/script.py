@@ -1,0 +1,109 @@
+"""A script as the rules see it: its syntax tree with parents, and what its names mean."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TypeVar
+
+Node = TypeVar("Node", bound=ast.AST)
+
+
+@dataclass(frozen=True)
+class Script:
+    """One file of the program.
+
+    path: where it came from, for messages. text: its source. tree: its syntax tree (ast).
+    is_entry: whether it is the file that gets started. defined: names of every function, class and method defined in
+    any file of the program (a call of one of these is not a call of a library).
+    """
+
+    path: Path
+    text: str
+    tree: ast.Module
+    is_entry: bool
+    defined: frozenset[str]
+
+    @cached_property
+    def nodes(self) -> tuple[ast.AST, ...]:
+        """Every node of the tree, parents before children."""
+        return tuple(ast.walk(self.tree))
+
+    def find(self, kind: type[Node]) -> Iterator[Node]:
+        """Every node of one kind, parents before children."""
+        if kind in (ast.AST, ast.stmt, ast.expr):
+            return (node for node in self.nodes if isinstance(node, kind))
+        return (node for node in self._by_kind.get(kind, ()) if isinstance(node, kind))
+
+    @cached_property
+    def _by_kind(self) -> Mapping[type[ast.AST], list[ast.AST]]:
+        found: dict[type[ast.AST], list[ast.AST]] = {}
+        for node in self.nodes:
+            found.setdefault(type(node), []).append(node)
+        return found
+
+    @cached_property
+    def parents(self) -> Mapping[ast.AST, ast.AST]:
+        """The parent of every node but the module."""
+        return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+
+    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
+        """The parents of a node, the nearest first; the module is the last."""
+        while node in self.parents:
+            node = self.parents[node]
+            yield node
+
+    def statement(self, node: ast.AST) -> ast.stmt:
+        """The innermost statement that contains the node (or is it)."""
+        while not isinstance(node, ast.stmt):
+            node = self.parents[node]
+        return node
+
+    def scope(self, node: ast.AST) -> ast.Module | ast.FunctionDef | ast.AsyncFunctionDef:
+        """The function around a node, or the module."""
+        for parent in self.ancestors(node):
+            if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return parent
+        return self.tree
+
+    @cached_property
+    def imported(self) -> Mapping[str, str]:
+        """What each imported name means: {"optim": "torch.optim", "DataLoader": "torch.utils.data.DataLoader"}."""
+        names: dict[str, str] = {}
+        for node in self.nodes:
+            if isinstance(node, ast.Import):
+                for alias in node.names:
+                    if alias.asname:
+                        names[alias.asname] = alias.name
+                    else:
+                        names[alias.name.split(".")[0]] = alias.name.split(".")[0]
+            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+                for alias in node.names:
+                    names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+        return names
+
+    @cached_property
+    def star_imports(self) -> tuple[str, ...]:
+        """Modules of which everything is imported: `from torch.nn import *`."""
+        return tuple(
+            node.module
+            for node in self.find(ast.ImportFrom)
+            if node.module and not node.level and any(alias.name == "*" for alias in node.names)
+        )
+
+    def qualified(self, node: ast.AST) -> str:
+        """The full dotted name of an expression: "torch.optim.SGD" for `optim.SGD`; "" when it has none.
+
+        A name that is not imported stays as it is written ("open", "self.model").
+        """
+        parts: list[str] = []
+        while isinstance(node, ast.Attribute):
+            parts.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name):
+            return ""
+        parts.append(self.imported.get(node.id, node.id))
+        return ".".join(reversed(parts))

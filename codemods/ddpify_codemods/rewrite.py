@@ -1,0 +1,389 @@
+"""Apply all edits of one file in one pass. Everything that no edit names stays byte for byte.
+
+Rules read the tree of `ast`; the text is rebuilt by libcst, which keeps comments and blanks. The two are joined by
+position: ast counts columns in utf-8 bytes, libcst in characters.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import TypeAlias
+
+import libcst as cst
+from libcst.metadata import MetadataWrapper, PositionProvider
+
+from .rule import Delete, Edit, Insert, Replace, ReplaceImport
+from .runtime_names import runtime_import
+
+Place: TypeAlias = tuple[int, int]
+Span: TypeAlias = tuple[int, int, int, int]
+Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+_NEWLINE = re.compile(r"\r\n|\r|\n")
+_PLACEHOLDER = "ddpify_placeholder_"
+_OWN_PARENTHESES = (cst.Tuple, cst.GeneratorExp, cst.Yield)
+# These read the same without parentheses wherever they stand.
+_ATOMS = (
+    cst.Name,
+    cst.Attribute,
+    cst.Call,
+    cst.Subscript,
+    cst.SimpleString,
+    cst.Integer,
+    cst.Float,
+    cst.List,
+    cst.Dict,
+)
+
+
+class EditNotPlaced(Exception):
+    """An edit names a node that was not found in the text: a bug of ddpify."""
+
+
+def apply(text: str, tree: ast.Module, edits: Sequence[Edit]) -> str:
+    """Rewrite a file.
+
+    Args: its text, its tree (of that very text) and the edits, which refer to nodes of that tree.
+    Returns the new text. Raises EditNotPlaced when the text has no such place.
+    """
+    edits = _without_deleted(edits)
+    if not edits:
+        return text
+    header, renamed = runtime_import(tree, edits)
+    edits = [*header, *(_rename(edit, renamed) for edit in edits)]
+    module = cst.parse_module(text)
+    edited = {(edit.node if isinstance(edit, Replace) else edit.at).lineno for edit in edits}
+    rewriter = _Rewriter(module, _spans(module, tree, edited), _Places(text), edits)
+    code = module.visit(rewriter).code
+    if rewriter.pending:
+        raise EditNotPlaced(f"no place found for {sorted(rewriter.pending)}")
+    return code
+
+
+def _without_deleted(edits: Iterable[Edit]) -> list[Edit]:
+    edits = list(edits)
+    deleted = [edit.at for edit in edits if isinstance(edit, Delete)]
+    inside = {child for statement in deleted for child in ast.walk(statement) if child is not statement}
+    return [edit for edit in edits if (edit.node if isinstance(edit, Replace) else edit.at) not in inside]
+
+
+def _rename(edit: Edit, renamed: Mapping[str, str]) -> Edit:
+    if isinstance(edit, Replace):
+        return replace(edit, template=_rename_in(edit.template, renamed))
+    return replace(edit, code=_rename_in(edit.code, renamed)) if isinstance(edit, Insert) else edit
+
+
+def _rename_in(code: str, renamed: Mapping[str, str]) -> str:
+    for name, alias in renamed.items():
+        code = re.sub(rf"(?<![\w.]){name}\b", alias, code)
+    return code
+
+
+class _Wrapper(MetadataWrapper):
+    """Leaves out libcst's second walk of the whole tree, for batched providers, which are not used here."""
+
+    def visit_batched(self, *args: object, **kwargs: object) -> cst.CSTNode:
+        return self.module
+
+
+def _spans(module: cst.Module, tree: ast.Module, lines: set[int]) -> dict[cst.CSTNode, Span]:
+    """Where the nodes of the top-level statements are that have an edit; libcst takes long to find all positions."""
+    spans: dict[cst.CSTNode, Span] = {}
+    originals = iter(tree.body)
+    for statement in module.body:
+        group = [next(originals) for _ in range(_count(statement))]
+        first = min(node.lineno for node in (group[0], *getattr(group[0], "decorator_list", ())))
+        if not any(first <= line <= (group[-1].end_lineno or first) for line in lines):
+            continue
+        alone = module.with_changes(body=[statement], header=())
+        positions = _Wrapper(alone, unsafe_skip_copy=True).resolve(PositionProvider)
+        top = next(iter(getattr(statement, "decorators", ())), statement)
+        moved = first - positions[top].start.line
+        for node, where in positions.items():
+            start, end = where.start, where.end
+            spans[node] = (start.line + moved, start.column, end.line + moved, end.column)
+    return spans
+
+
+def _count(statement: cst.CSTNode) -> int:
+    return len(statement.body) if isinstance(statement, cst.SimpleStatementLine) else 1
+
+
+class _Places:
+    """Positions of ast nodes, in characters."""
+
+    def __init__(self, text: str) -> None:
+        self._lines = _NEWLINE.split(text)
+
+    def _column(self, line: int, offset: int) -> int:
+        text = self._lines[line - 1]
+        return offset if text.isascii() else len(text.encode()[:offset].decode())
+
+    def start(self, node: ast.expr | ast.stmt) -> Place:
+        return node.lineno, self._column(node.lineno, node.col_offset)
+
+    def span(self, node: ast.expr) -> Span:
+        assert node.end_lineno is not None and node.end_col_offset is not None
+        return (*self.start(node), node.end_lineno, self._column(node.end_lineno, node.end_col_offset))
+
+
+class _Rewriter(cst.CSTTransformer):
+    def __init__(
+        self, module: cst.Module, spans: Mapping[cst.CSTNode, Span], places: _Places, edits: Sequence[Edit]
+    ) -> None:
+        super().__init__()
+        self._module = module
+        self._spans = spans
+        self._replaces: defaultdict[Span, list[Replace]] = defaultdict(list)
+        self._parts: dict[ast.expr, Span] = {}
+        self._statements: defaultdict[Place, list[Insert | Delete | ReplaceImport]] = defaultdict(list)
+        for edit in edits:
+            if isinstance(edit, Replace):
+                self._replaces[places.span(edit.node)].append(edit)
+                self._parts.update((part, places.span(part)) for part in edit.parts)
+            else:
+                self._statements[places.start(edit.at)].append(edit)
+        # Children are left before their parents, so the parts of an expression are known when it is.
+        self._part_spans = set(self._parts.values())
+        self._updated: dict[Span, cst.BaseExpression] = {}
+        self._lines = sorted({key[0] for key in (*self._replaces, *self._statements)})
+        self.pending: set[Span | Place] = {*self._replaces, *self._statements}
+
+    def on_visit(self, node: cst.CSTNode) -> bool:
+        if not isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement)):
+            return True
+        if node not in self._spans:
+            return False
+        # A decorator stands above the place of its function or class.
+        first = self._spans[next(iter(getattr(node, "decorators", ())), node)][0]
+        return any(first <= line <= self._spans[node][2] for line in self._lines)
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        if isinstance(original_node, cst.BaseExpression):
+            return self._expression(original_node, updated_node)
+        if isinstance(original_node, (cst.Module, cst.IndentedBlock)):
+            assert isinstance(updated_node, type(original_node))
+            return self._block(original_node, updated_node)
+        if isinstance(original_node, cst.SimpleStatementSuite):
+            assert isinstance(updated_node, cst.SimpleStatementSuite)
+            return self._suite(original_node, updated_node)
+        return updated_node
+
+    # Expressions
+
+    def _expression(self, original: cst.BaseExpression, updated: cst.CSTNode) -> cst.CSTNode:
+        span = self._span(original)
+        assert isinstance(updated, cst.BaseExpression)
+        for edit in self._replaces.get(span, ()):
+            parts = [self._updated[self._parts[part]] for part in edit.parts]
+            updated = _fill(edit.template, updated, parts, self._module)
+            self.pending.discard(span)
+        if span in self._part_spans:
+            self._updated[span] = updated
+        return updated
+
+    def _span(self, node: cst.BaseExpression) -> Span:
+        first, start, last, end = self._spans[node]
+        # To ast, the parentheses of a tuple or generator are part of it.
+        outer = 1 if isinstance(node, (cst.Tuple, cst.GeneratorExp)) and node.lpar else 0
+        return first, start - outer, last, end + outer
+
+    # Statements
+
+    def _edits_at(self, node: cst.CSTNode) -> list[Insert | Delete | ReplaceImport]:
+        if node not in self._spans:
+            return []
+        place = self._spans[node][:2]
+        self.pending.discard(place)
+        return self._statements.get(place, [])
+
+    def _block(
+        self, original: cst.Module | cst.IndentedBlock, updated: cst.Module | cst.IndentedBlock
+    ) -> cst.Module | cst.IndentedBlock:
+        body: list[Statement] = []
+        orphans: list[cst.EmptyLine] = []  # the comments above a statement that went away
+        touched = False
+        for old, new in zip(original.body, updated.body, strict=True):
+            assert isinstance(new, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+            statements, left = self._statement(old, new)
+            touched = touched or statements != [new]
+            if statements and orphans:
+                statements[0] = _with_lines_above(statements[0], orphans)
+                orphans = []
+            if body and isinstance(body[-1], cst.BaseCompoundStatement):
+                statements = _after_block(statements, _lines_above(new))
+            body += statements
+            orphans += left
+        if not touched:
+            return updated
+        if not body and isinstance(updated, cst.IndentedBlock):
+            body = [_with_lines_above(cst.SimpleStatementLine([cst.Pass()]), orphans)]
+            orphans = []
+        return updated.with_changes(body=body, footer=[*orphans, *updated.footer])
+
+    def _suite(
+        self, original: cst.SimpleStatementSuite, updated: cst.SimpleStatementSuite
+    ) -> cst.SimpleStatementSuite | cst.IndentedBlock:
+        line = cst.SimpleStatementLine(updated.body, trailing_whitespace=updated.trailing_whitespace)
+        statements, _ = self._small_statements(original.body, line)
+        if not statements:
+            return updated.with_changes(body=[cst.Pass()])
+        if len(statements) == 1 and isinstance(statements[0], cst.SimpleStatementLine):
+            return updated.with_changes(body=statements[0].body)
+        return cst.IndentedBlock(statements)
+
+    def _statement(self, old: cst.CSTNode, new: Statement) -> tuple[list[Statement], list[cst.EmptyLine]]:
+        if isinstance(new, cst.SimpleStatementLine):
+            assert isinstance(old, cst.SimpleStatementLine)
+            return self._small_statements(old.body, new)
+        edits = self._edits_at(old)
+        if any(isinstance(edit, Delete) for edit in edits):
+            return [], _lines_above(new)
+        return [*self._inserted(edits, "before"), new, *self._inserted(edits, "after")], []
+
+    def _small_statements(
+        self, originals: Sequence[cst.BaseSmallStatement], line: cst.SimpleStatementLine
+    ) -> tuple[list[Statement], list[cst.EmptyLine]]:
+        """Edit the statements that share a line; an insertion among them splits it."""
+        edits_of = [self._edits_at(small) for small in originals]
+        if not any(edits_of):
+            return [line], []
+        parts: list[list[cst.BaseSmallStatement] | Statement] = [[]]
+        for small, edits in zip(line.body, edits_of, strict=True):
+            parts += [*self._inserted(edits, "before"), []] if _inserts(edits, "before") else []
+            kept = _kept(small, edits)
+            if kept is not None:
+                group = parts[-1]
+                assert isinstance(group, list)
+                group.append(kept)
+            parts += [*self._inserted(edits, "after"), []] if _inserts(edits, "after") else []
+        groups = [part for part in parts if isinstance(part, list) and part]
+        statements: list[Statement] = []
+        for part in parts:
+            if not isinstance(part, list):
+                statements.append(part)
+            elif part:
+                statements.append(_line_of(part, line, first=part is groups[0], last=part is groups[-1]))
+        return statements, [] if groups else list(line.leading_lines)
+
+    def _inserted(self, edits: Iterable[Edit], where: str) -> list[Statement]:
+        return [statement for edit in _inserts(edits, where) for statement in self._parse(edit.code)]
+
+    def _parse(self, code: str) -> list[Statement]:
+        indent, newline = self._module.default_indent, self._module.default_newline
+        code = re.sub(r"^(?: {4})+", lambda match: indent * (len(match[0]) // 4), code.rstrip("\n") + "\n", flags=re.M)
+        parsed = cst.parse_module(code.replace("\n", newline), self._module.config_for_parsing)
+        body = [node for node in parsed.body if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))]
+        body[0] = _with_lines_above(body[0], parsed.header)
+        return body
+
+
+def _inserts(edits: Iterable[Edit], where: str) -> list[Insert]:
+    return [edit for edit in edits if isinstance(edit, Insert) and edit.where == where]
+
+
+def _line_of(
+    group: list[cst.BaseSmallStatement], line: cst.SimpleStatementLine, first: bool, last: bool
+) -> cst.SimpleStatementLine:
+    if group[-1] is not line.body[-1]:
+        group[-1] = group[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return cst.SimpleStatementLine(
+        group,
+        leading_lines=line.leading_lines if first else (),
+        trailing_whitespace=line.trailing_whitespace if last else cst.TrailingWhitespace(),
+    )
+
+
+def _kept(small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmallStatement | None:
+    for edit in edits:
+        if isinstance(edit, Delete):
+            return None
+    names = {edit.name for edit in edits if isinstance(edit, ReplaceImport)}
+    if not names:
+        return small
+    assert isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar)
+    kept = [alias for alias in small.names if alias.name.value not in names]
+    if not kept:
+        return None
+    if kept[-1] is not small.names[-1]:
+        kept[-1] = kept[-1].with_changes(comma=_closing_comma(kept[-1], small.names[-1]))
+    return small.with_changes(names=kept)
+
+
+def _closing_comma(kept: cst.ImportAlias, last: cst.ImportAlias) -> cst.Comma | cst.MaybeSentinel:
+    """The comma of the name that is last now: none, or the old last one's, with the comment of the kept one."""
+    if not isinstance(last.comma, cst.Comma) or not isinstance(kept.comma, cst.Comma):
+        return cst.MaybeSentinel.DEFAULT
+    mine, theirs = kept.comma.whitespace_after, last.comma.whitespace_after
+    if isinstance(mine, cst.ParenthesizedWhitespace) and isinstance(theirs, cst.ParenthesizedWhitespace):
+        theirs = theirs.with_changes(first_line=mine.first_line)
+    return last.comma.with_changes(whitespace_after=theirs)
+
+
+def _after_block(statements: list[Statement], lines: Sequence[cst.EmptyLine]) -> list[Statement]:
+    """Keep the blank lines that follow a block above what was inserted, the comments above their statement."""
+    if len(statements) < 2 or _lines_above(statements[0]) or not lines:
+        return statements
+    blank = next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
+    return [
+        statements[0].with_changes(leading_lines=lines[:blank]),
+        *(
+            each.with_changes(leading_lines=lines[blank:]) if _lines_above(each) == list(lines) else each
+            for each in statements[1:]
+        ),
+    ]
+
+
+def _lines_above(statement: Statement) -> list[cst.EmptyLine]:
+    return list(getattr(statement, "leading_lines", ()))
+
+
+def _with_lines_above(statement: Statement, lines: Sequence[cst.EmptyLine]) -> Statement:
+    own = _lines_above(statement)
+    kept = list(lines)
+    while own and own[0].comment is None and kept and kept[-1].comment is None:
+        kept.pop()
+    changed = statement.with_changes(leading_lines=[*kept, *own])
+    assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    return changed
+
+
+def _fill(
+    template: str, node: cst.BaseExpression, parts: Sequence[cst.BaseExpression], module: cst.Module
+) -> cst.BaseExpression:
+    """The expression that a template makes of a node or its parts; the node's parentheses stay around the result."""
+    pieces = template.split("{}")
+    names = [f"{_PLACEHOLDER}{number}" for number in range(len(pieces) - 1)]
+    text = "".join(piece + name for piece, name in zip(pieces, [*names, ""], strict=True))
+    filled = cst.parse_expression(text, module.config_for_parsing)
+    outer = node if not isinstance(node, _OWN_PARENTHESES) else None
+    inner = parts or [node.with_changes(lpar=(), rpar=()) if outer else node] * len(names)
+    result = filled.visit(_Fill(dict(zip(names, inner, strict=True))))
+    assert isinstance(result, cst.BaseExpression)
+    if outer is None or not outer.lpar:
+        return result
+    return result.with_changes(lpar=[*outer.lpar, *result.lpar], rpar=[*result.rpar, *outer.rpar])
+
+
+class _Fill(cst.CSTTransformer):
+    """Put expressions in place of names, in parentheses where they need them."""
+
+    def __init__(self, values: Mapping[str, cst.BaseExpression]) -> None:
+        super().__init__()
+        self._values = values
+
+    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        if isinstance(original_node, cst.Arg):
+            value = self._value(original_node.value)
+            return updated_node if value is None else updated_node.with_changes(value=value)
+        value = self._value(original_node)
+        if value is None or isinstance(value, _ATOMS) or value.lpar:
+            return value or updated_node
+        return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+
+    def _value(self, node: cst.CSTNode) -> cst.BaseExpression | None:
+        return self._values.get(node.value) if isinstance(node, cst.Name) else None

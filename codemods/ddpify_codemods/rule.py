@@ -1,0 +1,101 @@
+"""What a rule is made of: it looks at one script and yields edits and findings; it changes nothing itself."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+if TYPE_CHECKING:
+    from .facts.script import Script
+    from .targets import Target
+
+Severity = Literal["refused", "warning", "note"]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something that was done: the rule, the 1-based line of the original and what happened there."""
+
+    rule: str
+    line: int
+    message: str
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Something a person must know: what is wrong at a 1-based line of the original, and what to do about it."""
+
+    rule: str
+    severity: Severity
+    line: int
+    message: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Replace:
+    """Replace an expression by `template`; `{}` in it stands for the expression's own code, edits inside it included.
+
+    `imports` are the names of ddpify_runtime that the new code uses; `modules` are whole import lines it needs.
+    `parts` are the expressions inside `node` that the `{}` stand for instead, in order:
+    `Replace(call, "{}.cpu()", …, parts=(call.func.value,))`.
+    """
+
+    node: ast.expr
+    template: str
+    message: str
+    imports: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+    parts: tuple[ast.expr, ...] = ()
+
+
+@dataclass(frozen=True)
+class Insert:
+    """Put the statements of `code` before or after the statement `at`, in its block, at its indentation."""
+
+    at: ast.stmt
+    code: str
+    message: str
+    where: Literal["before", "after"] = "before"
+    imports: tuple[str, ...] = ()
+    modules: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Delete:
+    """Remove a statement; a block that would become empty keeps a `pass`."""
+
+    at: ast.stmt
+    message: str
+
+
+@dataclass(frozen=True)
+class ReplaceImport:
+    """Take `name` out of the `from … import` statement `at`, and import it under the same alias from ddpify_runtime."""
+
+    at: ast.ImportFrom
+    name: str
+    message: str
+
+
+Edit: TypeAlias = Replace | Insert | Delete | ReplaceImport
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One concern: its documentation, a before and after that is run as a test, and the function that looks for it.
+
+    `before` and `after` are whole scripts converted for `target`; a rule that refuses has `after = ""`.
+    `without_loop`: it also applies to a program that has no training loop of its own.
+    """
+
+    id: str
+    title: str
+    why: str
+    before: str
+    after: str
+    check: Callable[[Script, Target], Iterator[Edit | Finding]]
+    target: str = "cuda"
+    without_loop: bool = False

@@ -1,0 +1,73 @@
+"""DDP302: what is already distributed is not distributed again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..facts.script import Script
+from ..rule import Edit, Finding, Rule
+from ..targets import Target
+
+_PREFIXES = (
+    "torch.distributed.",
+    "horovod.",
+    "torch_xla.",
+    "torchelastic.",
+    "apex.parallel.",
+    "smdistributed.",
+    "oneccl_bindings_for_pytorch.",
+    "torch_ccl.",
+)
+_NAMES = frozenset(
+    {
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+        "torch.utils.data.DistributedSampler",
+        "torch.utils.data.distributed.DistributedSampler",
+        "torch.multiprocessing.spawn",
+        "torch.multiprocessing.Process",
+        "torch.multiprocessing.Pool",
+    }
+)
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Refuse a script that uses several processes or devices of its own accord."""
+    for node in script.nodes:
+        if isinstance(node, (ast.Attribute, ast.Name)) and _is_distributed(script.qualified(node)):
+            name = script.qualified(node)
+        elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
+            name = node.attr
+        else:
+            continue
+        message = f"it uses {name}: this script already works with several processes"
+        yield Finding(
+            RULE.id, "refused", node.lineno, message, "start it as its author meant it, or convert its one-process form"
+        )
+        return
+
+
+def _is_distributed(name: str) -> bool:
+    return name in _NAMES or name.startswith(_PREFIXES)
+
+
+RULE = Rule(
+    id="DDP302",
+    title="Distributed scripts stay as they are",
+    why="""\
+A script that calls torch.distributed, Horovod or torch_xla, or starts processes that share a model (hogwild), has its
+own division of the data and its own reduction. Both would happen twice (section R).""",
+    before="""\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+model = torch.nn.Linear(2, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(4, 2).cuda()).mean().backward()
+optimizer.step()
+""",
+    after="",
+    check=check,
+)

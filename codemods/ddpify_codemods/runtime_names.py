@@ -1,0 +1,74 @@
+"""The import of ddpify_runtime that a set of edits needs, and the names under which it binds them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+
+from .facts.header import last_leading_import
+from .rule import Edit, Insert, Replace, ReplaceImport
+
+RUNTIME = "ddpify_runtime"
+_LONGEST_LINE = 100
+
+
+def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Insert], Mapping[str, str]]:
+    """The insertion that imports what the edits use.
+
+    Returns the insertion (none when nothing is used) and the new names of those that the file binds otherwise.
+    """
+    used = {name for edit in edits if isinstance(edit, (Replace, Insert)) for name in edit.imports}
+    moved = [edit for edit in edits if isinstance(edit, ReplaceImport)]
+    given_up = [alias for edit in moved for alias in edit.at.names if alias.name == edit.name]
+    taken = set(_bound_names(tree, set(given_up)))
+    renamed = {name: f"ddpify_{name}" for name in used if name in taken}
+    names = {f"{name} as {renamed[name]}" if name in renamed else name for name in used}
+    names |= {f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in given_up}
+    modules = {line for edit in edits if isinstance(edit, (Replace, Insert)) for line in edit.modules}
+    lines = [line for line in sorted(modules) if line not in _import_lines(tree)]
+    if names:
+        lines.append(_from_import(sorted(names)))
+    if not lines:
+        return [], {}
+    using = (edit.node if isinstance(edit, Replace) else edit.at for edit in edits if _adds_names(edit))
+    first_use = min((node.lineno for node in using), default=0)
+    anchor = last_leading_import(tree, first_use) if first_use else last_leading_import(tree)
+    at, where = (tree.body[0], "before") if anchor is None else (anchor, "after")
+    return [Insert(at, "\n".join(lines) + "\n", "", "before" if where == "before" else "after")], renamed
+
+
+def _adds_names(edit: Edit) -> bool:
+    """Whether an edit uses names at its own place (what is inserted after an import follows the new imports)."""
+    return isinstance(edit, Replace) and bool(edit.imports or edit.modules)
+
+
+def imports_runtime(tree: ast.Module) -> bool:
+    """Whether a file imports ddpify_runtime, anywhere."""
+    return any(
+        (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == RUNTIME)
+        or (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == RUNTIME for alias in node.names))
+        for node in ast.walk(tree)
+    )
+
+
+def _from_import(names: Sequence[str]) -> str:
+    line = f"from {RUNTIME} import {', '.join(names)}"
+    if len(line) <= _LONGEST_LINE:
+        return line
+    return f"from {RUNTIME} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+
+
+def _import_lines(tree: ast.Module) -> set[str]:
+    return {f"import {alias.name}" for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+
+
+def _bound_names(tree: ast.Module, given_up: set[ast.alias]) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
+            yield node.id
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias) and node not in given_up:
+            yield node.asname or node.name.split(".")[0]

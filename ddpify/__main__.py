@@ -1,0 +1,5 @@
+"""`python -m ddpify`."""
+
+from ddpify.cli import main
+
+main()

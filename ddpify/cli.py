@@ -1,0 +1,166 @@
+"""The command line: words in, text and an exit code out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Callable
+from enum import Enum
+from io import TextIOWrapper
+from typing import TYPE_CHECKING, Annotated, TextIO
+
+import typer
+
+from ddpify import __version__
+
+if TYPE_CHECKING:
+    from ddpify.report import Report
+
+# ddpify_codemods is imported inside the commands, so that --help costs nothing. rich is never imported.
+
+app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+about = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+
+INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
+
+
+class Format(str, Enum):
+    """How a run tells what it did."""
+
+    text = "text"
+    json = "json"
+    github = "github"
+
+
+def main() -> None:
+    """Run the command line and exit.
+
+    `ddpify rules` and `ddpify explain` are commands; any other first word is a path (a file called "rules" is ./rules).
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")  # a file name need not be text
+    chosen = about if sys.argv[1:2] and sys.argv[1] in ("rules", "explain") else app
+    try:
+        chosen(prog_name="ddpify")
+    finally:
+        _flush()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ddpify {__version__}")
+        raise typer.Exit
+
+
+@app.command(
+    epilog="ddpify rules lists the rules, ddpify explain ID shows one. "
+    "Exit codes: 0 done or nothing to do, 1 --check found work, 2 refused or bad input."
+)
+def convert(
+    paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Scripts, folders, or - for standard input.")],
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda or xla. Default: target in [tool.ddpify].")
+    ] = "",
+    diff: Annotated[bool, typer.Option("--diff", help="Print a unified diff, write nothing.")] = False,
+    check: Annotated[bool, typer.Option("--check", help="Write nothing, exit 1 if something would change.")] = False,
+    output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Write there; - prints the code.")] = "",
+    format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Turn training scripts for one device into scripts that train on many, in place."""
+    raise typer.Exit(_guarded(lambda: _convert(tuple(paths), target, diff, check, output, format)))
+
+
+def _convert(paths: tuple[str, ...], target: str, diff: bool, check: bool, output: str, format: Format) -> int:
+    from ddpify.command import Options, run
+    from ddpify.files import BadInput
+    from ddpify.report import FileReport, Report
+
+    options = Options(paths, target, diff, check, output)
+    try:
+        report, payload = run(options)
+    except BadInput as error:
+        report, payload = Report((FileReport(error.problem.path, "error", problem=error.problem),), target), b""
+    is_for_payload = options.destination == "-" or (diff and format is not Format.json)
+    with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
+        if is_for_payload:
+            sys.stdout.buffer.write(payload)
+            sys.stdout.buffer.flush()
+        _tell(report, format, diff, sys.stderr if is_for_payload else sys.stdout)
+    return report.exit_code
+
+
+def _tell(report: Report, format: Format, with_diff: bool, stream: TextIO) -> None:
+    from ddpify.report import as_json, github, text
+
+    done, refused = text(report)
+    if format is Format.json:
+        done, refused = [as_json(report, with_diff)], []
+    elif format is Format.github:
+        done, refused = github(report), []
+    for line in refused:
+        print(line, file=sys.stderr)
+    for line in done:
+        print(line, file=stream)
+    stream.flush()
+
+
+@about.command()
+def rules() -> None:
+    """List the rules."""
+
+    def work() -> int:
+        from ddpify_codemods import RULES
+
+        for rule in RULES:
+            print(f"{rule.id}  {rule.title}")
+        return 0
+
+    raise typer.Exit(_guarded(work))
+
+
+@about.command()
+def explain(rule: Annotated[str, typer.Argument(metavar="ID", help="For example DDP101.")]) -> None:
+    """Show one rule: what it does, why, and an example."""
+
+    def work() -> int:
+        from ddpify_codemods import RULES
+
+        from ddpify.config import did_you_mean
+        from ddpify.report import explanation
+
+        known = {each.id: each for each in RULES}
+        if rule.upper() in known:
+            print(explanation(known[rule.upper()]))
+            return 0
+        print(f"ddpify: no rule {rule!r}{did_you_mean(rule.upper(), known)}; ddpify rules lists them", file=sys.stderr)
+        return 2
+
+    raise typer.Exit(_guarded(work))
+
+
+def _guarded(work: Callable[[], int]) -> int:
+    """The exit code of a command, whatever happens to the machine or to the pipe that it writes to."""
+    try:
+        return work()
+    except KeyboardInterrupt:
+        print("ddpify: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        return 0  # the reader has seen enough
+    except OSError as error:
+        place = f"{error.filename}: " if error.filename else ""
+        print(f"ddpify: {place}{error.strerror or error}", file=sys.stderr)
+        return 2
+
+
+def _flush() -> None:
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        # Python flushes once more when it ends, and would complain.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

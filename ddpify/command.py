@@ -1,0 +1,187 @@
+"""`ddpify PATH...`: from the words on the command line to files that are written, and a report."""
+
+from __future__ import annotations
+
+import shlex
+import stat
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+
+from ddpify_codemods import TARGETS
+
+from ddpify import files
+from ddpify.config import choose_target
+from ddpify.conversion import convert_program, imports_of, on_all_cores
+from ddpify.files import BadInput, Source, shown
+from ddpify.inputs import STDIN, Inputs, gather
+from ddpify.outcome import Outcome, merge, reports, settle
+from ddpify.programs import Imports, Program, find_programs, importer, program
+from ddpify.report import FileReport, Report, Status
+
+Load = Callable[[Path], Source]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for: the words of the command line."""
+
+    paths: tuple[str, ...]
+    target: str = ""
+    diff: bool = False
+    check: bool = False
+    output: str = ""
+
+    @property
+    def destination(self) -> str:
+        """Where the code of one script goes: a path, "-" for standard output, "" for where it came from."""
+        if self.output or self.diff or self.check:
+            return self.output
+        return STDIN if self.paths == (STDIN,) else ""
+
+
+def run(options: Options) -> tuple[Report, bytes]:
+    """Convert what the options name, and write it where they say.
+
+    Args:
+        options: the words of the command line.
+    Returns:
+        The report, and the bytes for standard output (code or diff).
+    Raises:
+        BadInput: nothing could be done, nothing was written.
+    """
+    _refuse_contradictions(options)
+    target = choose_target(options.target, _project_folder(options.paths[0]), TARGETS)
+    inputs = gather(options.paths)
+    load, imports = _readers(inputs)
+    programs, told = _choose(inputs, load, imports)
+    work = []
+    for chosen in programs:
+        try:
+            work.append(tuple(load(path) for path in chosen.files))
+        except BadInput as error:
+            told += [FileReport(error.problem.path, "error", problem=error.problem)]
+            told += [FileReport(load(chosen.entry).name, "untouched")]
+    converted = on_all_cores(partial(convert_program, target=target), work)
+    pairs = zip(work, converted, strict=True)
+    outcomes = settle([Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs])
+    output = _write(options, outcomes)
+    launch = partial(_launch, TARGETS[target].launch, options.destination)
+    status: Status = "would convert" if options.diff or options.check else "converted"
+    told += [report for outcome in outcomes for report in reports(outcome, status, launch)]
+    report = Report(merge(told), target, options.check, options.destination)
+    return report, b"".join(file.diff for file in report.files) if options.diff else output
+
+
+def _refuse_contradictions(options: Options) -> None:
+    if options.output and options.diff:
+        raise BadInput("ddpify", "--diff writes nothing, -o says where to", "leave one of them out")
+    if options.output and options.check:
+        raise BadInput("ddpify", "--check writes nothing, -o says where to", "leave one of them out")
+    if not options.output or options.output == STDIN:
+        several = options.output == STDIN and _several(options.paths)
+    else:
+        several = _several(options.paths)
+        place = Path(options.output)
+        if place.is_dir():
+            raise BadInput(options.output, "is a folder", "give -o the name of a file")
+        if not place.parent.is_dir():
+            raise BadInput(options.output, f"no folder {str(place.parent)!r}", "make it first")
+    if several:
+        raise BadInput("ddpify", f"two outputs for one file, -o {options.output}", "give one script with -o")
+
+
+def _several(paths: Sequence[str]) -> bool:
+    return len({Path(path).resolve() for path in paths}) > 1 or any(Path(path).is_dir() for path in paths)
+
+
+def _project_folder(first: str) -> Path:
+    if first == STDIN:
+        return Path.cwd()
+    path = Path(first).absolute()
+    return path if path.is_dir() else path.parent
+
+
+def _readers(inputs: Inputs) -> tuple[Load, Imports]:
+    """What gives the source of a path, and what gives the local modules that it imports."""
+    direct = on_all_cores(imports_of, list(inputs.sources.values()))
+    known = {(path, path.parent): modules for path, modules in zip(inputs.sources, direct, strict=True)}
+
+    @cache
+    def load(path: Path) -> Source:
+        return inputs.sources.get(path) or files.read(path, shown(path))
+
+    def imports(path: Path, root: Path) -> Sequence[Path]:
+        if (path, root) not in known:
+            try:
+                known[path, root] = imports_of(load(path), root)
+            except BadInput:
+                known[path, root] = []  # reading its program says what is wrong
+        return known[path, root]
+
+    return load, imports
+
+
+def _choose(inputs: Inputs, load: Load, imports: Imports) -> tuple[list[Program], list[FileReport]]:
+    """The programs to convert, and reports of the rest: bad files, and named files with nothing to do."""
+    told = [FileReport(problem.path, "error", problem=problem) for problem in inputs.problems]
+    if inputs.single:
+        found = [program(path, imports) for path in inputs.named]
+    else:
+        found = find_programs(inputs.sources, imports)
+    chosen = []
+
+    def readable(path: Path) -> Source | None:
+        try:
+            return load(path)
+        except BadInput:
+            return None
+
+    for candidate in found:
+        source = load(candidate.entry)
+        is_given = candidate.entry in inputs.named and source.path.exists()
+        by = importer(source, readable, imports) if is_given else None
+        if by:
+            told.append(FileReport(source.name, "nothing to do", f"a module of {shown(by)}, convert that"))
+        else:
+            chosen.append(candidate)
+    covered = {path for candidate in found for path in candidate.files}
+    for path in inputs.named:
+        if path not in covered:
+            told.append(FileReport(load(path).name, "nothing to do", "no training loop"))
+    return chosen, told
+
+
+def _write(options: Options, outcomes: Sequence[Outcome]) -> bytes:
+    """Write what may be written; return what belongs on standard output."""
+    good = [outcome for outcome in outcomes if not outcome.failed]
+    if options.diff or options.check:
+        return b""
+    if not options.destination:
+        files.write_all({s.path: s.encode(code) for outcome in good for s, code in outcome.codes.items()})
+        return b""
+    if not good:
+        return b""
+    (outcome,) = good
+    others = [source.name for source in outcome.codes if source is not outcome.entry]
+    if others:
+        what = f"{', '.join(others)} must change too: two outputs for one file"
+        raise BadInput(outcome.entry.name, what, "convert it in place, or see --diff")
+    code = outcome.entry.encode(outcome.codes.get(outcome.entry, outcome.entry.text))
+    if options.destination == STDIN:
+        return code
+    _write_to(Path(options.destination), code, outcome.entry.path)
+    return b""
+
+
+def _write_to(place: Path, code: bytes, model: Path) -> None:
+    if place.exists() and not place.is_file():  # /dev/null, a pipe: nothing to replace
+        place.write_bytes(code)
+    else:
+        files.write_all({place: code}, stat.S_IMODE(model.stat().st_mode) if model.exists() else None)
+
+
+def _launch(template: str, destination: str, entry: Source) -> str:
+    name = destination or entry.name
+    return "" if name in (STDIN, "<stdin>") else template.format(script=shlex.quote(name))

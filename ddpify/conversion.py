@@ -1,0 +1,124 @@
+"""Calls of ddpify_codemods, on all cores when there is enough to do; what goes wrong comes back as a problem."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import signal
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from ddpify_codemods import ConversionBug, Result, SourceError, convert
+from ddpify_codemods.imports import local_modules
+
+from ddpify.files import BadInput, Problem, Source
+
+Item = TypeVar("Item")
+Value = TypeVar("Value")
+
+# Starting workers takes about as long as converting this many scripts.
+FEW = 8
+
+_PYTHON_2 = re.compile(
+    r"""^\s*print\s+[\w"'%]|^\s*print\s*>>|^\s*exec\s+[\w"']|^\s*raise\s+[\w.]+\s*,|^\s*except\s+[\w.()\s,]+,\s*\w+\s*:"""
+    r"""|\bur["']|<>|\b0[0-7]+\b|\b\d+L\b|`\w+`""",
+    re.MULTILINE,
+)
+
+
+@dataclass(frozen=True)
+class Converted:
+    """What became of one program: the result of each file, or the problem that stopped it."""
+
+    results: Mapping[Path, Result]
+    problem: Problem | None = None
+
+
+def convert_program(sources: Sequence[Source], target: str) -> Converted:
+    """Convert one program; whatever it contains, nothing is raised.
+
+    Args:
+        sources: its files, the entry first. target: what for.
+    Returns:
+        The results by path, or a problem.
+    """
+    names = {source.path: source.name for source in sources}
+    try:
+        return Converted(convert({source.path: source.text for source in sources}, target))
+    except SourceError as error:
+        text = next((source.text for source in sources if source.path == error.path), "")
+        return Converted({}, _syntax_problem(names.get(error.path, str(error.path)), error.line, error.message, text))
+    except (RecursionError, MemoryError):
+        remedy = "split its longest expressions or deepest blocks"
+        return Converted({}, Problem(sources[0].name, 0, "nested too deeply to be read", remedy))
+    except ConversionBug as error:
+        return Converted({}, _bug(sources[0].name, str(error)))
+    except Exception as error:  # noqa: BLE001 (a bug of ours: nothing is written, and one line says what to report)
+        return Converted({}, _bug(sources[0].name, f"{type(error).__name__}: {error}{_place(error)}"))
+
+
+def _syntax_problem(name: str, line: int, message: str, text: str) -> Problem:
+    lines = re.split(r"\r\n|\r|\n", text)
+    here = lines[line - 1] if 0 < line <= len(lines) else ""
+    what = message.strip().split("\n")[0]
+    if _PYTHON_2.search(here):
+        return Problem(name, line, f"{what} (this looks like Python 2)", "port it to Python 3 first")
+    return Problem(name, line, what, "correct it first")
+
+
+def _bug(name: str, what: str) -> Problem:
+    return Problem(name, 0, f"a bug of ddpify: {' '.join(what.split())}", "nothing was written, please report it")
+
+
+def _place(error: Exception) -> str:
+    trace = error.__traceback__
+    while trace and trace.tb_next:
+        trace = trace.tb_next
+    return f" at {Path(trace.tb_frame.f_code.co_filename).name}:{trace.tb_lineno}" if trace else ""
+
+
+def imports_of(source: Source, root: Path | None = None) -> list[Path]:
+    """The local modules that a file imports directly, by their real paths; none if it does not parse.
+
+    Args:
+        source: the file. root: where absolute imports start; default: its folder.
+    """
+    try:
+        return [module.resolve() for module in local_modules(source.path, source.text, root)]
+    except (RecursionError, MemoryError):
+        return []  # converting the program that it belongs to says what is wrong
+
+
+def on_all_cores(function: Callable[[Item], Value], items: Sequence[Item]) -> Iterable[Value]:
+    """The value of each item, in order; computed by as many processes as there are cores if there are many items.
+
+    Raises:
+        BadInput: a process died (out of memory, as a rule).
+    """
+    if len(items) <= FEW:
+        return [function(item) for item in items]
+    chunk = max(1, len(items) // (8 * (os.cpu_count() or 1)))
+    try:
+        with ProcessPoolExecutor() as pool:
+            with _interrupts_held_back():  # the workers keep it so: Ctrl-C is the parent's business, and said once
+                values = pool.map(function, items, chunksize=min(chunk, 16))
+            return list(values)
+    except BrokenProcessPool as error:
+        raise BadInput("ddpify", "a worker process died", "give fewer files at a time") from error
+
+
+@contextlib.contextmanager
+def _interrupts_held_back() -> Iterator[None]:
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

@@ -1,0 +1,101 @@
+"""Batch normalisation over the whole batch while each rank holds its share of it (HAZARDS M8, M9).
+
+The module stays the one that the user made; only its call is routed. On GPUs the work is torch's own SyncBatchNorm function;
+elsewhere, where that refuses to run, two differentiable sums over ranks.
+"""
+
+from __future__ import annotations
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.nn.modules._functions import SyncBatchNorm
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from . import region
+from .collectives import SumOverRanks
+
+
+class BatchNormCall:
+    """Stands in front of one batch normalisation module's call."""
+
+    def __init__(self, module: _BatchNorm) -> None:
+        self.module = module
+
+    def __call__(self, input: Tensor) -> Tensor:
+        module, here = self.module, region.current()
+        uses_batch = module.training or module.running_mean is None
+        if here is None or not uses_batch:
+            return module._call_impl(input)  # type: ignore[no-any-return]
+        if here.mode == "record":
+            here.statistics.append(_statistics(input))
+            return module._call_impl(input)  # type: ignore[no-any-return]
+        module._check_input_dim(input)
+        if here.mode == "replay":
+            mean, variance = here.statistics.pop(0)
+            return F.batch_norm(input, mean, variance, module.weight, module.bias, eps=module.eps)
+        return _over_ranks(module, input)
+
+
+def route(module: nn.Module) -> None:
+    """Route the call of every batch normalisation in a module, unless its class has a forward of its own."""
+    for part in module.modules():
+        if isinstance(part, _BatchNorm) and type(part).forward is _BatchNorm.forward:
+            part.__dict__["_compiled_call_impl"] = BatchNormCall(part)
+
+
+def _dims(input: Tensor) -> list[int]:
+    return [dim for dim in range(input.dim()) if dim != 1]
+
+
+def _statistics(input: Tensor) -> tuple[Tensor, Tensor]:
+    wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
+    return wide.mean(_dims(input)), wide.var(_dims(input), correction=0)
+
+
+def _momentum(module: _BatchNorm) -> float:
+    """As in torch's _BatchNorm.forward: counts the batch, and gives the weight of the new statistics."""
+    if not module.training or not module.track_running_stats:
+        return 0.0
+    if module.num_batches_tracked is not None:
+        module.num_batches_tracked.add_(1)
+        if module.momentum is None:
+            return 1.0 / float(module.num_batches_tracked)
+    return module.momentum if module.momentum is not None else 0.0
+
+
+def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
+    """Normalise with the statistics of all values that the ranks hold together, per channel."""
+    momentum = _momentum(module)
+    tracked = module.training and module.track_running_stats
+    if input.is_cuda:
+        normalised: Tensor = SyncBatchNorm.apply(
+            input,
+            module.weight,
+            module.bias,
+            module.running_mean if tracked else None,
+            module.running_var if tracked else None,
+            module.eps,
+            momentum,
+            dist.group.WORLD,
+            dist.get_world_size(),
+        )
+        return normalised
+    wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
+    shape = [1, -1] + [1] * (input.dim() - 2)
+    values = wide.new_full((1,), input.numel() / input.size(1))
+    sums = SumOverRanks.apply(torch.cat([wide.sum(_dims(input)), values]))
+    total = sums[-1].detach()
+    mean = sums[:-1] / total
+    centred = wide - mean.view(shape)
+    variance = SumOverRanks.apply(centred.square().sum(_dims(input))) / total
+    if tracked and module.running_mean is not None and module.running_var is not None:
+        with torch.no_grad():
+            module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
+            unbiased = variance * (total / (total - 1))
+            module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
+    result = centred * torch.rsqrt(variance + module.eps).view(shape)
+    if module.weight is not None:
+        result = result * module.weight.view(shape) + module.bias.view(shape)
+    return result.to(input.dtype)

@@ -1,0 +1,109 @@
+"""Rows of a batch over ranks: the share `[rank::world_size]`, its inverse, and both as autograd functions.
+
+A tensor is either whole (the same on every rank) or a share (this rank's rows). Between the two, gradients obey one rule:
+inside the shared region every gradient is `world_size` times this rank's part of the true one, outside it is the true one.
+DistributedDataParallel then takes the mean over ranks, which is the true gradient for parameters used inside (sum of
+the parts), outside (mean of equal values), or both; a regulariser on the weights needs no exception (HAZARDS L6).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.autograd import Function
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Where the samples lie in a tensor: along `dim`, whose size is a multiple of the number of samples.
+
+    Where the multiple is more than one, samples vary slowest (`major`, as in `x.view(batch * time, -1)` with the batch
+    first) or fastest (time first).
+    """
+
+    dim: int = 0
+    major: bool = True
+
+
+def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
+    """This rank's samples of a whole tensor that holds `total` of them; a copy, in the order of the whole."""
+    opened = _open(tensor, total, rows)
+    dim = rows.dim if rows.major else rows.dim + 1
+    index = [slice(None)] * opened.dim()
+    index[dim] = slice(dist.get_rank(), None, dist.get_world_size())
+    return opened[tuple(index)].flatten(rows.dim, rows.dim + 1).contiguous()
+
+
+def join(local: Tensor, total: int, rows: Rows) -> Tensor:
+    """The whole tensor of `total` samples from the shares of all ranks, in the order of the whole; a collective."""
+    world_size = dist.get_world_size()
+    mine = count(total)
+    opened = _open(local, mine, rows)
+    dim = rows.dim if rows.major else rows.dim + 1
+    flat = opened.detach().movedim(dim, 0).contiguous()
+    most = -(-total // world_size)
+    if mine < most:
+        flat = torch.cat([flat, flat.new_zeros(most - mine, *flat.shape[1:])])
+    sent = flat.view(torch.uint8) if flat.dtype == torch.bool else flat
+    shares = [torch.empty_like(sent) for _ in range(world_size)]
+    dist.all_gather(shares, sent)
+    whole = torch.stack(shares, dim=1).flatten(0, 1)[:total]
+    whole = whole.view(torch.bool) if flat.dtype == torch.bool else whole
+    return whole.movedim(0, dim).flatten(rows.dim, rows.dim + 1).contiguous()
+
+
+def count(total: int) -> int:
+    """How many of `total` samples are this rank's."""
+    return len(range(dist.get_rank(), total, dist.get_world_size()))
+
+
+def _open(tensor: Tensor, samples: int, rows: Rows) -> Tensor:
+    return tensor.unflatten(rows.dim, (samples, -1) if rows.major else (-1, samples))
+
+
+class Split(Function):
+    """Whole to share. Its gradient is joined from the ranks, so that whatever lies before sees all of it."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
+        ctx.arguments = total, rows, entered
+        return share(tensor, total, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        return Join.apply(gradients[0], *ctx.arguments) / dist.get_world_size(), None, None, None
+
+
+class Join(Function):
+    """Share to whole. `entered` is called when a backward pass enters the shared region through this output."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
+        ctx.arguments = total, rows, entered
+        return join(local, total, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        total, rows, entered = ctx.arguments
+        entered()
+        return Split.apply(gradients[0], total, rows, entered) * dist.get_world_size(), None, None, None
+
+
+class SumOverRanks(Function):
+    """The sum of a share-region tensor over ranks; differentiable any number of times."""
+
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        total = tensor.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        total: Tensor = SumOverRanks.apply(gradients[0])
+        return total

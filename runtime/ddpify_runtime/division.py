@@ -1,0 +1,273 @@
+"""Whether and how a module's forward can be divided by samples: found by trying, before it is relied upon.
+
+The source rarely says where the batch is in a tensor, or that samples do not meet. So the first training forward of each form of
+input is computed twice on every rank without communication: on the whole batch, and on this rank's rows. The rows must come out
+as they do in the whole. What does not pass is computed whole on every rank, which is exact and merely not faster.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
+from torch.utils._pytree import tree_flatten
+
+from .batch_norm import BatchNormCall
+from .collectives import Rows, count, share
+from .draws import Draws, UnknownDraw
+from .region import Region, entered
+
+# Relative difference (2-norm) up to which two float results of another summation order count as the same.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
+GPU_TOLERANCE = 2e-3  # TF32 and the choice of another kernel for another batch size
+
+
+@dataclass(frozen=True)
+class Division:
+    """How one form of input is divided.
+
+    inputs: where the samples lie in each input leaf, None for a leaf that every rank takes whole. batch: the leaf and dim that
+    tell the number of samples. outputs: the same for the output leaves. places: where the samples lie in the random
+    numbers that the forward draws, by operation; empty if it draws none.
+    reason: why it cannot be divided; "" if it can.
+    """
+
+    inputs: tuple[Rows | None, ...] = ()
+    batch: tuple[int, int] = (0, 0)
+    outputs: tuple[Rows | None, ...] = ()
+    places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+    reason: str = ""
+
+    def samples(self, leaves: Sequence[Any]) -> int:
+        """The number of samples in the whole input."""
+        leaf, dim = self.batch
+        return int(leaves[leaf].size(dim))
+
+
+class NotDivisible(Exception):
+    """Why a division does not hold."""
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """For each output leaf its possible forms, and which of them hold on this rank; the random draws."""
+
+    forms: list[list[Rows | None]]
+    matches: list[list[bool]]
+    places: dict[tuple[str, int], Rows | None]
+
+
+def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division | None = None) -> Division:
+    """Try the divisions of an input until one holds; the ranks agree on the answer. A collective.
+
+    Args:
+        module: the module whose state must not change by the trial.
+        call: takes the input leaves and gives the module's output.
+        leaves: the input, flattened.
+        known: the division that held before: only this one is tried.
+
+    Raises:
+        RuntimeError: the ranks were given different inputs.
+    """
+    _require_equal_inputs(leaves)
+    if _hooked(module):
+        return Division(reason="it has forward hooks, which would see a part of the batch")
+    reasons = []
+    for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
+        total = leaves[batch[0]].size(batch[1])
+        trial = None
+        try:
+            trial = _try(module, call, leaves, inputs, batch, total)
+            reasons.append("the outputs of a sample depend on the rest of the batch")
+        except (NotDivisible, UnknownDraw) as error:
+            reasons.append(str(error))
+        except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
+            reasons.append(f"it cannot compute a part of the batch ({type(error).__name__})")
+        agreed = _agree(trial.matches if trial else [[False]])
+        if agreed is not None and trial is not None:
+            outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
+            return Division(inputs, batch, outputs, trial.places)
+    return Division(reason=reasons[0] if reasons else "no tensor in its input has a sample for every process")
+
+
+def _require_equal_inputs(leaves: Sequence[Any]) -> None:
+    sums = [
+        float(leaf.detach().double().sum()) for leaf in leaves if isinstance(leaf, Tensor) and not leaf.is_complex()
+    ]
+    digest = torch.tensor([float(len(leaves)), float(sum(sums))], dtype=torch.float64)
+    digest = torch.nan_to_num(digest)
+    lowest, highest = digest.clone(), digest.clone()
+    dist.all_reduce(lowest, dist.ReduceOp.MIN)
+    dist.all_reduce(highest, dist.ReduceOp.MAX)
+    if not torch.equal(lowest, highest):
+        raise RuntimeError(
+            "ddpify: the processes drew different batches, so they would train something else. Something in the script differs "
+            "between processes: the order of a set (start with PYTHONHASHSEED=0), a seed taken from the time, "
+            "or a generator without a seed"
+        )
+
+
+def _hooked(module: nn.Module) -> bool:
+    return any(part._forward_hooks for part in module.modules())
+
+
+def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:
+    """Ways to see a batch in an input: the first tensor's dim 0, then its dim 1; other tensors follow by their size."""
+    first = next((i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.dim()), None)
+    if first is None:
+        return
+    for batch in range(min(2, leaves[first].dim())):
+        total = leaves[first].size(batch)
+        if total < dist.get_world_size():
+            continue
+        places: list[Rows | None] = []
+        for i, leaf in enumerate(leaves):
+            sizes = list(leaf.shape) if isinstance(leaf, Tensor) else []
+            dims = [dim for dim in (batch, 0, 1) if dim < len(sizes) and sizes[dim] == total]
+            places.append(Rows(batch if i == first else dims[0]) if dims else None)
+        yield tuple(places), (first, batch)
+
+
+def _try(
+    module: nn.Module,
+    call: Callable[..., Any],
+    leaves: Sequence[Any],
+    inputs: Sequence[Rows | None],
+    batch: tuple[int, int],
+    total: int,
+) -> _Trial:
+    """Compute the whole and this rank's rows, and compare."""
+    whole_region = Region("record", total, total)
+    with _unchanged(module) as read, torch.no_grad(), entered(whole_region), Draws(whole_region):
+        given = [_copied(leaf) for leaf in leaves]
+        whole, whole_spec = tree_flatten(call(given))
+        for before, after in zip(leaves, given, strict=True):
+            if isinstance(before, Tensor) and not _same(before, after):
+                raise NotDivisible("it changes its input in place")
+        whole_state = read()
+    local_region = Region("replay", total, count(total), whole_region.statistics, list(whole_region.draws))
+    with _unchanged(module) as read, torch.enable_grad(), entered(local_region), Draws(local_region):
+        parts = [
+            share(leaf.detach(), total, rows) if rows else _copied(leaf)
+            for leaf, rows in zip(leaves, inputs, strict=True)
+        ]
+        local, local_spec = tree_flatten(call(parts))
+        local_state = read()
+    if whole_spec != local_spec:
+        raise NotDivisible("its output has another structure for a part of the batch")
+    for name, value in whole_state.items():
+        if not _same(value, local_state.get(name)):
+            raise NotDivisible(f"it keeps {name}, which depends on the whole batch")
+    forms, matches = [], []
+    for full, part in zip(whole, local, strict=True):
+        possible = _forms(full, total)
+        forms.append(possible)
+        matches.append([_holds(full, part, total, rows) for rows in possible])
+    return _Trial(forms, matches, local_region.places)
+
+
+def _forms(whole: Any, total: int) -> list[Rows | None]:
+    if not isinstance(whole, Tensor):
+        return [None]
+    forms: list[Rows | None] = [Rows(dim) for dim, size in enumerate(whole.shape) if size == total]
+    for dim, size in enumerate(whole.shape):
+        if size > total and size % total == 0:
+            forms += [Rows(dim), Rows(dim, major=False)]
+    return [*forms, None]
+
+
+def _holds(whole: Any, part: Any, total: int, rows: Rows | None) -> bool:
+    if not isinstance(whole, Tensor):
+        plain = whole is None or isinstance(whole, (bool, int, float, str))
+        return plain and type(whole) is type(part) and whole == part
+    if rows is None:  # the same for every part: only believable where no gradient hangs on it
+        return not part.requires_grad and whole.shape == part.shape and torch.equal(whole, part.detach())
+    expected = share(whole, total, rows)
+    return _same(expected, part)
+
+
+def _same(expected: Any, found: Any) -> bool:
+    if not isinstance(expected, Tensor) or not isinstance(found, Tensor):
+        return type(expected) is type(found)
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        return False
+    expected, found = expected.detach(), found.detach()
+    if not expected.is_floating_point() or expected.dtype not in TOLERANCE:
+        return torch.equal(expected, found)
+    tolerance = max(TOLERANCE[expected.dtype], GPU_TOLERANCE) if expected.is_cuda else TOLERANCE[expected.dtype]
+    wide, other = torch.nan_to_num(expected.double()), torch.nan_to_num(found.double())
+    return bool((wide - other).norm() <= tolerance * wide.norm())
+
+
+def _agree(matches: list[list[bool]]) -> list[int] | None:
+    """For each output leaf the first form that holds on every rank; None if a leaf has none."""
+    most = 16
+    flags = torch.zeros(64 * most, dtype=torch.int32)
+    for i, row in enumerate(matches[:64]):
+        for j, flag in enumerate(row[:most]):
+            flags[i * most + j] = int(flag)
+    dist.all_reduce(flags, dist.ReduceOp.MIN)
+    choices: list[int] = []
+    for i in range(len(matches)):
+        agreed = flags[i * most : (i + 1) * most].nonzero().flatten().tolist() if i < 64 else []
+        if not agreed:
+            return None
+        choices.append(agreed[0])
+    return choices
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf
+
+
+@contextmanager
+def _unchanged(module: nn.Module) -> Iterator[Callable[[], dict[str, Any]]]:
+    """Put the module's and the generators' state back afterwards; gives a function that reads what has changed so far."""
+    parts = list(module.named_modules())
+    attributes = [dict(vars(part)) for _, part in parts]
+    registered = [
+        {name: dict(vars(part)[name]) for name in ("_parameters", "_buffers", "_modules")} for _, part in parts
+    ]
+    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
+    numpy = sys.modules.get("numpy")
+    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
+    gpu_states = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+
+    def changed() -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for (name, part), before in zip(parts, attributes, strict=True):
+            for key, value in vars(part).items():
+                if value is not before.get(key) and isinstance(value, (Tensor, list, tuple, dict)):
+                    for i, leaf in enumerate(tree_flatten(value)[0]):
+                        found[f"{name}.{key}[{i}]" if name else f"{key}[{i}]"] = leaf
+            if not isinstance(part, _BatchNorm) or not isinstance(vars(part).get("_compiled_call_impl"), BatchNormCall):
+                for key, buffer in part._buffers.items():
+                    found[f"{name}.{key}" if name else key] = None if buffer is None else buffer.detach().clone()
+        return found
+
+    try:
+        yield changed
+    finally:
+        for (_, part), before, kept in zip(parts, attributes, registered, strict=True):
+            vars(part).clear()
+            vars(part).update(before)
+            for name, values in kept.items():
+                vars(part)[name].clear()
+                vars(part)[name].update(values)
+        with torch.no_grad():
+            for buffer, value in buffers:
+                buffer.copy_(value)
+        torch.set_rng_state(states[0])
+        random.setstate(states[1])
+        if numpy and states[2] is not None:
+            numpy.random.set_state(states[2])
+        if gpu_states is not None:
+            torch.cuda.set_rng_state(gpu_states)

@@ -1,0 +1,63 @@
+"""What the launcher says: which process this is, of how many. Reads the environment only; imports no torch."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Environment:
+    """The place of this process: `rank` of `world_size`, `local_rank` on its machine; all zero-based counts."""
+
+    rank: int = 0
+    world_size: int = 1
+    local_rank: int = 0
+
+
+def read(environ: Mapping[str, str] = os.environ) -> Environment:
+    """The environment that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK); one process when there is none.
+
+    Raises:
+        RuntimeError: a variable is there but is not a number, or RANK lies outside WORLD_SIZE.
+    """
+    if "RANK" not in environ or "WORLD_SIZE" not in environ:
+        return Environment()
+    try:
+        place = Environment(
+            int(environ["RANK"]), int(environ["WORLD_SIZE"]), int(environ.get("LOCAL_RANK", environ["RANK"]))
+        )
+    except ValueError as error:
+        raise RuntimeError(f"RANK, WORLD_SIZE and LOCAL_RANK must be numbers: {error}; start with torchrun") from None
+    if not 0 <= place.rank < place.world_size:
+        raise RuntimeError(f"RANK={place.rank} is not below WORLD_SIZE={place.world_size}; start with torchrun")
+    return place
+
+
+def start_processes(environ: Mapping[str, str] = os.environ) -> None:
+    """Become torchrun for this same command line when DDPIFY_NPROC asks for processes and no launcher made any.
+
+    `DDPIFY_NPROC=4 python train.py` is `torchrun --standalone --nproc-per-node 4 train.py`. Does not return then.
+    The script runs from its first line in each process, so nothing has to be importable or picklable (HAZARDS P1, P2).
+    """
+    processes = environ.get("DDPIFY_NPROC", "")
+    if not processes or "RANK" in environ:
+        return
+    if not processes.isdigit() or not int(processes):
+        raise RuntimeError(f"DDPIFY_NPROC={processes!r} is not a number of processes")
+    if int(processes) == 1:
+        return
+    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", processes]
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os.execv(sys.executable, launcher + _command_line())
+
+
+def _command_line() -> list[str]:
+    spec = getattr(sys.modules["__main__"], "__spec__", None)
+    if spec is not None:  # started as `python -m package.train`
+        name = spec.name.removesuffix(".__main__")
+        return ["-m", name, *sys.argv[1:]]
+    return list(sys.argv)

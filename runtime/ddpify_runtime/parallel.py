@@ -1,0 +1,192 @@
+"""DistributedDataParallel with nn.DataParallel's contract: the whole batch goes in, the outputs of the whole batch come out.
+
+The module stays the user's own object: same identity, type, attributes, state_dict keys and pickle. Only its call is routed,
+through the per-instance slot that torch keeps for `module.compile()` and leaves out of pickles and copies. Training forwards
+(training mode, gradients on) run on this rank's rows through torch's DistributedDataParallel, and the outputs are joined; what
+follows (loss, metrics, decisions) is computed from the whole batch on every rank, so any loss is exact, also one that
+couples samples (HAZARDS L1-L6, E6, L19, L20). Every other call runs whole on every rank and communicates nothing (E1, M1).
+
+torch's reducer is armed when a backward pass enters a shared region rather than by the forward, so that two backwards
+of one forward, or two forwards before two backwards, are each reduced (L10, L11), and passes that go round the forward (M3)
+are left alone: they are equal on every rank anyway.
+"""
+
+from __future__ import annotations
+
+import warnings
+import weakref
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+from . import batch_norm, division, region
+from .collectives import Join, Rows, Split, count
+from .division import Division
+from .draws import Draws
+from .reduction import Reduction
+
+Module = TypeVar("Module", bound=nn.Module)
+
+_routed: weakref.WeakSet[TrainingCall] = weakref.WeakSet()
+
+
+def DistributedDataParallel(  # noqa: N802  the name that readers know
+    module: Module,
+    device_ids: Sequence[int | torch.device] | None = None,
+    *,
+    gradient_as_bucket_view: bool = False,
+    sync_batch_norm: bool = True,
+) -> Module:
+    """Divide the training forwards of a module over the processes and average its gradients; returns the same module.
+
+    Args:
+        module: any module, on its device or not yet. Calling this again for the same module changes nothing.
+        device_ids: the one device of this process, as for torch's DistributedDataParallel.
+        gradient_as_bucket_view: as for torch's; needed on XLA.
+        sync_batch_norm: normalise training batches with the statistics of the whole batch, as one process would (M8).
+
+    Returns:
+        `module` itself. With one process nothing else happens.
+    """
+    if not dist.is_initialized() or dist.get_world_size() == 1:
+        return module
+    current = vars(module).get("_compiled_call_impl")
+    if isinstance(current, TrainingCall):
+        return module
+    options = {"gradient_as_bucket_view": gradient_as_bucket_view}
+    if device_ids is not None and all(parameter.is_cuda for parameter in module.parameters()):
+        options["device_ids"] = list(device_ids)  # type: ignore[assignment]
+    if sync_batch_norm:
+        batch_norm.route(module)
+    # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
+    vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, options)
+    return module
+
+
+class DataParallel(nn.DataParallel[Module]):
+    """nn.DataParallel's face for one device: `.module`, and "module." before the state_dict's keys.
+
+    For scripts that were written for nn.DataParallel, so that their checkpoints load in both versions (M13).
+    """
+
+    def __init__(self, module: Module) -> None:
+        nn.Module.__init__(self)
+        self.module = module
+        self.device_ids = []
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _data_parallel, (self.module,), self.__getstate__()
+
+
+def _data_parallel(module: nn.Module) -> nn.Module:
+    return nn.DataParallel(module)
+
+
+class TrainingCall:
+    """Stands in front of one module's call."""
+
+    def __init__(self, module: nn.Module, call: Callable[..., Any], options: dict[str, Any]) -> None:
+        self.module = module
+        self.call = call
+        self.options = options
+        self.divisions: dict[Any, Division] = {}
+        self.calls: dict[Any, int] = {}
+        self.reductions: dict[tuple[int, ...], Reduction] = {}
+        _routed.add(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        training = self.module.training and torch.is_grad_enabled()
+        if (
+            not training
+            or torch.compiler.is_compiling()
+            or region.current()
+            or region.alone()
+            or not dist.is_initialized()
+        ):
+            return self.call(*args, **kwargs)
+        leaves, spec = tree_flatten((args, kwargs))
+        found = self._division(leaves, spec)
+        if found.reason or found.samples(leaves) < dist.get_world_size():
+            return self.call(*args, **kwargs)
+        return self._divided(found, leaves, spec)
+
+    def _division(self, leaves: list[Any], spec: TreeSpec) -> Division:
+        """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
+        form = str(spec), *((leaf.dim(), leaf.dtype) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves)
+        calls = self.calls[form] = self.calls.get(form, 0) + 1
+        known = self.divisions.get(form)
+        if known is not None and (known.reason or calls & (calls - 1) or calls.bit_length() % 2 == 0):
+            return known
+
+        def call(values: Sequence[Any]) -> Any:
+            args, kwargs = tree_unflatten(list(values), spec)
+            return self.call(*args, **kwargs)
+
+        if _few(leaves):
+            return Division(reason="fewer samples than processes")  # this time; not remembered
+        found = division.find(self.module, call, leaves, known)
+        name = type(self.module).__name__
+        if found.reason:
+            if known is not None:
+                raise RuntimeError(
+                    f"ddpify: the training forward of {name} was divided over the processes, but at call {calls} {found.reason}. "
+                    "The steps since the last check may be wrong; leave this module out of DistributedDataParallel"
+                )
+            warnings.warn(
+                f"ddpify: the training forward of {name} runs whole on every process (exact, but no faster): {found.reason}",
+                stacklevel=4,
+            )
+        self.divisions[form] = found
+        return found
+
+    def _divided(self, found: Division, leaves: list[Any], spec: TreeSpec) -> Any:
+        total = found.samples(leaves)
+        reduction = self._reduction()
+        values = [
+            Split.apply(leaf, total, rows, reduction.enter) if rows else leaf
+            for leaf, rows in zip(leaves, found.inputs, strict=True)
+        ]
+        args, kwargs = tree_unflatten(values, spec)
+        here = region.Region("share", total, count(total), places=found.places)
+        with region.entered(here), Draws(here) if found.places else nullcontext():
+            output = reduction.forward(*args, **kwargs)
+        parts, form = tree_flatten(output)
+        if len(parts) != len(found.outputs):
+            raise RuntimeError(f"ddpify: {type(self.module).__name__} returned another structure than before")
+        whole = [
+            self._joined(part, total, rows, reduction) if rows else part
+            for part, rows in zip(parts, found.outputs, strict=True)
+        ]
+        return tree_unflatten(whole, form)
+
+    def _joined(self, part: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
+        if part.size(rows.dim) % count(total):
+            raise RuntimeError(
+                f"ddpify: an output of {type(self.module).__name__} has {part.size(rows.dim)} rows for {count(total)} samples"
+            )
+        whole: Tensor = Join.apply(part, total, rows, reduction.enter)
+        return whole
+
+    def _reduction(self) -> Reduction:
+        """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
+        trainable = tuple(id(p) for p in self.module.parameters() if p.requires_grad)
+        if trainable not in self.reductions:
+            self.reductions[trainable] = Reduction(self.module, self.call, self.options)
+        return self.reductions[trainable]
+
+
+def _few(leaves: Sequence[Any]) -> bool:
+    """Whether an input has fewer rows than there are processes, so that nothing can be learnt from it."""
+    sizes = [len(leaf) for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
+    return bool(sizes) and sizes[0] < dist.get_world_size()
+
+
+def release() -> None:
+    """Drop everything that holds the process group."""
+    for call in list(_routed):
+        call.reductions.clear()

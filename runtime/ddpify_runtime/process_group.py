@@ -1,0 +1,121 @@
+"""Start and end of the process group, and what has to be alike on every rank before the script's own code runs."""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import multiprocessing
+import os
+import random
+import sys
+from types import TracebackType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+
+from . import environment, parallel
+
+_failed = False
+
+
+def init_process_group(backend: str, init_method: str | None = None) -> None:
+    """Join the processes of this run, if there are several; do nothing in a script that was started alone.
+
+    The launcher's environment decides (torchrun; `DDPIFY_NPROC=N python train.py` starts N processes here). Every rank then
+    has rank 0's random number states (HAZARDS S1, D11), its own GPU as the current device, and, unless it is rank 0,
+    silent stdout and stderr (I1; tracebacks still show).
+
+    Args:
+        backend: "nccl" for GPUs, "gloo" for CPUs, as in torch.distributed.
+        init_method: as in torch.distributed; the environment by default.
+
+    Raises:
+        RuntimeError: there are several processes, but not the devices that the backend needs.
+    """
+    if dist.is_initialized() or getattr(multiprocessing.current_process(), "_inheriting", False):
+        return  # a second call, or a spawned DataLoader worker that imports the script again
+    environment.start_processes()
+    place = environment.read()
+    if place.world_size == 1:
+        return
+    if backend == "nccl":
+        _claim_gpu(place)
+        backend = "cpu:gloo,cuda:nccl"  # host tensors and objects travel too
+    elif backend != "gloo":
+        raise RuntimeError(f"backend {backend!r} cannot run here yet: convert with --target cuda or --target cpu")
+    dist.init_process_group(backend, init_method)
+    _share_random_states()
+    if place.rank:
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
+        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+    sys.excepthook = _report_failure
+    atexit.register(_end)
+
+
+def destroy_process_group() -> None:
+    """Wait for the other ranks and leave the process group; nothing to do in a script that was started alone."""
+    if not dist.is_initialized():
+        return
+    dist.barrier()
+    # A gloo worker thread that outlives the interpreter aborts the process after a good run (seen 5 times in 79 ends of
+    # other tools): every object that still holds the group must go before the group does.
+    parallel.release()
+    gc.collect()
+    dist.destroy_process_group()
+    gc.collect()
+
+
+def get_rank() -> int:
+    """This process's rank, 0 to world size - 1; 0 without a process group."""
+    return dist.get_rank() if dist.is_initialized() else 0
+
+
+def get_world_size() -> int:
+    """The number of processes; 1 without a process group."""
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def get_local_rank() -> int:
+    """The rank among the processes of this machine, which is the index of this process's GPU."""
+    return environment.read().local_rank
+
+
+def _claim_gpu(place: environment.Environment) -> None:
+    devices = torch.cuda.device_count()
+    if place.local_rank >= devices:
+        raise RuntimeError(
+            f"process {place.local_rank} of this machine has no GPU of its own ({devices} visible): "
+            "start at most one process per GPU, or convert with --target cpu"
+        )
+    torch.cuda.set_device(place.local_rank)
+
+
+def _share_random_states() -> None:
+    """Give every rank the states of rank 0, so that unseeded scripts draw alike too."""
+    states: list[Any] = [torch.get_rng_state(), random.getstate(), None, None]
+    numpy = sys.modules.get("numpy")
+    if numpy is not None:
+        states[2] = numpy.random.get_state()
+    if torch.cuda.is_available():
+        states[3] = torch.cuda.get_rng_state()
+    dist.broadcast_object_list(states)
+    torch.set_rng_state(states[0])
+    random.setstate(states[1])
+    if numpy is not None and states[2] is not None:
+        numpy.random.set_state(states[2])
+    if states[3] is not None:
+        torch.cuda.set_rng_state(states[3])
+
+
+def _report_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
+    global _failed
+    _failed = True
+    if sys.__stderr__ is not None:
+        sys.stderr = sys.__stderr__
+    sys.__excepthook__(kind, error, trace)
+
+
+def _end() -> None:
+    if not _failed:
+        destroy_process_group()

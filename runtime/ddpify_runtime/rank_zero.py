@@ -1,0 +1,131 @@
+"""Side effects that must happen once: the same call on every rank, the effect on rank 0.
+
+Arguments are evaluated on every rank, since evaluating them may draw random numbers or communicate (HAZARDS I11).
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any, ParamSpec, TypeVar
+
+import torch
+import torch.distributed as dist
+
+from . import region
+from .process_group import get_rank, get_world_size
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Absent:
+    """What rank_zero_only returns on the other ranks: takes every attribute, call, item and `with`, and does nothing."""
+
+    def __getattr__(self, name: str) -> Absent:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Absent:
+        return self
+
+    def __getitem__(self, key: Any) -> Absent:
+        return self
+
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+
+    def __setattr__(self, name: str, value: Any) -> None: ...
+
+    def __enter__(self) -> Absent:
+        return self
+
+    def __exit__(self, *exception: object) -> None: ...
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter(())
+
+    def __bool__(self) -> bool:
+        return False
+
+
+def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` on rank 0 and nothing on the others; no rank goes on before it is done.
+
+    So a file that rank 0 writes is not being read by another rank, and is complete when one reads it (HAZARDS I2, I10).
+
+    Returns:
+        A function with the same arguments; on ranks other than 0 it returns an object that absorbs every use.
+
+    Raises:
+        Exception: that function raises, on every rank, whatever rank 0 raised.
+    """
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
+        return result if get_rank() == 0 else Absent()  # type: ignore[no-any-return]
+
+    return function if _single() else call
+
+
+def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` on rank 0 first, then on the others: for downloads and caches (I4).
+
+    Raises:
+        Exception: that function raises, on every rank, whatever rank 0 raised.
+    """
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
+        return result if get_rank() == 0 else function(*args, **kwargs)  # type: ignore[no-any-return]
+
+    return function if _single() else call
+
+
+def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
+    """`function` on rank 0, its result on every rank: for clocks, file checks and temporary names (I6, I10).
+
+    Raises:
+        Exception: that function raises, on every rank, whatever rank 0 raised.
+    """
+
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        _, result = _on_rank_zero(lambda: (None, function(*args, **kwargs)))
+        return result  # type: ignore[no-any-return]
+
+    return function if _single() else call
+
+
+def rank_zero_path(path: R) -> R | str:
+    """The path on rank 0, the null device on the others: `open(rank_zero_path("log.csv"), "w")`."""
+    return path if get_rank() == 0 else os.devnull
+
+
+def _single() -> bool:
+    return get_world_size() == 1 or region.alone()
+
+
+def _on_rank_zero(function: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+    """Run a function on rank 0 when all ranks have arrived; the second of its results goes to every rank."""
+    kept: Any = None
+    sent: list[Any] = [None, None]
+    dist.all_reduce(torch.zeros(1))
+    if get_rank() == 0:
+        try:
+            with region.on_one_rank():
+                kept, sent[1] = function()
+        except Exception as error:  # noqa: BLE001  every rank must leave this call the same way
+            sent[0] = error if _can_travel(error) else RuntimeError(repr(error))
+    dist.broadcast_object_list(sent)
+    if sent[0] is not None:
+        raise sent[0]
+    return kept, sent[1]
+
+
+def _can_travel(error: Exception) -> bool:
+    try:
+        pickle.loads(pickle.dumps(error))
+    except Exception:  # noqa: BLE001  anything can go wrong in someone's __reduce__
+        return False
+    return True

@@ -1,0 +1,66 @@
+"""Where the program is: in the shared part of a training forward, or in something that one rank does alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Tensor
+
+from .collectives import Rows
+
+
+@dataclass
+class Region:
+    """A forward that handles `local` of `total` samples.
+
+    mode: "share" is the real thing; "record" is the whole batch on this rank, noting batch statistics and random draws
+    in `statistics` and `draws`; "replay" is this rank's samples with what was recorded, and communicates nothing.
+    places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
+    the same for every part. Learnt in "replay", used in "share".
+    """
+
+    mode: Literal["share", "record", "replay"]
+    total: int
+    local: int
+    statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    draws: list[Tensor] = field(default_factory=list)
+    places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+
+
+_current: Region | None = None
+_alone = 0
+
+
+def current() -> Region | None:
+    """The region that this process is in, or None."""
+    return _current
+
+
+@contextmanager
+def entered(region: Region) -> Iterator[Region]:
+    """Be in a region."""
+    global _current
+    before, _current = _current, region
+    try:
+        yield region
+    finally:
+        _current = before
+
+
+def alone() -> bool:
+    """Whether this rank does something that the others do not: no collective may be called."""
+    return _alone > 0
+
+
+@contextmanager
+def on_one_rank() -> Iterator[None]:
+    """Do something that the other ranks do not do."""
+    global _alone
+    _alone += 1
+    try:
+        yield
+    finally:
+        _alone -= 1

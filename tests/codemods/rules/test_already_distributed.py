@@ -1,0 +1,39 @@
+"""DDP302: scripts that already use several processes."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.rules.already_distributed import RULE
+
+from ..checks import assert_refused, assert_silent
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import torch.distributed as dist",
+        "import torch\nx = torch.distributions.Normal(0, 1)",
+        "import torch.multiprocessing as mp\nmp.set_sharing_strategy('file_system')",
+        "distributed = False",
+        "import torch\nmodel = torch.nn.DataParallel(model)",
+    ],
+)
+def test_one_process(source: str) -> None:
+    assert_silent(RULE, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import torch.distributed as dist\n\ndist.init_process_group('nccl')\ndist.barrier()", 3),
+        ("from torch.nn.parallel import DistributedDataParallel as DDP\nmodel = DDP(model)", 2),
+        ("import torch\ns = torch.utils.data.distributed.DistributedSampler(d)", 2),
+        ("from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nmodel = FSDP(model)", 2),
+        ("import torch.multiprocessing as mp\nmp.spawn(main)", 2),
+        ("model.share_memory()", 1),
+        ("import horovod.torch as hvd\nhvd.init()", 2),
+        ("import torch_xla.core.xla_model as xm\ndevice = xm.xla_device()", 2),
+    ],
+)
+def test_several_processes(source: str, line: int) -> None:
+    assert_refused(RULE, source, line)

@@ -1,0 +1,59 @@
+from __future__ import annotations
+
+import pytest
+
+from .snippet import check_noop, check_transformed
+
+IMPORTS = """\
+import tarfile
+from urllib.request import urlretrieve
+from torchvision import datasets, models
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "data = datasets.MNIST('data', download=False)",
+        "data = datasets.MNIST('data')",
+        "net = models.resnet18()",
+        "net = models.resnet18(pretrained=False)",
+        "net = models.resnet18(weights=None)",
+        "def load(download):\n    pass\ndata = load(download=True)",
+        "class Set:\n    def __init__(self, download):\n        pass\ndata = Set(download=True)",
+        "net = torch.load('a.pt')",
+    ],
+)
+def test_what_downloads_nothing_stays(lines: str) -> None:
+    check_noop(lines, imports=IMPORTS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("data = datasets.MNIST('data', download=True)",
+         "data = rank_zero_first(datasets.MNIST)('data', download=True)"),
+        ("fetch = 1\ndata = datasets.MNIST('data', download=fetch)",
+         "fetch = 1\ndata = rank_zero_first(datasets.MNIST)('data', download=fetch)"),
+        ("class Digits(datasets.MNIST):\n    pass\ndata = Digits('data', download=True)",
+         "class Digits(datasets.MNIST):\n    pass\ndata = rank_zero_first(Digits)('data', download=True)"),
+        ("net = models.resnet18(pretrained=True)", "net = rank_zero_first(models.resnet18)(pretrained=True)"),
+        ("net = models.resnet18(weights='DEFAULT')", "net = rank_zero_first(models.resnet18)(weights='DEFAULT')"),
+        ("net = torch.hub.load('a/b', 'c')", "net = rank_zero_first(torch.hub.load)('a/b', 'c')"),
+    ],
+)  # fmt: skip
+def test_rank_zero_goes_first(before: str, after: str) -> None:
+    check_transformed(before, after, imports=IMPORTS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("urlretrieve('http://a/b', 'b')", "rank_zero_only(urlretrieve)('http://a/b', 'b')"),
+        ("with tarfile.open('a.tar') as archive:\n    archive.extractall('b')",
+         "with tarfile.open('a.tar') as archive:\n    rank_zero_only(archive.extractall)('b')"),
+        ("path, _ = urlretrieve('http://a/b', 'b')", "path, _ = rank_zero_first(urlretrieve)('http://a/b', 'b')"),
+    ],
+)  # fmt: skip
+def test_what_would_write_again_happens_once(before: str, after: str) -> None:
+    check_transformed(before, after, imports=IMPORTS)

@@ -1,0 +1,230 @@
+"""DDP102: which modules become distributed, where, and how the line reads."""
+
+from __future__ import annotations
+
+from textwrap import dedent
+
+import pytest
+from ddpify_codemods.rules.model import RULE
+
+from ..checks import assert_silent, edits_of, findings_of, rewritten
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "model = Net()",
+        "import torch\ntorch.optim.lr_scheduler.StepLR(optimizer, 1)",
+        "import torch\ntorch.nn.utils.clip_grad_norm_(model.parameters(), 1)",
+        "import torch\nx = torch.ones(1)\ntorch.optim.SGD([x])",
+        "total = sum(p.numel() for p in model.parameters())",
+        "from torch.optim import swa_utils\nema = swa_utils.AveragedModel(model.parameters())",
+        "def f(params):\n    from torch.optim import SGD\n    return SGD(params)",
+    ],
+)
+def test_nothing_is_trained_here(source: str) -> None:
+    assert_silent(RULE, source)
+
+
+def inserted(source: str, target: str = "cpu") -> list[str]:
+    return [line.strip() for line in rewritten(RULE, source, target).splitlines() if "DistributedDataParallel" in line]
+
+
+WRAPPED = "model = DistributedDataParallel(model)"
+
+
+@pytest.mark.parametrize(
+    "optimizer",
+    [
+        "torch.optim.SGD(model.parameters(), lr=1)",
+        "torch.optim.SGD(params=model.parameters(), lr=1)",
+        "optim.Adam(filter(lambda p: p.requires_grad, model.parameters()))",
+        "optim.Adam([p for p in model.parameters() if p.requires_grad])",
+        "optim.Adam([{'params': model.features.parameters()}, {'params': model.fc.parameters(), 'lr': 1}])",
+        "getattr(optim, name)(model.parameters())",
+        "optim.__dict__[name](model.parameters())",
+        "RAdam(model.parameters())",
+        "Noam(512, optim.Adam(model.parameters()))",
+        "optim.SGD([model.weight, model.bias])",
+        "optim.SGD(model.module.parameters())",
+        "optim.SGD(model.layers[0].parameters())",
+        "optim.SGD(groups(model))",
+        "timm_optimizer(args, model)",
+    ],
+)
+def test_ways_to_hand_over_parameters(optimizer: str) -> None:
+    source = f"""\
+        import torch
+        from torch import optim
+        from other import RAdam, Noam, groups, timm_optimizer
+        model = Net()
+        optimizer = {optimizer}
+        optimizer.zero_grad()
+        model.train()
+        model(x)
+        """
+    assert inserted(source) == [WRAPPED]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "params = list(model.parameters())",
+        "params = []\nfor name, p in model.named_parameters():\n    if p.requires_grad:\n        params.append(p)",
+        "params = []\nfor k, v in dict(model.named_parameters()).items():\n    params += [{'params': [v], 'lr': 1}]",
+        "decay = {n: p for n, p in model.named_parameters()}\nparams = [{'params': decay.values()}]",
+        "half = (p for p in model.parameters())\nparams = [{'params': list(half)}]",
+        "params = filter(None, model.parameters()) if x else model.parameters()",
+    ],
+)
+def test_parameters_kept_in_variables(lines: str) -> None:
+    source = f"from torch import optim\nmodel = Net()\n{lines}\noptimizer = optim.SGD(params, lr=0.1)\n"
+    assert inserted(source) == [WRAPPED]
+
+
+def test_the_arguments_are_those_of_the_target() -> None:
+    source = "import torch\nmodel = Net()\ntorch.optim.SGD(model.parameters())\n"
+    assert inserted(source, "cuda") == ["model = DistributedDataParallel(model, device_ids=[get_local_rank()])"]
+    assert inserted(source, "xla") == ["model = DistributedDataParallel(model, gradient_as_bucket_view=True)"]
+
+
+@pytest.mark.parametrize(
+    ("base", "line"),
+    [
+        ("self.net", "self.net = DistributedDataParallel(self.net)"),
+        ("self.net.features", "self.net.features = DistributedDataParallel(self.net.features)"),
+        ("nets['G']", "nets['G'] = DistributedDataParallel(nets['G'])"),
+        ("nets[0]", "DistributedDataParallel(nets[0])"),
+        ("self", "DistributedDataParallel(self)"),
+    ],
+)
+def test_bases_that_are_no_names(base: str, line: str) -> None:
+    source = f"""\
+        from torch import nn, optim
+        class Net(nn.Module):
+            def __init__(self):
+                self.optimizer = optim.SGD({base}.parameters())
+        """
+    assert inserted(source) == [line]
+
+
+def test_a_global_is_not_made_local() -> None:
+    source = "from torch import optim\nmodel = Net()\ndef fit():\n    return optim.SGD(model.parameters())\n"
+    assert inserted(source) == ["DistributedDataParallel(model)"]
+
+
+def test_a_parameter_of_the_function_is() -> None:
+    source = "from torch import optim\ndef fit(model):\n    return optim.SGD(model.parameters())\n"
+    assert inserted(source) == [WRAPPED]
+
+
+def test_models_in_a_list() -> None:
+    source = "from torch import optim\nms = [A(), B()]\nopts = [optim.SGD(m.parameters()) for m in ms]\n"
+    assert inserted(source) == ["ms = [DistributedDataParallel(m) for m in ms]"]
+
+
+def test_models_in_an_unknown_collection() -> None:
+    source = (
+        "from torch import optim\nparams = [p for m in ms.values() for p in m.parameters()]\no = optim.SGD(params)\n"
+    )
+    assert "for m in ms.values():\n    DistributedDataParallel(m)\no = " in rewritten(RULE, source)
+
+
+def test_models_of_a_loop() -> None:
+    source = "from torch import optim\nfor m in ms:\n    opts.append(optim.SGD(m.parameters()))\n"
+    assert "for m in ms:\n    m = DistributedDataParallel(m)\n    opts" in rewritten(RULE, source)
+
+
+def test_models_of_an_earlier_loop() -> None:
+    source = "from torch import optim\nps = []\nfor m in (a, b):\n    ps += list(m.parameters())\no = optim.SGD(ps)\n"
+    assert inserted(source) == ["a = DistributedDataParallel(a)", "b = DistributedDataParallel(b)"]
+
+
+def test_each_model_once_for_several_optimizers() -> None:
+    source = (
+        "from torch import optim\nm = Net()\na = optim.SGD(m.x.parameters())\nb = optim.SGD(m.x.parameters())\nm(1)\n"
+    )
+    assert inserted(source) == ["m = DistributedDataParallel(m)"]
+
+
+def test_again_when_the_name_means_another_model() -> None:
+    source = "from torch import optim\nm = A()\na = optim.SGD(m.parameters())\nm = B()\nb = optim.SGD(m.parameters())\n"
+    assert inserted(source) == ["m = DistributedDataParallel(m)"] * 2
+
+
+def test_a_model_without_a_name_is_noted() -> None:
+    source = "from torch import optim\no = optim.SGD(make().parameters())\n"
+    assert edits_of(RULE, source) == []
+    assert [(finding.severity, finding.line) for finding in findings_of(RULE, source)] == [("note", 2)]
+
+
+def test_a_criterion_beside_a_model_is_computed_whole() -> None:
+    source = "from torch import optim\no = optim.SGD([*model.parameters(), *criterion.parameters()])\n"
+    assert inserted(source) == [WRAPPED]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            """\
+            if adam:
+                o = optim.Adam(model.parameters())
+            elif sgd:
+                o = optim.SGD(model.parameters())
+            else:
+                raise ValueError
+            """,
+            """\
+            model = DistributedDataParallel(model)
+            if adam:
+                o = optim.Adam(model.parameters())
+            elif sgd:
+                o = optim.SGD(model.parameters())
+            else:
+                raise ValueError
+            """,
+        ),
+        (
+            """\
+            if a:
+                model = A()
+                o = optim.Adam(model.parameters())
+            else:
+                model = B()
+                o = optim.SGD(model.parameters())
+            """,
+            """\
+            if a:
+                model = A()
+                model = DistributedDataParallel(model)
+                o = optim.Adam(model.parameters())
+            else:
+                model = B()
+                model = DistributedDataParallel(model)
+                o = optim.SGD(model.parameters())
+            """,
+        ),
+        (
+            """\
+            for fold in folds:
+                model = Net()
+                try:
+                    o = optim.SGD(model.parameters())
+                except ValueError:
+                    pass
+            """,
+            """\
+            for fold in folds:
+                model = Net()
+                model = DistributedDataParallel(model)
+                try:
+                    o = optim.SGD(model.parameters())
+                except ValueError:
+                    pass
+            """,
+        ),
+    ],
+)
+def test_branches(before: str, after: str) -> None:
+    assert rewritten(RULE, "from torch import optim\n" + dedent(before)) == "from torch import optim\n" + dedent(after)

@@ -1,0 +1,128 @@
+from __future__ import annotations
+
+import pytest
+
+from .snippet import check_noop, check_transformed, findings, imports_of
+
+IMPORTS = """\
+import gzip, io, logging, os, pickle, shutil, subprocess
+from pathlib import Path
+import numpy as np
+import matplotlib.pyplot as plt
+from torch.utils.tensorboard import SummaryWriter
+"""
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'text = open("a.txt").read()',
+        'with open("a.bin", "rb") as file:\n    pass',
+        "net = torch.load('a.pt')",
+        "buffer = io.BytesIO()\ntorch.save(1, buffer)",
+        'text = "a".replace("a", "b")',
+        "rank = 0\nif rank == 0:\n    torch.save(1, 'a.pt')",
+        "def save(path):\n    pass\nsave('a.pt')",
+        "class Saver:\n    def save(self, path):\n        pass\nSaver().save('a.pt')",
+        "commit = subprocess.check_output(['git', 'rev-parse', 'HEAD'])",
+        "table = np.zeros(3)\ntext = table.to_csv()",
+        "plt.plot([1, 2])\nplt.close()",
+        "os.chdir('..')",
+    ],
+)
+def test_what_writes_nothing_stays(lines: str) -> None:
+    check_noop(lines, imports=IMPORTS)
+
+
+def test_a_cache_filled_sample_by_sample_stays() -> None:
+    check_noop(
+        """
+        class Images:
+            def __getitem__(self, index):
+                return self.cached(index)
+
+            def cached(self, index):
+                if not os.path.exists("a.npy"):
+                    np.save("a.npy", np.zeros(3))
+        """,
+        imports=IMPORTS,
+    )
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("torch.save(1, 'a.pt')", "rank_zero_only(torch.save)(1, 'a.pt')"),
+        ("np.savetxt('a.txt', np.zeros(3))", "rank_zero_only(np.savetxt)('a.txt', np.zeros(3))"),
+        ("os.makedirs('a', exist_ok=True)", "rank_zero_only(os.makedirs)('a', exist_ok=True)"),
+        ("shutil.rmtree('a')", "rank_zero_only(shutil.rmtree)('a')"),
+        ("Path('a').mkdir()", "rank_zero_only(Path('a').mkdir)()"),
+        ("(Path('a') / 'b').write_text('x')", "rank_zero_only((Path('a') / 'b').write_text)('x')"),
+        ("plt.savefig('a.png')\nplt.show()", "rank_zero_only(plt.savefig)('a.png')\nrank_zero_only(plt.show)()"),
+        ("figure = plt.figure()\nfigure.savefig('a.png')",
+         "figure = plt.figure()\nrank_zero_only(figure.savefig)('a.png')"),
+        ("image = None\nimage.save('a.png')", "image = None\nrank_zero_only(image.save)('a.png')"),
+        ("writer = SummaryWriter('runs')", "writer = rank_zero_only(SummaryWriter)('runs')"),
+        ("done = subprocess.run(['ls'], capture_output=True)",
+         "done = rank_zero_value(subprocess.run)(['ls'], capture_output=True)"),
+        ("subprocess.run(['ls'])", "rank_zero_only(subprocess.run)(['ls'])"),
+    ],
+)  # fmt: skip
+def test_the_function_is_wrapped(before: str, after: str) -> None:
+    check_transformed(before, after, imports=IMPORTS)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("log = open('a.csv', 'w')", "log = open(rank_zero_path('a.csv'), 'w')"),
+        ("log = open('a.csv', mode='a')", "log = open(rank_zero_path('a.csv'), mode='a')"),
+        ("log = open(file='a.csv', mode='x')", "log = open(file=rank_zero_path('a.csv'), mode='x')"),
+        ("log = gzip.open('a.gz', 'wt')", "log = gzip.open(rank_zero_path('a.gz'), 'wt')"),
+        ("handler = logging.FileHandler('a.log')", "handler = logging.FileHandler(rank_zero_path('a.log'))"),
+        ("logging.basicConfig(filename='a.log')", "logging.basicConfig(filename=rank_zero_path('a.log'))"),
+        ("with open('a.txt', 'w') as file:\n    file.write('x')",
+         "with open(rank_zero_path('a.txt'), 'w') as file:\n    file.write('x')"),
+        ("with Path('a.txt').open('w') as file:\n    file.write('x')",
+         "with rank_zero_only(Path('a.txt').open)('w') as file:\n    file.write('x')"),
+    ],
+)  # fmt: skip
+def test_the_path_of_an_open_file_is_wrapped(before: str, after: str) -> None:
+    check_transformed(before, after, imports=IMPORTS)
+
+
+def test_all_wait_for_a_file_that_may_be_read_back() -> None:
+    check_transformed(
+        """
+        with open("a.pkl", "wb") as file:
+            pickle.dump(1, file)
+        """,
+        """
+        with open(rank_zero_path("a.pkl"), "wb") as file:
+            pickle.dump(1, file)
+            rank_zero_only(file.close)()
+        """,
+        imports=IMPORTS,
+    )
+
+
+def test_arguments_are_evaluated_everywhere() -> None:
+    check_transformed(
+        "torch.save(nn.Linear(1, 1).state_dict(), 'a.pt')",
+        "rank_zero_only(torch.save)(nn.Linear(1, 1).state_dict(), 'a.pt')",
+    )
+
+
+def test_only_used_names_are_imported() -> None:
+    above = imports_of("torch.save(1, 'a.pt')")
+    assert "rank_zero_only" in above
+    assert "rank_zero_path" not in above
+
+
+def test_an_unknown_mode_is_a_note() -> None:
+    assert [each.severity for each in findings("mode = 'w'\nfile = open('a', mode)")] == ["note"]
+
+
+def test_what_wandb_has_on_rank_zero_only_is_a_warning() -> None:
+    found = findings("wandb.init()\nrate = wandb.config.lr", imports="import wandb")
+    assert [each.severity for each in found] == ["warning"]

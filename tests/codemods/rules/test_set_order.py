@@ -1,0 +1,37 @@
+"""DDP401: sets that are put into an order."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.rules.set_order import RULE
+
+from ..checks import assert_silent, findings_of
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "words = sorted(set(text))",
+        "words = sorted(list(set(text)))",
+        "n = len(list(set(text)))",
+        "words = list(set(text))\nwords.sort()",
+        "x = 'a' in set(text)",
+        "words = list(text)",
+        "vocab = set(text)\nvocab = sorted(vocab)\nids = list(vocab)",
+    ],
+)
+def test_no_order_is_made_of_a_set(source: str) -> None:
+    assert_silent(RULE, source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "words = list(set(text))",
+        "ids = {w: i for i, w in enumerate(set(text))}",
+        "vocab = {w for w in text}\nids = tuple(vocab)",
+        "vocab = set(text)\nfor i, w in enumerate(vocab):\n    ids[w] = i",
+    ],
+)
+def test_an_order_is_made(source: str) -> None:
+    assert [(finding.rule, finding.severity) for finding in findings_of(RULE, source)] == [("DDP401", "warning")]

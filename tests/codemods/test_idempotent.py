@@ -1,0 +1,30 @@
+"""The conversions of all fixtures: as expected, and stable (E6)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.e2e import fixtures
+from tests.update_fixtures import TARGETS
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", fixtures.names())
+def test_conversion_is_the_expected_one(name: str, target: str) -> None:
+    fixture = fixtures.load(name)
+    converted, expected = fixtures.converted(fixture, target), fixtures.expected(fixture, target)
+    assert _texts(converted) == _texts(expected), "if this is as wanted: python -m tests.update_fixtures"
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", [name for name in fixtures.names() if not fixtures.load(name).refused])
+def test_converting_twice_is_converting_once(name: str, target: str) -> None:
+    from ddpify_codemods import convert
+
+    once = {path: result.code for path, result in convert(fixtures.program(fixtures.load(name)), target).items()}
+    twice = {path: result.code for path, result in convert(once, target).items()}
+    assert twice == once
+
+
+def _texts(files: dict[str, bytes]) -> dict[str, str]:
+    return {relative: content.decode("utf-8", "backslashreplace") for relative, content in files.items()}

@@ -1,0 +1,91 @@
+"""The command line itself: help, version, rules, and what it does not load."""
+
+from __future__ import annotations
+
+import re
+import resource
+import subprocess
+from pathlib import Path
+
+from ddpify import __version__
+from tests.ddpify.command import COMMAND, ROOT, TRAIN, ddpify, environment, lines, put
+
+
+def test_version(tmp_path: Path) -> None:
+    assert ddpify("--version", cwd=tmp_path).stdout == f"ddpify {__version__}\n".encode()
+
+
+def test_version_is_that_of_the_distribution() -> None:
+    assert f'\nversion = "{__version__}"\n' in (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+
+
+def test_help_names_the_options_and_commands(tmp_path: Path) -> None:
+    text = ddpify("--help", cwd=tmp_path).stdout.decode()
+    for word in ("--target", "--diff", "--check", "--output", "--format", "ddpify rules", "ddpify explain"):
+        assert word in text
+
+
+def test_help_loads_neither_libcst_nor_torch_nor_rich(tmp_path: Path) -> None:
+    words = [COMMAND[0], "-X", "importtime", *COMMAND[1:], "--help"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), cwd=tmp_path, check=True)
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert "typer" in loaded
+    assert loaded.isdisjoint({"libcst", "torch", "rich", "ddpify_codemods", "ddpify_runtime"})
+
+
+def test_help_is_instant(tmp_path: Path) -> None:
+    def seconds() -> float:  # of computing, so that a busy machine does not count
+        usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+        return usage.ru_utime + usage.ru_stime
+
+    ddpify("--help", cwd=tmp_path)  # writes the bytecode
+    spent = []
+    for _ in range(3):
+        before = seconds()
+        ddpify("--help", cwd=tmp_path)
+        spent.append(seconds() - before)
+    assert min(spent) < 0.4, spent  # 0.2 s on an idle core; twice that where cores are shared
+
+
+def test_converting_loads_no_torch(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    words = [COMMAND[0], "-X", "importtime", *COMMAND[1:], "train.py", "--target", "cuda", "--check"]
+    done = subprocess.run(words, capture_output=True, text=True, env=environment(), cwd=tmp_path, check=False)
+    loaded = {line.rpartition("|")[2].strip().partition(".")[0] for line in done.stderr.splitlines()}
+    assert done.returncode == 1
+    assert loaded.isdisjoint({"torch", "rich", "ddpify_runtime"})
+
+
+def test_rules_lists_one_a_line(tmp_path: Path) -> None:
+    listed = lines(ddpify("rules", cwd=tmp_path).stdout)
+    assert any(line.startswith("DDP101  ") for line in listed)
+    assert all(re.fullmatch(r"DDP\d+  \S.*", line) for line in listed)
+
+
+def test_explain_shows_why_and_an_example(tmp_path: Path) -> None:
+    shown = ddpify("explain", "DDP101", cwd=tmp_path).stdout.decode()
+    assert shown.startswith("DDP101  ")
+    assert "\nBefore:\n" in shown
+    assert ddpify("explain", "ddp101", cwd=tmp_path).stdout.decode() == shown
+
+
+def test_explain_an_unknown_rule(tmp_path: Path) -> None:
+    done = ddpify("explain", "DDP101X", cwd=tmp_path, code=2)
+    assert lines(done.stderr) == ["ddpify: no rule 'DDP101X', did you mean 'DDP101'?; ddpify rules lists them"]
+
+
+def test_a_file_called_like_a_command(tmp_path: Path) -> None:
+    (tmp_path / "rules").write_text(TRAIN, encoding="utf-8")
+    done = ddpify("./rules", "--target", "cuda", cwd=tmp_path)
+    assert lines(done.stdout)[0] == "converted rules for cuda"
+
+
+def test_options_may_stand_before_the_paths(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    assert ddpify("--check", "--target", "cuda", "train.py", cwd=tmp_path, code=1)
+
+
+def test_usage_errors(tmp_path: Path) -> None:
+    assert b"PATH" in ddpify(cwd=tmp_path, code=2).stderr
+    assert b"--nonsense" in ddpify("train.py", "--nonsense", cwd=tmp_path, code=2).stderr
+    assert b"text" in ddpify("train.py", "--format", "yaml", cwd=tmp_path, code=2).stderr

@@ -1,0 +1,1 @@
+"""Real scripts, in real processes, held against their originals."""

@@ -1,0 +1,333 @@
+"""What one process trains, two, three and four train: the parameters after every step, to float tolerance."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from ddpify_runtime import DataParallel, DistributedDataParallel
+
+from .processes import run
+
+Step = Callable[[nn.Module, Tensor, Tensor], Iterator[Tensor]]
+CASES: dict[str, tuple[Callable[[], nn.Module], Step]] = {}
+
+
+def case(model: Callable[[], nn.Module]) -> Callable[[Step], Step]:
+    """Register a way to train `model`: it yields the losses to call backward on, in order."""
+
+    def register(step: Step) -> Step:
+        CASES[step.__name__] = model, step
+        return step
+
+    return register
+
+
+class Classifier(nn.Module):
+    """8 features, 3 classes, and room for trouble."""
+
+    def __init__(self, *middle: nn.Module) -> None:
+        super().__init__()
+        self.first = nn.Linear(8, 6)
+        self.middle = nn.Sequential(*middle)
+        self.head = nn.Linear(6, 3)
+        self.never_used = nn.Linear(2, 2)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(self.middle(torch.tanh(self.first(x))))  # type: ignore[no-any-return]
+
+
+def linear() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 3))
+
+
+@case(linear)
+def mean(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+@case(linear)
+def sum_and_regulariser(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y, reduction="sum") + 0.1 * sum(p.square().sum() for p in model.parameters())
+
+
+@case(linear)
+def masked_and_weighted(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y, weight=torch.tensor([1.0, 2.0, 5.0]), ignore_index=1)
+
+
+@case(linear)
+def contrastive(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    z = F.normalize(model(x), dim=1)
+    yield F.cross_entropy(z @ z.T / 0.5, y % len(x))
+
+
+@case(linear)
+def one_forward_two_backwards(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    output = model(x)
+    yield F.cross_entropy(output, y)
+    yield output.square().mean()
+
+
+@case(linear)
+def two_forwards_two_backwards(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    a, b = model(x), model(x.flip(1))
+    yield F.cross_entropy(a, y)
+    yield b.square().mean()
+
+
+@case(Classifier)
+def unused_parameters(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+@case(Classifier)
+def round_the_forward(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y) + model.head(torch.tanh(model.first(x))).square().mean()
+
+
+@case(Classifier)
+def frozen_by_turns(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    model.first.requires_grad_(bool(y.sum() % 2))
+    yield F.cross_entropy(model(x), y)
+
+
+@case(lambda: Classifier(nn.BatchNorm1d(6)))
+def batch_norm(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+@case(lambda: Classifier(nn.BatchNorm1d(6, momentum=None, affine=False)))
+def batch_norm_cumulative(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+@case(lambda: Classifier(nn.Dropout(0.4)))
+def dropout(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class Noisy(nn.Module):
+    """A variational autoencoder's noise, and a categorical draw."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.to_code, self.back = nn.Linear(8, 4), nn.Linear(4, 8)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        code = self.to_code(x)
+        noisy = code + torch.randn_like(code) + torch.bernoulli(torch.sigmoid(code.detach()))
+        return self.back(noisy), code
+
+
+@case(Noisy)
+def noise_in_forward(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    recovered, code = model(x)
+    yield 0.01 * (F.mse_loss(recovered, x, reduction="sum") + code.square().sum())
+
+
+class TimeFirst(nn.Module):
+    """A language model of the old school: (time, batch), hidden state (layers, batch, width), flattened output."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn, self.out = nn.LSTM(2, 5, num_layers=2, dropout=0.2), nn.Linear(5, 3)
+
+    def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]:
+        y, state = self.rnn(x, state)
+        return self.out(y).view(-1, 3), state
+
+
+@case(TimeFirst)
+def time_first(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    sequence = x.view(len(x), 4, 2).transpose(0, 1).contiguous()
+    _, state = model(sequence)
+    output, _ = model(sequence, tuple(part.detach() for part in state))
+    yield F.cross_entropy(output, y.repeat(4))
+
+
+class SideOutput(Classifier):
+    """Keeps a term for the loss as an attribute."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        output: Tensor = super().forward(x)
+        self.term = output.square().mean()
+        return output
+
+
+@case(SideOutput)
+def side_output(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y) + model.term
+
+
+class BatchCoupled(Classifier):
+    """Looks at the other samples."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - 0.01 * x.mean(0))
+
+
+@case(BatchCoupled)
+def batch_coupled(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class OwnLoss(Classifier):
+    """Returns its loss, over the labels that count."""
+
+    def forward(self, x: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:  # type: ignore[override]
+        output: Tensor = super().forward(x)
+        return output, F.cross_entropy(output, y, ignore_index=0)
+
+
+@case(OwnLoss)
+def loss_from_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield model(x, y)[1]
+
+
+@case(linear)
+def gradient_penalty(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    x = x.clone().requires_grad_()
+    (slope,) = torch.autograd.grad(model(x).sum(), x, create_graph=True)
+    yield ((slope.norm(dim=1) - 1) ** 2).mean()
+
+
+@case(lambda: DataParallel(linear()))
+def data_parallel(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+@case(lambda: nn.Sequential(nn.Embedding(40, 6, sparse=True), nn.Flatten(), nn.Linear(48, 3)))
+def sparse_gradients(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model((x.abs() * 10).long().clamp(max=39)), y)
+
+
+def train(name: str) -> list[Tensor]:
+    """Parameters, gradients and buffers after each of 7 steps; batches of 12, 5 and 2 samples."""
+    build, step = CASES[name]
+    torch.manual_seed(3)
+    model = DistributedDataParallel(build())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    history: list[Tensor] = []
+    for size in (12, 12, 5, 12, 12, 2, 12):
+        x, y = torch.randn(size, 8), torch.randint(0, 3, (size,))
+        optimizer.zero_grad()
+        for loss in step(model, x, y):
+            loss.backward(retain_graph=True)
+        optimizer.step()
+        gradients = [p.grad.to_dense() for p in model.parameters() if p.grad is not None]
+        state = [value.detach().double().flatten() for value in (*model.state_dict().values(), *gradients)]
+        history.append(torch.cat(state))
+    return history
+
+
+@pytest.mark.parametrize("world_size", [2, 3, 4])
+@pytest.mark.parametrize("name", CASES)
+@pytest.mark.filterwarnings("ignore")
+def test_trains_what_one_process_trains(name: str, world_size: int) -> None:
+    (alone,) = run(1, train, name)
+    ranks = run(world_size, train, name)
+    tolerance = 1e-5 if "batch_norm" in name else 1e-6
+    for step, expected in enumerate(alone):
+        for history in ranks:
+            assert torch.equal(history[step], ranks[0][step]), f"ranks differ at step {step}"
+        difference = (ranks[0][step] - expected).norm() / expected.norm()
+        assert difference <= tolerance, f"step {step}: {difference:.1e}"
+
+
+def rows_seen(model: nn.Module) -> int:
+    """How many samples this rank's forward sees of a batch of 12."""
+    seen = []
+    model = DistributedDataParallel(model)
+    first = next(iter(model.children()))
+    call = first._call_impl
+    vars(first)["_compiled_call_impl"] = lambda x: (seen.append(len(x)), call(x))[1]
+    model(torch.randn(12, 8))
+    return seen[-1]
+
+
+def test_each_rank_computes_its_share() -> None:
+    assert run(3, rows_seen, linear()) == [4, 4, 4]
+
+
+def evaluate() -> tuple[bool, int]:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(linear())
+    calls = []
+    first = next(iter(model.children()))
+    call = first._call_impl
+    vars(first)["_compiled_call_impl"] = lambda x: (calls.append(len(x)), call(x))[1]
+    with torch.no_grad():
+        model(torch.randn(12, 8))
+    model.eval()(torch.randn(12, 8))
+    return calls == [12, 12], len(calls)
+
+
+def test_evaluation_is_whole_on_every_rank() -> None:
+    assert run(2, evaluate) == [(True, 2)] * 2
+
+
+def identity() -> dict[str, bool]:
+    model = linear()
+    distributed = DistributedDataParallel(model)
+    distributed(torch.randn(4, 8)).sum().backward()
+    return {
+        "same object": distributed is model and type(model) is nn.Sequential,
+        "again": DistributedDataParallel(model) is model,
+        "keys": list(model.state_dict()) == ["0.weight", "0.bias", "2.weight", "2.bias"],
+        "pickle": b"ddpify" not in pickle.dumps(model),
+        "copy": "_compiled_call_impl" not in vars(copy.deepcopy(model)),
+    }
+
+
+def test_the_model_stays_the_users() -> None:
+    for answer in run(2, identity):
+        assert all(answer.values()), answer
+
+
+def different_batches() -> str:
+    model = DistributedDataParallel(linear())
+    torch.manual_seed(int(torch.distributed.get_rank()))
+    try:
+        model(torch.randn(12, 8))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_different_batches_are_an_error() -> None:
+    for message in run(2, different_batches):
+        assert "drew different batches" in message and "PYTHONHASHSEED" in message
+
+
+class ChangesItsWays(Classifier):
+    """Starts to look at other samples after a while."""
+
+    steps = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = x - x.mean(0) if self.steps > 8 else x
+        self.steps += 1
+        return super().forward(x)
+
+
+def change() -> str:
+    model = DistributedDataParallel(ChangesItsWays())
+    try:
+        for _ in range(16):
+            model(torch.randn(12, 8))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_a_model_that_begins_to_mix_samples_is_an_error() -> None:
+    for message in run(2, change):
+        assert "ChangesItsWays" in message and "depend on the rest of the batch" in message

@@ -1,0 +1,38 @@
+"""`python -m tests.update_fixtures [NAME...]` rewrites the expected conversions of fixtures, of all by default."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from collections.abc import Sequence
+
+from tests.e2e import fixtures
+
+TARGETS = ("cpu", "cuda", "xla")
+
+
+def main(names: Sequence[str]) -> None:
+    """Write `after.<target>.py`, or the changed files below `after.<target>/`, for every fixture that is converted.
+
+    Args:
+        names: names of fixtures.
+    """
+    for name in names:
+        fixture = fixtures.load(name)
+        for target in TARGETS:
+            _remove(fixture, target)
+            for relative, content in fixtures.converted(fixture, target).items():
+                path = fixtures.expected_path(fixture, target, relative)
+                path.parent.mkdir(exist_ok=True, parents=True)
+                path.write_bytes(content)
+
+
+def _remove(fixture: fixtures.Fixture, target: str) -> None:
+    path = fixtures.expected_path(fixture, target, "")
+    if path.is_dir():
+        shutil.rmtree(path)
+    path.unlink(missing_ok=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:] or fixtures.names())
