@@ -6,7 +6,7 @@ import ast
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from .facts.header import main_guard, module_level_work
@@ -68,10 +68,23 @@ def convert(program: Mapping[Path, str], target: str) -> dict[Path, Result]:
         return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
     if not trains:
         return _unchanged(program, "no training loop")
+    found = _with_warning_if_undivided(found)
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings) for each in found}
     if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
         raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
     return results
+
+
+def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:
+    """Say so when no module of the program was found that could be divided: exact, but no faster."""
+    divided = any(rule == "DDP102" for each in found for rule, _ in each.edits)
+    if divided or any("DistributedDataParallel" in each.script.text for each in found):
+        return found
+    first = next(each for each in found if optimizers(each.script))
+    message = "no module was found whose parameters this optimizer gets, so every process does the whole work"
+    remedy = "hand over model.parameters() where the optimizer is built"
+    warning = Finding("DDP102", "warning", optimizers(first.script)[0].call.lineno, message, remedy)
+    return [replace(each, findings=(*each.findings, warning)) if each is first else each for each in found]
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Batch normalisation over the whole batch while each rank holds its share of it (HAZARDS M8, M9).
 
-The module stays the one that the user made; only its call is routed. On GPUs the work is torch's own SyncBatchNorm function;
-elsewhere, where that refuses to run, two differentiable sums over ranks.
+The module stays the one that the user made; only its call is routed. On GPUs the work is torch's own SyncBatchNorm
+function; elsewhere, where that refuses to run, two differentiable sums over ranks.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from torch.nn.modules._functions import SyncBatchNorm
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from . import region
-from .collectives import SumOverRanks
+from .collectives import sum_over_ranks
 
 
 class BatchNormCall:
@@ -85,11 +85,11 @@ def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
     wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
     shape = [1, -1] + [1] * (input.dim() - 2)
     values = wide.new_full((1,), input.numel() / input.size(1))
-    sums = SumOverRanks.apply(torch.cat([wide.sum(_dims(input)), values]))
+    sums = sum_over_ranks(torch.cat([wide.sum(_dims(input)), values]))
     total = sums[-1].detach()
     mean = sums[:-1] / total
     centred = wide - mean.view(shape)
-    variance = SumOverRanks.apply(centred.square().sum(_dims(input))) / total
+    variance = sum_over_ranks(centred.square().sum(_dims(input))) / total
     if tracked and module.running_mean is not None and module.running_var is not None:
         with torch.no_grad():
             module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
@@ -98,4 +98,5 @@ def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
     result = centred * torch.rsqrt(variance + module.eps).view(shape)
     if module.weight is not None:
         result = result * module.weight.view(shape) + module.bias.view(shape)
-    return result.to(input.dtype)
+    output: Tensor = result.to(input.dtype)
+    return output

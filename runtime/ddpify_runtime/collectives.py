@@ -1,9 +1,10 @@
 """Rows of a batch over ranks: the share `[rank::world_size]`, its inverse, and both as autograd functions.
 
-A tensor is either whole (the same on every rank) or a share (this rank's rows). Between the two, gradients obey one rule:
-inside the shared region every gradient is `world_size` times this rank's part of the true one, outside it is the true one.
-DistributedDataParallel then takes the mean over ranks, which is the true gradient for parameters used inside (sum of
-the parts), outside (mean of equal values), or both; a regulariser on the weights needs no exception (HAZARDS L6).
+A tensor is either whole (the same on every rank) or a share (this rank's rows). Between the two, gradients obey one
+rule: inside the shared region every gradient is `world_size` times this rank's part of the true one, outside it is the
+true one. DistributedDataParallel then takes the mean over ranks, which is the true gradient for parameters used inside
+(sum of the parts), outside (mean of equal values), or both; a regulariser on the weights needs no exception (HAZARDS
+L6).
 """
 
 from __future__ import annotations
@@ -36,7 +37,8 @@ def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     dim = rows.dim if rows.major else rows.dim + 1
     index = [slice(None)] * opened.dim()
     index[dim] = slice(dist.get_rank(), None, dist.get_world_size())
-    return opened[tuple(index)].flatten(rows.dim, rows.dim + 1).contiguous()
+    part: Tensor = opened[tuple(index)]
+    return part.flatten(rows.dim, rows.dim + 1).contiguous()
 
 
 def join(local: Tensor, total: int, rows: Rows) -> Tensor:
@@ -50,7 +52,7 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
     if mine < most:
         flat = torch.cat([flat, flat.new_zeros(most - mine, *flat.shape[1:])])
     sent = flat.view(torch.uint8) if flat.dtype == torch.bool else flat
-    shares = [torch.empty_like(sent) for _ in range(world_size)]
+    shares: list[Tensor] = [torch.empty_like(sent) for _ in range(world_size)]
     dist.all_gather(shares, sent)
     whole = torch.stack(shares, dim=1).flatten(0, 1)[:total]
     whole = whole.view(torch.bool) if flat.dtype == torch.bool else whole
@@ -63,11 +65,12 @@ def count(total: int) -> int:
 
 
 def _open(tensor: Tensor, samples: int, rows: Rows) -> Tensor:
-    return tensor.unflatten(rows.dim, (samples, -1) if rows.major else (-1, samples))
+    opened: Tensor = tensor.unflatten(rows.dim, (samples, -1) if rows.major else (-1, samples))
+    return opened
 
 
 class Split(Function):
-    """Whole to share. Its gradient is joined from the ranks, so that whatever lies before sees all of it."""
+    """Whole to share; the gradient is joined, so that whatever lies before sees all of it."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
@@ -76,11 +79,11 @@ class Split(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        return Join.apply(gradients[0], *ctx.arguments) / dist.get_world_size(), None, None, None
+        return joined(gradients[0], *ctx.arguments) / dist.get_world_size(), None, None, None
 
 
 class Join(Function):
-    """Share to whole. `entered` is called when a backward pass enters the shared region through this output."""
+    """Share to whole."""
 
     @staticmethod
     def forward(ctx: Any, local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
@@ -91,11 +94,11 @@ class Join(Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
         total, rows, entered = ctx.arguments
         entered()
-        return Split.apply(gradients[0], total, rows, entered) * dist.get_world_size(), None, None, None
+        return split(gradients[0], total, rows, entered) * dist.get_world_size(), None, None, None
 
 
 class SumOverRanks(Function):
-    """The sum of a share-region tensor over ranks; differentiable any number of times."""
+    """All-reduce; its gradient is the same."""
 
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:
@@ -105,5 +108,27 @@ class SumOverRanks(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        total: Tensor = SumOverRanks.apply(gradients[0])
-        return total
+        return sum_over_ranks(gradients[0])
+
+
+def split(tensor: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
+    """This rank's samples of a whole tensor; its gradient is joined from the ranks.
+
+    Args:
+        tensor: whole, with `total` samples along `rows`.
+        entered: called when a backward pass enters the shared region here.
+    """
+    part: Tensor = Split.apply(tensor, total, rows, entered)  # type: ignore[no-untyped-call]
+    return part
+
+
+def joined(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
+    """The whole tensor from the shares of all ranks; its gradient is split. Arguments as for `split`."""
+    whole: Tensor = Join.apply(local, total, rows, entered)  # type: ignore[no-untyped-call]
+    return whole
+
+
+def sum_over_ranks(tensor: Tensor) -> Tensor:
+    """The sum of a tensor over ranks; differentiable any number of times."""
+    total: Tensor = SumOverRanks.apply(tensor)  # type: ignore[no-untyped-call]
+    return total

@@ -1,8 +1,9 @@
 """Whether and how a module's forward can be divided by samples: found by trying, before it is relied upon.
 
-The source rarely says where the batch is in a tensor, or that samples do not meet. So the first training forward of each form of
-input is computed twice on every rank without communication: on the whole batch, and on this rank's rows. The rows must come out
-as they do in the whole. What does not pass is computed whole on every rank, which is exact and merely not faster.
+The source rarely says where the batch is in a tensor, or that samples do not meet. So the first training forward of
+each form of input is computed twice on every rank without communication: on the whole batch, and on this rank's rows.
+The rows must come out as they do in the whole. What does not pass is computed whole on every rank, which is exact and
+merely not faster.
 """
 
 from __future__ import annotations
@@ -34,10 +35,10 @@ GPU_TOLERANCE = 2e-3  # TF32 and the choice of another kernel for another batch 
 class Division:
     """How one form of input is divided.
 
-    inputs: where the samples lie in each input leaf, None for a leaf that every rank takes whole. batch: the leaf and dim that
-    tell the number of samples. outputs: the same for the output leaves. places: where the samples lie in the random
-    numbers that the forward draws, by operation; empty if it draws none.
-    reason: why it cannot be divided; "" if it can.
+    inputs: where the samples lie in each input leaf, None for a leaf that every rank takes whole. batch: the leaf and
+    dim that tell the number of samples. outputs: the same for the output leaves. places: where the samples lie in the
+    random numbers that the forward draws, by operation; empty if it draws none. reason: why it cannot be divided; "" if
+    it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -109,9 +110,9 @@ def _require_equal_inputs(leaves: Sequence[Any]) -> None:
     dist.all_reduce(highest, dist.ReduceOp.MAX)
     if not torch.equal(lowest, highest):
         raise RuntimeError(
-            "ddpify: the processes drew different batches, so they would train something else. Something in the script differs "
-            "between processes: the order of a set (start with PYTHONHASHSEED=0), a seed taken from the time, "
-            "or a generator without a seed"
+            "ddpify: the processes drew different batches, so they would train something else. Something in the "
+            "script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a seed taken from "
+            "the time, or a generator without a seed"
         )
 
 
@@ -161,6 +162,8 @@ def _try(
         ]
         local, local_spec = tree_flatten(call(parts))
         local_state = read()
+        if _trained(local) - {id(parameter) for parameter in module.parameters()}:
+            raise NotDivisible("it uses a trained tensor that is not one of its parameters")
     if whole_spec != local_spec:
         raise NotDivisible("its output has another structure for a part of the batch")
     for name, value in whole_state.items():
@@ -172,6 +175,22 @@ def _try(
         forms.append(possible)
         matches.append([_holds(full, part, total, rows) for rows in possible])
     return _Trial(forms, matches, local_region.places)
+
+
+def _trained(outputs: Sequence[Any]) -> set[int]:
+    """The ids of the leaf tensors that get a gradient through these outputs."""
+    found: set[int] = set()
+    seen: set[Any] = set()
+    nodes = [output.grad_fn for output in outputs if isinstance(output, Tensor) and output.grad_fn is not None]
+    while nodes:
+        node = nodes.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.add(id(node.variable))
+        nodes += [following for following, _ in node.next_functions if following is not None]
+    return found
 
 
 def _forms(whole: Any, total: int) -> list[Rows | None]:
@@ -230,7 +249,7 @@ def _copied(leaf: Any) -> Any:
 
 @contextmanager
 def _unchanged(module: nn.Module) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Put the module's and the generators' state back afterwards; gives a function that reads what has changed so far."""
+    """Put the module's and the generators' state back afterwards; gives a function that reads what has changed."""
     parts = list(module.named_modules())
     attributes = [dict(vars(part)) for _, part in parts]
     registered = [

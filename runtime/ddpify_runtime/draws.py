@@ -1,7 +1,7 @@
 """Random numbers drawn inside a forward: every rank draws those of the whole batch and uses its own rows.
 
-So dropout masks and reparameterisation noise are those of the single-process run, and the common random stream, which also
-orders the loaders, advances alike on every rank (HAZARDS S2, S4, E1). Paid for only by modules that draw at all.
+So dropout masks and reparameterisation noise are those of the single-process run, and the common random stream, which
+also orders the loaders, advances alike on every rank (HAZARDS S2, S4, E1). Paid for only by modules that draw at all.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Draws(TorchDispatchMode):
     """Handles every operation that torch marks as random, according to the region's mode."""
 
     def __init__(self, region: Region) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.region = region
 
     def __torch_dispatch__(

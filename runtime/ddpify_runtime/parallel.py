@@ -1,14 +1,15 @@
-"""DistributedDataParallel with nn.DataParallel's contract: the whole batch goes in, the outputs of the whole batch come out.
+"""DistributedDataParallel with nn.DataParallel's contract: the whole batch goes in, the whole outputs come out.
 
-The module stays the user's own object: same identity, type, attributes, state_dict keys and pickle. Only its call is routed,
-through the per-instance slot that torch keeps for `module.compile()` and leaves out of pickles and copies. Training forwards
-(training mode, gradients on) run on this rank's rows through torch's DistributedDataParallel, and the outputs are joined; what
-follows (loss, metrics, decisions) is computed from the whole batch on every rank, so any loss is exact, also one that
-couples samples (HAZARDS L1-L6, E6, L19, L20). Every other call runs whole on every rank and communicates nothing (E1, M1).
+The module stays the user's own object: same identity, type, attributes, state_dict keys and pickle. Only its call is
+routed, through the per-instance slot that torch keeps for `module.compile()` and leaves out of pickles and copies.
+Training forwards (training mode, gradients on) run on this rank's rows through torch's DistributedDataParallel, and the
+outputs are joined; what follows (loss, metrics, decisions) is computed from the whole batch on every rank, so any loss
+is exact, also one that couples samples (HAZARDS L1-L6, E6, L19, L20). Every other call runs whole on every rank and
+communicates nothing (E1, M1).
 
 torch's reducer is armed when a backward pass enters a shared region rather than by the forward, so that two backwards
-of one forward, or two forwards before two backwards, are each reduced (L10, L11), and passes that go round the forward (M3)
-are left alone: they are equal on every rank anyway.
+of one forward, or two forwards before two backwards, are each reduced (L10, L11), and passes that go round the forward
+(M3) are left alone: they are equal on every rank anyway.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from . import batch_norm, division, region
-from .collectives import Join, Rows, Split, count
+from .batch import Share
+from .collectives import Rows, count, joined, split
 from .division import Division
 from .draws import Draws
 from .reduction import Reduction
@@ -80,11 +82,7 @@ class DataParallel(nn.DataParallel[Module]):
         self.device_ids = []
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _data_parallel, (self.module,), self.__getstate__()
-
-
-def _data_parallel(module: nn.Module) -> nn.Module:
-    return nn.DataParallel(module)
+        return nn.DataParallel, (self.module,), self.__getstate__()  # type: ignore[no-untyped-call]
 
 
 class TrainingCall:
@@ -129,16 +127,18 @@ class TrainingCall:
 
         if _few(leaves):
             return Division(reason="fewer samples than processes")  # this time; not remembered
-        found = division.find(self.module, call, leaves, known)
+        found = division.find(self.module, call, [_whole(leaf) for leaf in leaves], known)
         name = type(self.module).__name__
         if found.reason:
             if known is not None:
                 raise RuntimeError(
-                    f"ddpify: the training forward of {name} was divided over the processes, but at call {calls} {found.reason}. "
-                    "The steps since the last check may be wrong; leave this module out of DistributedDataParallel"
+                    f"ddpify: the training forward of {name} was divided over the processes, but at call {calls} "
+                    f"{found.reason}. The steps since the last check may be wrong; leave this module out of "
+                    "DistributedDataParallel"
                 )
             warnings.warn(
-                f"ddpify: the training forward of {name} runs whole on every process (exact, but no faster): {found.reason}",
+                f"ddpify: the training forward of {name} runs whole on every process (exact, but no faster): "
+                f"{found.reason}",
                 stacklevel=4,
             )
         self.divisions[form] = found
@@ -148,7 +148,7 @@ class TrainingCall:
         total = found.samples(leaves)
         reduction = self._reduction()
         values = [
-            Split.apply(leaf, total, rows, reduction.enter) if rows else leaf
+            _rows(leaf, total, rows, reduction) if rows else _whole(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
         args, kwargs = tree_unflatten(values, spec)
@@ -166,11 +166,9 @@ class TrainingCall:
 
     def _joined(self, part: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
         if part.size(rows.dim) % count(total):
-            raise RuntimeError(
-                f"ddpify: an output of {type(self.module).__name__} has {part.size(rows.dim)} rows for {count(total)} samples"
-            )
-        whole: Tensor = Join.apply(part, total, rows, reduction.enter)
-        return whole
+            name = type(self.module).__name__
+            raise RuntimeError(f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name}")
+        return joined(part, total, rows, reduction.enter)
 
     def _reduction(self) -> Reduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
@@ -178,6 +176,16 @@ class TrainingCall:
         if trainable not in self.reductions:
             self.reductions[trainable] = Reduction(self.module, self.call, self.options)
         return self.reductions[trainable]
+
+
+def _rows(leaf: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
+    if isinstance(leaf, Share) and leaf.rows is not None and rows == Rows(0):
+        return leaf.rows
+    return split(_whole(leaf), total, rows, reduction.enter)
+
+
+def _whole(leaf: Any) -> Any:
+    return leaf.whole() if isinstance(leaf, Share) else leaf
 
 
 def _few(leaves: Sequence[Any]) -> bool:

@@ -22,9 +22,9 @@ _failed = False
 def init_process_group(backend: str, init_method: str | None = None) -> None:
     """Join the processes of this run, if there are several; do nothing in a script that was started alone.
 
-    The launcher's environment decides (torchrun; `DDPIFY_NPROC=N python train.py` starts N processes here). Every rank then
-    has rank 0's random number states (HAZARDS S1, D11), its own GPU as the current device, and, unless it is rank 0,
-    silent stdout and stderr (I1; tracebacks still show).
+    The launcher's environment decides (torchrun; `DDPIFY_NPROC=N python train.py` starts N processes here). Every rank
+    then has rank 0's random number states (HAZARDS S1, D11), its own GPU as the current device, and, unless it is rank
+    0, silent stdout and stderr (I1; tracebacks still show).
 
     Args:
         backend: "nccl" for GPUs, "gloo" for CPUs, as in torch.distributed.

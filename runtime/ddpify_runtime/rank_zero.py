@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 
 class Absent:
-    """What rank_zero_only returns on the other ranks: takes every attribute, call, item and `with`, and does nothing."""
+    """What rank_zero_only returns on the other ranks: takes every attribute, call, item and `with`; does nothing."""
 
     def __getattr__(self, name: str) -> Absent:
         if name.startswith("__"):
@@ -64,7 +64,8 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
-        return result if get_rank() == 0 else Absent()  # type: ignore[no-any-return]
+        absent: Any = Absent()
+        return result if get_rank() == 0 else absent  # type: ignore[no-any-return]
 
     return function if _single() else call
 
@@ -78,7 +79,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
-        return result if get_rank() == 0 else function(*args, **kwargs)  # type: ignore[no-any-return]
+        return result if get_rank() == 0 else function(*args, **kwargs)
 
     return function if _single() else call
 

@@ -1,4 +1,4 @@
-"""The gradients of one module averaged over ranks by torch's DistributedDataParallel, whatever the backward passes look like."""
+"""The gradients of one module, averaged over ranks by torch's DistributedDataParallel after any kind of backward."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Reduction:
         if not self.by_hand:
             self.ddp.reducer._rebuild_buckets()
             self.ddp.reducer.prepare_for_backward([])
-        later = Variable._execution_engine.queue_callback  # type: ignore[attr-defined]
+        later = Variable._execution_engine.queue_callback
         # Twice: the reducer queues its own end after the first of these.
         later(lambda: later(self._leave))
 
@@ -65,8 +65,8 @@ class Reduction:
                 self.ddp.reducer._check_reducer_finalized()
                 return
             except RuntimeError:
-                # Some parameters got no gradient in this pass, so the reducer waits for them (M4, L14). The local gradients
-                # are still whole: it copies back only at its end. From now on this module is reduced here.
+                # Some parameters got no gradient in this pass, so the reducer waits for them (M4, L14). The local
+                # gradients are still whole: it copies back only at its end. From now on this module is reduced here.
                 self.by_hand = True
                 self.ddp.reducer._reset_state()
         world_size = dist.get_world_size()

@@ -129,6 +129,12 @@ def test_ignored_edits_are_not_made() -> None:
     assert "DistributedDataParallel" not in convert({ENTRY: text}, "cpu")[ENTRY].code
 
 
+def test_a_program_of_which_nothing_is_divided_is_warned_of() -> None:
+    text = "from torch import optim\nfrom nets import weights\noptimizer = optim.SGD(weights)\nloss.backward()\n"
+    [finding] = convert({ENTRY: text}, "cpu")[ENTRY].findings
+    assert (finding.rule, finding.severity, finding.line) == ("DDP102", "warning", 3)
+
+
 def test_libcst_is_only_imported_to_rewrite() -> None:
     code = (
         "import sys, pathlib, ddpify_codemods as d\n"

@@ -21,6 +21,7 @@ def test_interrupted(tmp_path: Path) -> None:
         process.stdin.write(b"#" * 2**20)  # more than a pipe holds: once it is written, the command is reading
         process.stdin.flush()
         process.send_signal(signal.SIGINT)
+        process.stdin.close()  # Python may have noted the signal just before its next read: let that end
         assert process.stderr.read() == b"ddpify: interrupted\n"
         assert process.wait(60) == 130
 

@@ -210,12 +210,12 @@ def _one_voice(original: str, ours: str) -> Iterator[str]:
 
 
 def _voice(text: str) -> Iterator[str]:
-    for line in text.splitlines():
+    for line in text.split("\n"):  # and not at "\r", with which a bar draws itself again
         last = line.rpartition("\r")[2]
         if BAR.search(last):
             if "100%" in last:
                 yield last.partition(":")[0].partition("|")[0].strip()
-        elif "Warning" not in last and not last.startswith((" ", "Traceback")) and last.strip():
+        elif "Warning" not in last and not line.startswith((" ", "Traceback")) and last.strip():
             yield NUMBER.sub("#", last)
 
 

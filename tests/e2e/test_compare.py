@@ -123,6 +123,13 @@ def test_log_line_on_stderr_twice_differs() -> None:
     assert differences(original, run(stderr="INFO epoch 1\nINFO epoch 1\n"))
 
 
+def test_bar_on_stderr_twice_differs_and_a_bar_drawn_again_does_not() -> None:
+    bar = "\rtrain:  50%|##  | 1/2 [00:00<00:00, 9.1it/s]\rtrain: 100%|####| 2/2 [00:01<00:00, 9.9it/s]\n"
+    again = bar.replace("\n", "\rtrain: 100%|####| 2/2 [00:02<00:00, 1.9it/s]\n")
+    assert differences(run(stderr=bar), run(stderr=again)) == []
+    assert differences(run(stderr=bar), run(stderr=bar + bar))
+
+
 def test_names_of_files_and_folders_are_compared() -> None:
     original = run(files={"out/": None, "out/a.txt": "1"})
     assert differences(original, run(files={"out/": None})) == ["files missing: ['out/a.txt']"]

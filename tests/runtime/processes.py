@@ -55,7 +55,7 @@ def _work(
         if world_size > 1:
             dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world_size)
         answer = "", function(*args)
-    except BaseException:
+    except BaseException:  # noqa: BLE001  whatever it is, it is the answer
         answer = f"rank {rank}:\n{traceback.format_exc()}", None
     pipe.send_bytes(pickle.dumps(answer))  # not send(): that would share the tensors' memory, which ends with us
     os._exit(0)

@@ -7,11 +7,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import TypeAlias
 
+from .bindings import Scope, arguments, attribute_bindings, bindings, names_in
 from .script import Script
-
-Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
 _NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
 # Functions and methods whose result holds the same parameters as their arguments.
@@ -170,7 +168,7 @@ class _Sources:
             for parent in self._script.ancestors(self._call)
             if isinstance(parent, (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp))
             for part in parent.generators
-            for name in _names_in(part.target)
+            for name in names_in(part.target)
         }
         for argument in arguments:
             self.follow(argument, loops)
@@ -189,7 +187,7 @@ class _Sources:
         elif isinstance(node, ast.Dict):
             self._follow_dict(node, loops)
         elif isinstance(node, (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp)):
-            inner = {**loops, **{name: part.iter for part in node.generators for name in _names_in(part.target)}}
+            inner = {**loops, **{name: part.iter for part in node.generators for name in names_in(part.target)}}
             for value in [node.value] if isinstance(node, ast.DictComp) else [node.elt]:
                 self.follow(value, inner)
         elif isinstance(node, (ast.Subscript, ast.Starred, ast.NamedExpr, ast.Await)):
@@ -219,8 +217,12 @@ class _Sources:
             known, passed_in = len(self.bases), self.passed_in
             for value in inputs:
                 self.follow(value, loops)
-            if self._script.qualified(func).startswith("torch."):
-                self.passed_in = passed_in  # what nn.Parameter(x) makes of an argument is a tensor of its own
+            # What a function makes of sizes and the like are tensors of its own, as nn.Parameter(x) does of any x.
+            handed_on = any(
+                isinstance(value, ast.Name) and value.id in self._arguments_around(node) for value in inputs
+            )
+            makes_tensor = self._script.qualified(func).startswith("torch.")
+            self.passed_in = passed_in or (handed_on and not makes_tensor)
             if len(self.bases) == known:
                 for value in inputs:
                     if self._looks_like_module(value):
@@ -245,22 +247,22 @@ class _Sources:
         for scope in self._scopes(node):
             if (node.id, scope) in self._seen:
                 return
-            values = list(_bindings(self._script, scope).get(node.id, ()))
+            values = list(bindings(self._script, scope).get(node.id, ()))
             if values:
                 self._seen.add((node.id, scope))
                 for value in values:
                     self.follow(value, {})
                 # A parameter with a default or a rebinding may still carry what the caller gave.
-                self.passed_in = self.passed_in or node.id in _arguments(scope)
+                self.passed_in = self.passed_in or node.id in arguments(scope)
                 return
-            if node.id in _arguments(scope):
+            if node.id in arguments(scope):
                 self.passed_in = True
                 return
         self.passed_in = self.passed_in or node.id in _libraries(self._script)
 
     def _follow_attribute(self, node: ast.Attribute, loops: Mapping[str, ast.expr]) -> None:
         code = ast.unparse(node)
-        values = _attribute_bindings(self._script).get(code, ())
+        values = attribute_bindings(self._script).get(code, ())
         if (code, self._script.tree) in self._seen:
             return
         self._seen.add((code, self._script.tree))
@@ -273,7 +275,10 @@ class _Sources:
         if prefix is not None:
             self.bases.append(Base(ast.unparse(prefix), prefix))
         elif not values:
-            self.passed_in = self.passed_in or _root(node) != "self" or code not in _attribute_bindings(self._script)
+            self.passed_in = self.passed_in or _root(node) != "self" or code not in attribute_bindings(self._script)
+
+    def _arguments_around(self, node: ast.AST) -> set[str]:
+        return arguments(self._script.scope(node))
 
     def _scopes(self, node: ast.AST) -> Iterator[Scope]:
         for parent in self._script.ancestors(node):
@@ -305,7 +310,7 @@ class _Sources:
         """What a loop variable runs over, when the optimizer is built after the loop."""
         inside = set(self._script.ancestors(self._call))
         for parent in self._script.ancestors(node):
-            if isinstance(parent, ast.For) and parent not in inside and node.id in _names_in(parent.target):
+            if isinstance(parent, ast.For) and parent not in inside and node.id in names_in(parent.target):
                 return parent.iter
         return None
 
@@ -353,62 +358,6 @@ def _libraries(script: Script) -> frozenset[str]:
     """The imported names that are not given another meaning later (`model = model.Net()`)."""
     assigned = {name.id for name in script.find(ast.Name) if isinstance(name.ctx, ast.Store)}
     return frozenset(set(script.imported) - assigned)
-
-
-@lru_cache(maxsize=256)
-def _bindings(script: Script, scope: Scope) -> Mapping[str, list[ast.expr]]:
-    """What the names of a scope are made of: values assigned, appended or looped over."""
-    found: dict[str, list[ast.expr]] = {}
-    for node in script.nodes:
-        for target, value in _stores(node):
-            if isinstance(target, ast.Name) and script.scope(node) is scope:
-                found.setdefault(target.id, []).append(value)
-    return found
-
-
-@lru_cache(maxsize=64)
-def _attribute_bindings(script: Script) -> Mapping[str, list[ast.expr]]:
-    found: dict[str, list[ast.expr]] = {}
-    for node in script.nodes:
-        for target, value in _stores(node):
-            if isinstance(target, ast.Attribute):
-                found.setdefault(ast.unparse(target), []).append(value)
-    return found
-
-
-def _stores(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
-    if isinstance(node, ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Tuple):
-                values = node.value.elts if isinstance(node.value, ast.Tuple) else [node.value] * len(target.elts)
-                yield from zip(target.elts, values, strict=False)
-            else:
-                yield (target.value if isinstance(target, ast.Subscript) else target), node.value
-    elif isinstance(node, (ast.AugAssign, ast.AnnAssign, ast.NamedExpr)):
-        if node.value is not None:
-            yield node.target, node.value
-    elif isinstance(node, ast.For):
-        for name in ast.walk(node.target):
-            if isinstance(name, ast.Name):
-                yield name, node.iter
-    elif (
-        isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr in ("append", "extend", "insert", "update", "add")
-    ):
-        owner = node.func.value
-        for value in node.args:
-            yield (owner.value if isinstance(owner, ast.Subscript) else owner), value
-
-
-def _arguments(scope: Scope) -> set[str]:
-    if isinstance(scope, ast.Module):
-        return set()
-    return {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)}
-
-
-def _names_in(node: ast.AST) -> set[str]:
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
 
 
 def _root(node: ast.expr) -> str:

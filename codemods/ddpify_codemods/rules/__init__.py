@@ -10,7 +10,7 @@ from ..rule import Rule
 
 def _found() -> tuple[Rule, ...]:
     modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
-    return tuple(sorted((module.RULE for module in modules if hasattr(module, "RULE")), key=lambda rule: rule.id))
+    return tuple(sorted((module.RULE for module in modules), key=lambda rule: rule.id))
 
 
 RULES: tuple[Rule, ...] = _found()

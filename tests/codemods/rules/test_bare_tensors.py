@@ -39,6 +39,11 @@ def test_tensors(source: str) -> None:
     assert_refused(RULE, head + source, line=5)
 
 
+def test_tensors_made_by_a_function() -> None:
+    source = "from torch import optim\nsize = data.shape[1]\nw = init(size=[size, 3])\noptimizer = optim.SGD([w])"
+    assert_refused(RULE, source, line=4)
+
+
 def test_a_parameter_made_of_an_argument() -> None:
     source = "from torch import nn, optim\ndef f(image):\n    return optim.SGD([nn.Parameter(image.data)])"
     assert_refused(RULE, source, line=3)

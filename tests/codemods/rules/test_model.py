@@ -73,6 +73,7 @@ def test_ways_to_hand_over_parameters(optimizer: str) -> None:
         "params = []\nfor name, p in model.named_parameters():\n    if p.requires_grad:\n        params.append(p)",
         "params = []\nfor k, v in dict(model.named_parameters()).items():\n    params += [{'params': [v], 'lr': 1}]",
         "decay = {n: p for n, p in model.named_parameters()}\nparams = [{'params': decay.values()}]",
+        "a, params = [], []\nfor n, p in model.named_parameters():\n    (a if p.ndim == 1 else params).append(p)",
         "half = (p for p in model.parameters())\nparams = [{'params': list(half)}]",
         "params = filter(None, model.parameters()) if x else model.parameters()",
     ],

@@ -1,0 +1,114 @@
+"""A tensor of a global batch of which this rank holds its rows only.
+
+It has the shape of the whole. The training forward takes the rows; moving and casting keep them; whatever else is done
+to it first joins the rows of all ranks, once. So inputs are loaded and moved once over all ranks, labels are joined
+when the loss needs them, and no script can tell it from the whole tensor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._pytree import tree_map_only
+
+from . import region
+from .collectives import Rows, join
+
+_ROWS = Rows(0)
+
+# What is the same for the rows and for the whole: these are done to the rows.
+_KEEPS = {
+    Tensor.to,
+    Tensor.cuda,
+    Tensor.cpu,
+    Tensor.float,
+    Tensor.double,
+    Tensor.half,
+    Tensor.bfloat16,
+    Tensor.long,
+    Tensor.int,
+    Tensor.contiguous,
+    Tensor.pin_memory,
+    Tensor.detach,
+    Tensor.data.__get__,  # type: ignore[attr-defined]
+}
+_SHAPES = {Tensor.view, Tensor.reshape, Tensor.flatten, Tensor.unsqueeze, torch.flatten, torch.unsqueeze, torch.reshape}
+_QUESTIONS = {
+    Tensor.size,
+    Tensor.dim,
+    Tensor.numel,
+    Tensor.__len__,
+    Tensor.is_floating_point,
+    Tensor.shape.__get__,  # type: ignore[attr-defined]
+    Tensor.dtype.__get__,  # type: ignore[attr-defined]
+    Tensor.device.__get__,
+    Tensor.ndim.__get__,  # type: ignore[attr-defined]
+    Tensor.is_cuda.__get__,  # type: ignore[attr-defined]
+}
+
+
+class Share(Tensor):
+    """Rows `[rank::world_size]` of a whole with `total` rows."""
+
+    _rows: Tensor
+    _joined: Tensor | None
+
+    @staticmethod
+    def __new__(cls, rows: Tensor, total: int) -> Share:
+        size = (total, *rows.shape[1:])
+        share: Share = Tensor._make_wrapper_subclass(cls, size, dtype=rows.dtype, device=rows.device)
+        share._rows, share._joined = rows, None
+        return share
+
+    @property
+    def rows(self) -> Tensor | None:
+        """This rank's rows; None once the whole has been used, since it may have been changed."""
+        return self._rows if self._joined is None else None
+
+    def whole(self) -> Tensor:
+        """The whole tensor; a collective the first time."""
+        if self._joined is None:
+            if region.alone():
+                raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
+            self._joined = join(self._rows, len(self), _ROWS)
+        return self._joined
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        share = args[0] if args else None
+        if isinstance(share, Share) and share._joined is None:
+            if func in _QUESTIONS:
+                with torch._C.DisableTorchFunctionSubclass():
+                    return func(*args, **kwargs)
+            if not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
+                if func in _KEEPS:
+                    return Share(func(share._rows, *args[1:], **kwargs), len(share))
+                if func in _SHAPES:
+                    shape = func(torch.empty(share.shape, device="meta"), *args[1:], **kwargs).shape
+                    if shape and shape[0] == len(share):
+                        return Share(share._rows.reshape(len(share._rows), *shape[1:]), len(share))
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*_wholes(args), **_wholes(kwargs))
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """For callers that go past __torch_function__, such as torch.autograd.Variable(x)."""
+        if func is torch.ops.aten.detach.default and args[0]._joined is None:
+            return Share(args[0]._rows.detach(), len(args[0]))
+        return func(*_wholes(args), **_wholes(kwargs or {}))
+
+
+def _wholes(values: Any) -> Any:
+    return tree_map_only(Share, Share.whole, values)

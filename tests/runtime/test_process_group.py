@@ -1,0 +1,88 @@
+"""Starting and ending: real processes, real torchrun."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ddpify_runtime import environment
+
+SCRIPT = """
+import random, sys
+import numpy as np, torch
+from ddpify_runtime import DistributedDataParallel, destroy_process_group, get_rank, get_world_size, init_process_group
+init_process_group("gloo")
+print("world", get_world_size(), sys.argv[1:])
+model = DistributedDataParallel(torch.nn.Linear(4, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(3):
+    model(torch.randn(6, 4)).sum().backward()
+    optimizer.step()
+with open(f"rank{get_rank()}", "w") as file:
+    file.write(f"{torch.rand(())} {np.random.rand()} {random.random()} {model.weight.sum()}")
+{end}
+"""
+
+
+def start(folder: Path, end: str, *launcher: str, **environ: str) -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(SCRIPT.replace("{end}", end))
+    command = [sys.executable, *launcher, "train.py", "--x", "1"]
+    return subprocess.run(
+        command,
+        cwd=folder,
+        env=os.environ | {"OMP_NUM_THREADS": "1"} | environ,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+
+
+def test_torchrun_prints_once_and_shares_the_random_states(tmp_path: Path) -> None:
+    done = start(tmp_path, "destroy_process_group()", *TORCHRUN)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "world 2 ['--x', '1']\n"
+    assert (tmp_path / "rank0").read_text() == (tmp_path / "rank1").read_text()
+
+
+def test_starts_its_own_processes_when_asked_to(tmp_path: Path) -> None:
+    done = start(tmp_path, "", DDPIFY_NPROC="2")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "world 2 ['--x', '1']\n"
+    assert (tmp_path / "rank0").read_text() == (tmp_path / "rank1").read_text()
+
+
+def test_alone_there_is_no_process_group(tmp_path: Path) -> None:
+    done = start(tmp_path, "import torch.distributed as dist; print(dist.is_initialized())")
+    assert done.stdout == "world 1 ['--x', '1']\nFalse\n"
+
+
+def test_exit_codes_and_tracebacks_come_through(tmp_path: Path) -> None:
+    done = start(tmp_path, "sys.exit(0)", *TORCHRUN)
+    assert done.returncode == 0, done.stderr
+    done = start(tmp_path, "if get_rank() == 1: raise ValueError('rank 1 is unwell')", *TORCHRUN)
+    assert done.returncode == 1
+    assert "rank 1 is unwell" in done.stderr
+
+
+def test_the_environment_is_checked() -> None:
+    assert environment.read({}) == environment.Environment(0, 1, 0)
+    torchrun = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}
+    assert environment.read(torchrun) == environment.Environment(3, 4, 1)
+    with pytest.raises(RuntimeError, match="must be numbers"):
+        environment.read({"RANK": "x", "WORLD_SIZE": "2"})
+    with pytest.raises(RuntimeError, match="not below"):
+        environment.read({"RANK": "2", "WORLD_SIZE": "2"})
+
+
+def test_the_runtime_needs_neither_libcst_nor_typer() -> None:
+    code = (
+        "import sys; sys.modules.update(libcst=None, typer=None, ddpify=None, ddpify_codemods=None); "
+        "import ddpify_runtime"
+    )
+    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0

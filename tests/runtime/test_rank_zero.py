@@ -1,0 +1,84 @@
+"""Side effects once, in step."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from ddpify_runtime import get_rank, rank_zero_first, rank_zero_only, rank_zero_path, rank_zero_value
+
+from .processes import run
+
+
+def write(path: Path) -> tuple[int, str]:
+    def append(text: str) -> int:
+        with path.open("a") as file:
+            return file.write(text)
+
+    rank_zero_only(append)(f"rank {get_rank()}\n")
+    return get_rank(), path.read_text()
+
+
+def test_rank_zero_only_is_done_once_and_seen_by_all(tmp_path: Path) -> None:
+    assert run(3, write, tmp_path / "log") == [(rank, "rank 0\n") for rank in range(3)]
+
+
+def make(path: Path) -> str:
+    try:
+        rank_zero_only(os.mkdir)(path)
+    except OSError as error:
+        return type(error).__name__
+    return "made"
+
+
+def test_a_failure_on_rank_zero_is_everyones(tmp_path: Path) -> None:
+    assert run(2, make, tmp_path / "new") == ["made"] * 2
+    assert run(2, make, tmp_path) == ["FileExistsError"] * 2
+
+
+def absent() -> list[Any]:
+    writer: Any = rank_zero_only(dict)(a=1)
+    if get_rank() == 0:
+        return [writer]
+    with writer as inside:
+        inside.add_scalar("loss", 1.0)
+    writer["x"] = 1
+    writer.attribute = 2
+    return [bool(writer), list(writer), writer.deeper.still() is writer]
+
+
+def test_the_absent_object_absorbs_everything() -> None:
+    assert run(2, absent) == [[{"a": 1}], [False, [], True]]
+
+
+def values() -> tuple[int, str]:
+    return rank_zero_value(os.getpid)(), str(rank_zero_path("log.csv"))
+
+
+def test_values_come_from_rank_zero() -> None:
+    first, second = run(2, values)
+    assert first[0] == second[0]
+    assert (first[1], second[1]) == ("log.csv", os.devnull)
+
+
+def download(path: Path) -> str:
+    def get() -> str:
+        if path.exists():
+            return "found"
+        path.write_text("data")
+        return "fetched"
+
+    return rank_zero_first(get)()
+
+
+def test_downloads_happen_first_on_rank_zero(tmp_path: Path) -> None:
+    assert run(3, download, tmp_path / "data") == ["fetched", "found", "found"]
+
+
+def alone() -> list[Any]:
+    return [rank_zero_only(len) is len, rank_zero_first(len) is len, rank_zero_value(len) is len, rank_zero_path("x")]
+
+
+def test_one_process_is_left_alone() -> None:
+    assert run(1, alone) == [[True, True, True, "x"]]

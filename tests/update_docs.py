@@ -1,0 +1,78 @@
+"""`python -m tests.update_docs` writes docs/rules: a page for each rule, made of the rule itself, and their table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ddpify_codemods import RULES, TARGETS, Result, Rule, convert
+
+from ddpify.diff import diff
+from ddpify.report import FileReport, Report, Status, text
+
+FOLDER = Path(__file__).parents[1] / "docs" / "rules"
+NAME = "train.py"  # what the examples are called
+
+_TABLE = """\
+# The rules
+
+What `ddpify rules` lists and `ddpify explain ID` shows. Each page is written from the rule by
+`python -m tests.update_docs`; its example is run as a test. Letters with a number, such as D6 or M3, are the ids of
+hazards: what goes wrong in a script that is distributed without care.
+
+`# ddpify: ignore[DDP105]` at the end of a line switches a rule off for that line; without the bracket, all rules.
+A refusal that is switched off is no longer a promise: what the rule guards against then happens.
+
+| rule | what it does | example for |
+|---|---|---|
+"""
+
+
+def main() -> None:
+    """Write the pages, and remove those of rules that are gone."""
+    found = pages()
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    for path in FOLDER.glob("*.md"):
+        if path.name not in found:
+            path.unlink()
+    for name, page in found.items():
+        (FOLDER / name).write_text(page, encoding="utf-8", newline="\n")
+
+
+def pages() -> dict[str, str]:
+    """What docs/rules holds: file name -> text."""
+    return {"README.md": _table(), **{f"{rule.id}.md": _page(rule) for rule in RULES}}
+
+
+def _table() -> str:
+    return _TABLE + "".join(
+        f"| [{rule.id}]({rule.id}.md) | {rule.title} | {rule.target if rule.after else 'refused'} |\n" for rule in RULES
+    )
+
+
+def _page(rule: Rule) -> str:
+    result = convert({Path(NAME): rule.before}, rule.target)[Path(NAME)]
+    said = _said(rule, result)
+    parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
+    if rule.after:
+        change = diff(NAME, rule.before.encode(), rule.after.encode()).decode()
+        parts += [f"`ddpify {NAME} --target {rule.target}`:", _block("diff", change)]
+        parts += ["It also says:", _block("text", said)] if said else []
+    else:
+        parts += ["A script like this is refused:", _block("python", rule.before)]
+        parts += ["What ddpify says, before it leaves the file as it is:", _block("text", said)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _said(rule: Rule, result: Result) -> str:
+    """What the command prints about the example, besides the list of its changes."""
+    status: Status = "nothing to do" if rule.after else "refused"
+    remarks, refusals = text(Report((FileReport(NAME, status, findings=result.findings),), TARGETS[rule.target].name))
+    return "\n".join(line for line in [*remarks, *refusals] if line.startswith(f"{NAME}:"))
+
+
+def _block(language: str, code: str) -> str:
+    return f"```{language}\n{code.rstrip()}\n```"
+
+
+if __name__ == "__main__":
+    main()
