@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.data import DataLoader as TorchDataLoader
-from torch.utils.data import IterableDataset, Sampler, SequentialSampler, default_collate
+from torch.utils.data import BatchSampler, IterableDataset, Sampler, SequentialSampler, default_collate
 
 from .batch import Share
 from .process_group import get_world_size
@@ -55,8 +55,8 @@ class DataLoader(TorchDataLoader[T_co]):
             get_world_size() > 1
             and not self._whole
             and torch.is_grad_enabled()  # an evaluation loader would only be joined again
-            and not isinstance(self.sampler, SequentialSampler)
             and self.batch_sampler is not None
+            and not (type(self.batch_sampler) is BatchSampler and isinstance(self.sampler, SequentialSampler))
             and self.collate_fn is default_collate
             and not isinstance(self.dataset, IterableDataset)
             and not _has_generator(self.dataset)

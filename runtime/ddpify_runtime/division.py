@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import random
 import sys
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -83,10 +85,12 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
         return Division(reason="it has forward hooks, which would see a part of the batch")
     reasons = []
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
-        total = leaves[batch[0]].size(batch[1])
+        # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
+        total = min(leaves[batch[0]].size(batch[1]), 4 * dist.get_world_size() - 1)
+        few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
         trial = None
         try:
-            trial = _try(module, call, leaves, inputs, batch, total)
+            trial = _try(module, call, few, inputs, total)
             reasons.append("the outputs of a sample depend on the rest of the batch")
         except (NotDivisible, UnknownDraw) as error:
             reasons.append(str(error))
@@ -95,16 +99,17 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
         agreed = _agree(trial.matches if trial else [[False]])
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
-            return Division(inputs, batch, outputs, trial.places)
+            found = Division(inputs, batch, outputs, trial.places)
+            if _same_gradients(module, call, few, found, total):
+                return found
+            reasons[-1] = "the gradients of a sample depend on the rest of the batch"
     return Division(reason=reasons[0] if reasons else "no tensor in its input has a sample for every process")
 
 
 def _require_equal_inputs(leaves: Sequence[Any]) -> None:
-    sums = [
-        float(leaf.detach().double().sum()) for leaf in leaves if isinstance(leaf, Tensor) and not leaf.is_complex()
-    ]
-    digest = torch.tensor([float(len(leaves)), float(sum(sums))], dtype=torch.float64)
-    digest = torch.nan_to_num(digest)
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not leaf.is_complex()]
+    digest = torch.nan_to_num(torch.tensor([float(len(leaves)), *map(_digest, tensors[:15])], dtype=torch.float64))
+    digest = torch.cat([digest, digest.new_zeros(16 - len(digest))])
     lowest, highest = digest.clone(), digest.clone()
     dist.all_reduce(lowest, dist.ReduceOp.MIN)
     dist.all_reduce(highest, dist.ReduceOp.MAX)
@@ -114,6 +119,12 @@ def _require_equal_inputs(leaves: Sequence[Any]) -> None:
             "script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a seed taken from "
             "the time, or a generator without a seed"
         )
+
+
+def _digest(tensor: Tensor) -> float:
+    """A number that tells two tensors apart, also by the order of their values."""
+    flat = tensor.detach().double().flatten()
+    return float(flat @ torch.linspace(1, 2, len(flat), dtype=flat.dtype, device=flat.device))
 
 
 def _hooked(module: nn.Module) -> bool:
@@ -142,7 +153,6 @@ def _try(
     call: Callable[..., Any],
     leaves: Sequence[Any],
     inputs: Sequence[Rows | None],
-    batch: tuple[int, int],
     total: int,
 ) -> _Trial:
     """Compute the whole and this rank's rows, and compare."""
@@ -175,6 +185,66 @@ def _try(
         forms.append(possible)
         matches.append([_holds(full, part, total, rows) for rows in possible])
     return _Trial(forms, matches, local_region.places)
+
+
+def _same_gradients(
+    module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division, total: int
+) -> bool:
+    """Whether the gradients of the shares add up to those of the whole. A collective.
+
+    Outputs alone do not show a backward of one's own that mixes samples, nor a mixing that starts at zero.
+    """
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    generator = torch.Generator().manual_seed(0)
+    with _unchanged(module), torch.enable_grad():
+        try:
+            outputs = tree_flatten(call([_copied(leaf) for leaf in leaves]))[0]
+            weights = [
+                torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
+                for output in outputs
+            ]
+            whole = _gradients(outputs, weights, parameters)
+        except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
+            return False
+    region = Region("share", total, count(total), places=found.places)
+    with _unchanged(module), torch.enable_grad(), entered(region), Draws(region):
+        parts = [
+            share(leaf.detach(), total, rows) if rows else _copied(leaf)
+            for leaf, rows in zip(leaves, found.inputs, strict=True)
+        ]
+        outputs = tree_flatten(call(parts))[0]
+        weights = [
+            None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
+            for weight, rows in zip(weights, found.outputs, strict=True)
+        ]
+        summed = _gradients(outputs, weights, parameters)
+    for gradient in summed:
+        dist.all_reduce(gradient)
+    largest = max((float(gradient.norm()) for gradient in whole), default=0.0)
+    return all(
+        float((ours - true).norm()) <= 10 * _tolerance(true) * max(float(true.norm()), 0.01 * largest)
+        for ours, true in zip(summed, whole, strict=True)
+    )
+
+
+def _needs_gradient(output: Any) -> bool:
+    return isinstance(output, Tensor) and output.requires_grad
+
+
+def _gradients(
+    outputs: Sequence[Any], weights: Sequence[Tensor | None], parameters: list[nn.Parameter]
+) -> list[Tensor]:
+    """The gradients of the weighted sum of some outputs, as dense tensors of their own."""
+    pairs = [(output, weight) for output, weight in zip(outputs, weights, strict=True) if weight is not None]
+    if not pairs or not parameters:
+        return []
+    gradients = torch.autograd.grad(
+        [output for output, _ in pairs], parameters, [weight for _, weight in pairs], allow_unused=True
+    )
+    return [
+        torch.zeros_like(parameter) if gradient is None else gradient.to_dense().clone()
+        for gradient, parameter in zip(gradients, parameters, strict=True)
+    ]
 
 
 def _trained(outputs: Sequence[Any]) -> set[int]:
@@ -221,9 +291,13 @@ def _same(expected: Any, found: Any) -> bool:
     expected, found = expected.detach(), found.detach()
     if not expected.is_floating_point() or expected.dtype not in TOLERANCE:
         return torch.equal(expected, found)
-    tolerance = max(TOLERANCE[expected.dtype], GPU_TOLERANCE) if expected.is_cuda else TOLERANCE[expected.dtype]
     wide, other = torch.nan_to_num(expected.double()), torch.nan_to_num(found.double())
-    return bool((wide - other).norm() <= tolerance * wide.norm())
+    return bool((wide - other).norm() <= _tolerance(expected) * wide.norm())
+
+
+def _tolerance(tensor: Tensor) -> float:
+    tolerance = TOLERANCE.get(tensor.dtype, 0.0)
+    return max(tolerance, GPU_TOLERANCE) if tensor.is_cuda else tolerance
 
 
 def _agree(matches: list[list[bool]]) -> list[int] | None:
@@ -247,11 +321,25 @@ def _copied(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf
 
 
+def _same_items(container: Any, kept: Any) -> bool:
+    items, before = (list(value.items() if isinstance(value, dict) else value) for value in (container, kept))
+    return len(items) == len(before) and all(
+        a is b or (isinstance(container, dict) and a[0] == b[0] and a[1] is b[1])
+        for a, b in zip(items, before, strict=True)
+    )
+
+
 @contextmanager
 def _unchanged(module: nn.Module) -> Iterator[Callable[[], dict[str, Any]]]:
     """Put the module's and the generators' state back afterwards; gives a function that reads what has changed."""
     parts = list(module.named_modules())
     attributes = [dict(vars(part)) for _, part in parts]
+    containers = [
+        (value, copy(value))
+        for before in attributes
+        for key, value in before.items()
+        if isinstance(value, (list, dict, set, deque)) and not key.startswith("_")
+    ]
     registered = [
         {name: dict(vars(part)[name]) for name in ("_parameters", "_buffers", "_modules")} for _, part in parts
     ]
@@ -264,7 +352,8 @@ def _unchanged(module: nn.Module) -> Iterator[Callable[[], dict[str, Any]]]:
         found: dict[str, Any] = {}
         for (name, part), before in zip(parts, attributes, strict=True):
             for key, value in vars(part).items():
-                if value is not before.get(key) and isinstance(value, (Tensor, list, tuple, dict)):
+                filled = any(value is container and not _same_items(value, kept) for container, kept in containers)
+                if (filled or value is not before.get(key)) and isinstance(value, (Tensor, list, tuple, dict, deque)):
                     for i, leaf in enumerate(tree_flatten(value)[0]):
                         found[f"{name}.{key}[{i}]" if name else f"{key}[{i}]"] = leaf
             if not isinstance(part, _BatchNorm) or not isinstance(vars(part).get("_compiled_call_impl"), BatchNormCall):
@@ -281,6 +370,12 @@ def _unchanged(module: nn.Module) -> Iterator[Callable[[], dict[str, Any]]]:
             for name, values in kept.items():
                 vars(part)[name].clear()
                 vars(part)[name].update(values)
+        for container, content in containers:
+            container.clear()
+            if isinstance(container, (list, deque)):
+                container.extend(content)
+            else:
+                container.update(content)
         with torch.no_grad():
             for buffer, value in buffers:
                 buffer.copy_(value)

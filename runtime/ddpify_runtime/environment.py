@@ -21,9 +21,16 @@ def read(environ: Mapping[str, str] = os.environ) -> Environment:
     """The environment that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK); one process when there is none.
 
     Raises:
-        RuntimeError: a variable is there but is not a number, or RANK lies outside WORLD_SIZE.
+        RuntimeError: a variable is there but is not a number, or RANK lies outside WORLD_SIZE, or the processes were
+            started by srun or mpirun, which set other variables.
     """
     if "RANK" not in environ or "WORLD_SIZE" not in environ:
+        for variable in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
+            if environ.get(variable, "1") != "1":
+                raise RuntimeError(
+                    f"{variable}={environ[variable]}, but RANK and WORLD_SIZE are not set: each of these processes would "
+                    "train alone; start with torchrun (srun can start one torchrun for each node)"
+                )
         return Environment()
     try:
         place = Environment(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import logging
 import multiprocessing
 import os
 import random
@@ -47,8 +48,7 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     dist.init_process_group(backend, init_method)
     _share_random_states()
     if place.rank:
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        sys.stderr = open(os.devnull, "w")  # noqa: SIM115
+        _silence()
     sys.excepthook = _report_failure
     atexit.register(_end)
 
@@ -106,6 +106,16 @@ def _share_random_states() -> None:
         numpy.random.set_state(states[2])
     if states[3] is not None:
         torch.cuda.set_rng_state(states[3])
+
+
+def _silence() -> None:
+    """Send what is written to stdout and stderr nowhere, also by log handlers that exist already."""
+    nowhere = open(os.devnull, "w")  # noqa: SIM115
+    for reference in logging._handlerList:  # type: ignore[attr-defined]
+        handler = reference()
+        if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
+            handler.setStream(nowhere)
+    sys.stdout = sys.stderr = nowhere
 
 
 def _report_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

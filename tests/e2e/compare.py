@@ -210,12 +210,15 @@ def _one_voice(original: str, ours: str) -> Iterator[str]:
 
 
 def _voice(text: str) -> Iterator[str]:
+    """Yield what stays on the screen: lines without their numbers, the names of finished bars, no warnings."""
     for line in text.split("\n"):  # and not at "\r", with which a bar draws itself again
         last = line.rpartition("\r")[2]
+        if not last.strip() or "\x1b" in last:  # an inner bar moves the cursor back up
+            continue
         if BAR.search(last):
             if "100%" in last:
                 yield last.partition(":")[0].partition("|")[0].strip()
-        elif "Warning" not in last and not line.startswith((" ", "Traceback")) and last.strip():
+        elif "Warning" not in last and not line.startswith((" ", "Traceback")):
             yield NUMBER.sub("#", last)
 
 

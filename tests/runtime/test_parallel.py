@@ -200,6 +200,63 @@ def batch_coupled(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
 
 
+class MixesLater(Classifier):
+    """Mixes samples with a strength that is learnt from zero."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.strength = nn.Parameter(torch.zeros(()))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = super().forward(x)
+        return y + self.strength * y.mean(0)
+
+
+@case(MixesLater)
+def mixing_from_zero(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class UnitGradient(torch.autograd.Function):
+    """The identity, with a backward that looks at the whole batch."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0] / gradients[0].norm()
+
+
+class OwnBackward(Classifier):
+    def forward(self, x: Tensor) -> Tensor:
+        return UnitGradient.apply(super().forward(x))  # type: ignore[no-any-return, no-untyped-call]
+
+
+@case(OwnBackward)
+def backward_that_mixes(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class FillsAList(Classifier):
+    """Keeps its features in a list that the loss reads."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.features: list[Tensor] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.features.append(torch.tanh(self.first(x)))
+        return super().forward(x)
+
+
+@case(FillsAList)
+def filled_list(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y) + model.features[-1].square().mean()
+    assert len(model.features[-1]) == len(x)
+
+
 class OwnLoss(Classifier):
     """Returns its loss, over the labels that count."""
 

@@ -76,6 +76,8 @@ def test_the_environment_is_checked() -> None:
     assert environment.read(torchrun) == environment.Environment(3, 4, 1)
     with pytest.raises(RuntimeError, match="must be numbers"):
         environment.read({"RANK": "x", "WORLD_SIZE": "2"})
+    with pytest.raises(RuntimeError, match="start with torchrun"):
+        environment.read({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"})
     with pytest.raises(RuntimeError, match="not below"):
         environment.read({"RANK": "2", "WORLD_SIZE": "2"})
 
