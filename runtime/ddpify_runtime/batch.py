@@ -55,25 +55,32 @@ class Share(Tensor):
 
     _rows: Tensor
     _joined: Tensor | None
+    _source: tuple[Share, Callable[[Tensor], Tensor]] | None  # what it was made of, and how
 
     @staticmethod
-    def __new__(cls, rows: Tensor, total: int) -> Share:
+    def __new__(cls, rows: Tensor, total: int, source: tuple[Share, Callable[[Tensor], Tensor]] | None = None) -> Share:
         size = (total, *rows.shape[1:])
         share: Share = Tensor._make_wrapper_subclass(cls, size, dtype=rows.dtype, device=rows.device)
-        share._rows, share._joined = rows, None
+        share._rows, share._joined, share._source = rows, None, source
         return share
 
     @property
     def rows(self) -> Tensor | None:
         """This rank's rows; None once the whole has been used, since it may have been changed."""
-        return self._rows if self._joined is None else None
+        if self._joined is not None or (self._source and self._source[0].rows is None):
+            return None
+        return self._rows
 
     def whole(self) -> Tensor:
-        """The whole tensor; a collective the first time."""
+        """The whole tensor; a collective the first time. It is a view where the same of a whole tensor would be."""
         if self._joined is None:
-            if region.alone():
+            if self._source is not None:
+                source, make = self._source
+                self._joined = make(source.whole())
+            elif region.alone():
                 raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
-            self._joined = join(self._rows, len(self), _ROWS)
+            else:
+                self._joined = join(self._rows, len(self), _ROWS)
         return self._joined
 
     @classmethod
@@ -86,29 +93,34 @@ class Share(Tensor):
     ) -> Any:
         kwargs = kwargs or {}
         share = args[0] if args else None
-        if isinstance(share, Share) and share._joined is None:
+        if isinstance(share, Share) and share.rows is not None:
+
+            def make(whole: Tensor) -> Tensor:
+                return func(whole, *args[1:], **kwargs)  # type: ignore[no-any-return]
+
             if func in _QUESTIONS:
                 with torch._C.DisableTorchFunctionSubclass():
                     return func(*args, **kwargs)
             if not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
                 if func in _KEEPS:
-                    return Share(func(share._rows, *args[1:], **kwargs), len(share))
-                if func in _SHAPES:
+                    return Share(make(share._rows), len(share), (share, make))
+                if func in _SHAPES and not any(isinstance(value, torch.dtype) for value in args):
                     shape = func(torch.empty(share.shape, device="meta"), *args[1:], **kwargs).shape
                     if shape and shape[0] == len(share):
-                        return Share(share._rows.reshape(len(share._rows), *shape[1:]), len(share))
+                        return Share(share._rows.reshape(len(share._rows), *shape[1:]), len(share), (share, make))
         with torch._C.DisableTorchFunctionSubclass():
-            return func(*_wholes(args), **_wholes(kwargs))
+            return func(*wholes(args), **wholes(kwargs))
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         """For callers that go past __torch_function__, such as torch.autograd.Variable(x)."""
-        if func is torch.ops.aten.detach.default and args[0]._joined is None:
-            return Share(args[0]._rows.detach(), len(args[0]))
-        return func(*_wholes(args), **_wholes(kwargs or {}))
+        if func is torch.ops.aten.detach.default and args[0].rows is not None:
+            return Share(args[0]._rows.detach(), len(args[0]), (args[0], Tensor.detach))
+        return func(*wholes(args), **wholes(kwargs or {}))
 
 
-def _wholes(values: Any) -> Any:
+def wholes(values: Any) -> Any:
+    """The same values, with the whole tensor in place of every Share in them."""
     return tree_map_only(Share, Share.whole, values)

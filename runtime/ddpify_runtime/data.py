@@ -8,8 +8,7 @@ tensors are loaded whole on every rank: exact too, but not faster (HAZARDS D9, S
 
 from __future__ import annotations
 
-import random
-import sys
+import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
@@ -18,9 +17,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.utils._pytree import tree_flatten, tree_map
-from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import BatchSampler, IterableDataset, Sampler, SequentialSampler, default_collate
+from torch.utils.data import DataLoader as TorchDataLoader
 
+from . import random_states
 from .batch import Share
 from .process_group import get_world_size
 
@@ -45,6 +45,7 @@ class DataLoader(TorchDataLoader[T_co]):
                 worker_init_fn=_WatchFromStart(self.worker_init_fn),
                 **{name: getattr(self, name) for name in _FORWARDED},
             )
+        _require_equal_states()
         sampler = self._inner.batch_sampler
         assert isinstance(sampler, _Shares)
         sampler.totals.clear()
@@ -59,7 +60,7 @@ class DataLoader(TorchDataLoader[T_co]):
             and not (type(self.batch_sampler) is BatchSampler and isinstance(self.sampler, SequentialSampler))
             and self.collate_fn is default_collate
             and not isinstance(self.dataset, IterableDataset)
-            and not _has_generator(self.dataset)
+            and not random_states.has_generator(self.dataset)
         )
 
 
@@ -129,7 +130,7 @@ class _Watch:
         self.in_worker = in_worker
 
     def __call__(self, samples: list[Any]) -> tuple[Any, int, bool]:
-        drew = _states() != _before
+        drew = random_states.key() != _before
         batch = default_collate(samples)
         if self.in_worker:
             _remember()
@@ -153,32 +154,16 @@ _before: Any = None
 
 def _remember() -> None:
     global _before
-    _before = _states()
+    _before = random_states.key()
 
 
-def _states() -> tuple[Any, ...]:
-    numpy = sys.modules.get("numpy")
-    drawn = None if numpy is None else numpy.random.get_state()
-    return (
-        torch.get_rng_state().numpy().tobytes(),
-        random.getstate(),
-        None if drawn is None else (drawn[1].tobytes(), drawn[2:]),
-    )
-
-
-def _has_generator(value: Any, depth: int = 4) -> bool:
-    """Whether an object holds a generator of its own, which the watching would miss."""
-    numpy = sys.modules.get("numpy")
-    kinds: tuple[type, ...] = (random.Random, torch.Generator)
-    if numpy is not None:
-        kinds += (numpy.random.Generator, numpy.random.RandomState)
-    if isinstance(value, kinds):
-        return True
-    if not depth or isinstance(value, (Tensor, str, bytes)):
-        return False
-    inside: list[Any] = list(vars(value).values()) if hasattr(value, "__dict__") and not isinstance(value, type) else []
-    if isinstance(value, (list, tuple)) and len(value) <= 100:
-        inside += value
-    if isinstance(value, dict) and len(value) <= 100:
-        inside += value.values()
-    return any(_has_generator(part, depth - 1) for part in inside)
+def _require_equal_states() -> None:
+    digest = torch.tensor([zlib.crc32(random_states.key()[0])], dtype=torch.float64)
+    lowest, highest = digest.clone(), digest.clone()
+    dist.all_reduce(lowest, dist.ReduceOp.MIN)
+    dist.all_reduce(highest, dist.ReduceOp.MAX)
+    if not torch.equal(lowest, highest):
+        raise RuntimeError(
+            "ddpify: the processes' random numbers went apart before this pass over a loader, so they would draw "
+            "different batches: something drew random numbers on some ranks only"
+        )

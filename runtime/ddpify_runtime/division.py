@@ -8,29 +8,22 @@ merely not faster.
 
 from __future__ import annotations
 
-import random
-import sys
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from copy import copy
+from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_flatten
 
-from .batch_norm import BatchNormCall
+from . import random_states
+from .batch_norm import route
 from .collectives import Rows, count, share
 from .draws import Draws, UnknownDraw
 from .region import Region, entered
-
-# Relative difference (2-norm) up to which two float results of another summation order count as the same.
-TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
-GPU_TOLERANCE = 2e-3  # TF32 and the choice of another kernel for another batch size
+from .state import different_state, same, tolerance
 
 
 @dataclass(frozen=True)
@@ -81,8 +74,12 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
         RuntimeError: the ranks were given different inputs.
     """
     _require_equal_inputs(leaves)
-    if _hooked(module):
-        return Division(reason="it has forward hooks, which would see a part of the batch")
+    if random_states.has_generator(module):
+        return Division(reason="it draws from a generator of its own")
+    try:
+        _copy_of(module)
+    except Exception:  # noqa: BLE001  whatever cannot be copied
+        return known or Division(reason="it cannot be copied, to try the division on the copy")
     reasons = []
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
         # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
@@ -127,8 +124,14 @@ def _digest(tensor: Tensor) -> float:
     return float(flat @ torch.linspace(1, 2, len(flat), dtype=flat.dtype, device=flat.device))
 
 
-def _hooked(module: nn.Module) -> bool:
-    return any(part._forward_hooks for part in module.modules())
+def is_watched(module: nn.Module) -> bool:
+    """Whether something would see, in a divided forward or backward, a part of the batch or a local gradient."""
+    for part in module.modules():
+        if part._forward_hooks or part._backward_hooks or part._backward_pre_hooks:
+            return True
+        if any(not type(hook).__module__.startswith("torch.") for hook in part._forward_pre_hooks.values()):
+            return True
+    return any(p._backward_hooks or (p.requires_grad and not p.is_leaf) for p in module.parameters())
 
 
 def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:
@@ -157,28 +160,27 @@ def _try(
 ) -> _Trial:
     """Compute the whole and this rank's rows, and compare."""
     whole_region = Region("record", total, total)
-    with _unchanged(module) as read, torch.no_grad(), entered(whole_region), Draws(whole_region):
+    whole_module, local_module = _copy_of(module), _copy_of(module)
+    with random_states.kept(), torch.no_grad(), entered(whole_region), Draws(whole_region):
         given = [_copied(leaf) for leaf in leaves]
-        whole, whole_spec = tree_flatten(call(given))
+        whole, whole_spec = tree_flatten(call(whole_module, given))
         for before, after in zip(leaves, given, strict=True):
-            if isinstance(before, Tensor) and not _same(before, after):
+            if isinstance(before, Tensor) and not same(before, after):
                 raise NotDivisible("it changes its input in place")
-        whole_state = read()
     local_region = Region("replay", total, count(total), whole_region.statistics, list(whole_region.draws))
-    with _unchanged(module) as read, torch.enable_grad(), entered(local_region), Draws(local_region):
+    with random_states.kept(), torch.enable_grad(), entered(local_region), Draws(local_region):
         parts = [
             share(leaf.detach(), total, rows) if rows else _copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
         ]
-        local, local_spec = tree_flatten(call(parts))
-        local_state = read()
+        local, local_spec = tree_flatten(call(local_module, parts))
         if _trained(local) - {id(parameter) for parameter in module.parameters()}:
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
     if whole_spec != local_spec:
         raise NotDivisible("its output has another structure for a part of the batch")
-    for name, value in whole_state.items():
-        if not _same(value, local_state.get(name)):
-            raise NotDivisible(f"it keeps {name}, which depends on the whole batch")
+    kept = next(different_state(whole_module, local_module), None)
+    if kept is not None:
+        raise NotDivisible(f"it keeps {kept}, which depends on the whole batch")
     forms, matches = [], []
     for full, part in zip(whole, local, strict=True):
         possible = _forms(full, total)
@@ -196,9 +198,9 @@ def _same_gradients(
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     generator = torch.Generator().manual_seed(0)
-    with _unchanged(module), torch.enable_grad():
+    with random_states.kept(), torch.enable_grad():
         try:
-            outputs = tree_flatten(call([_copied(leaf) for leaf in leaves]))[0]
+            outputs = tree_flatten(call(_copy_of(module), [_copied(leaf) for leaf in leaves]))[0]
             weights = [
                 torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
                 for output in outputs
@@ -207,22 +209,25 @@ def _same_gradients(
         except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
             return False
     region = Region("share", total, count(total), places=found.places)
-    with _unchanged(module), torch.enable_grad(), entered(region), Draws(region):
+    with random_states.kept(), torch.enable_grad(), entered(region), Draws(region):
         parts = [
             share(leaf.detach(), total, rows) if rows else _copied(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
-        outputs = tree_flatten(call(parts))[0]
-        weights = [
-            None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
-            for weight, rows in zip(weights, found.outputs, strict=True)
-        ]
+        outputs = tree_flatten(call(_copy_of(module), parts))[0]
+    weights = [
+        None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
+        for weight, rows in zip(weights, found.outputs, strict=True)
+    ]
+    try:
         summed = _gradients(outputs, weights, parameters)
+    except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
+        return False
     for gradient in summed:
         dist.all_reduce(gradient)
     largest = max((float(gradient.norm()) for gradient in whole), default=0.0)
     return all(
-        float((ours - true).norm()) <= 10 * _tolerance(true) * max(float(true.norm()), 0.01 * largest)
+        float((ours - true).norm()) <= 10 * tolerance(true) * max(float(true.norm()), 0.01 * largest)
         for ours, true in zip(summed, whole, strict=True)
     )
 
@@ -275,29 +280,12 @@ def _forms(whole: Any, total: int) -> list[Rows | None]:
 
 def _holds(whole: Any, part: Any, total: int, rows: Rows | None) -> bool:
     if not isinstance(whole, Tensor):
-        plain = whole is None or isinstance(whole, (bool, int, float, str))
-        return plain and type(whole) is type(part) and whole == part
-    if rows is None:  # the same for every part: only believable where no gradient hangs on it
-        return not part.requires_grad and whole.shape == part.shape and torch.equal(whole, part.detach())
-    expected = share(whole, total, rows)
-    return _same(expected, part)
-
-
-def _same(expected: Any, found: Any) -> bool:
-    if not isinstance(expected, Tensor) or not isinstance(found, Tensor):
-        return type(expected) is type(found)
-    if expected.shape != found.shape or expected.dtype != found.dtype:
+        plain = whole is None or isinstance(whole, (bool, str))  # a number may be equal by accident
+        return plain and type(whole) is type(part) and bool(whole == part)
+    if rows is None:
         return False
-    expected, found = expected.detach(), found.detach()
-    if not expected.is_floating_point() or expected.dtype not in TOLERANCE:
-        return torch.equal(expected, found)
-    wide, other = torch.nan_to_num(expected.double()), torch.nan_to_num(found.double())
-    return bool((wide - other).norm() <= _tolerance(expected) * wide.norm())
-
-
-def _tolerance(tensor: Tensor) -> float:
-    tolerance = TOLERANCE.get(tensor.dtype, 0.0)
-    return max(tolerance, GPU_TOLERANCE) if tensor.is_cuda else tolerance
+    expected = share(whole, total, rows)
+    return same(expected, part)
 
 
 def _agree(matches: list[list[bool]]) -> list[int] | None:
@@ -321,67 +309,13 @@ def _copied(leaf: Any) -> Any:
     return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf
 
 
-def _same_items(container: Any, kept: Any) -> bool:
-    items, before = (list(value.items() if isinstance(value, dict) else value) for value in (container, kept))
-    return len(items) == len(before) and all(
-        a is b or (isinstance(container, dict) and a[0] == b[0] and a[1] is b[1])
-        for a, b in zip(items, before, strict=True)
-    )
-
-
-@contextmanager
-def _unchanged(module: nn.Module) -> Iterator[Callable[[], dict[str, Any]]]:
-    """Put the module's and the generators' state back afterwards; gives a function that reads what has changed."""
-    parts = list(module.named_modules())
-    attributes = [dict(vars(part)) for _, part in parts]
-    containers = [
-        (value, copy(value))
-        for before in attributes
-        for key, value in before.items()
-        if isinstance(value, (list, dict, set, deque)) and not key.startswith("_")
-    ]
-    registered = [
-        {name: dict(vars(part)[name]) for name in ("_parameters", "_buffers", "_modules")} for _, part in parts
-    ]
-    buffers = [(buffer, buffer.detach().clone()) for buffer in module.buffers()]
-    numpy = sys.modules.get("numpy")
-    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
-    gpu_states = torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
-
-    def changed() -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for (name, part), before in zip(parts, attributes, strict=True):
-            for key, value in vars(part).items():
-                filled = any(value is container and not _same_items(value, kept) for container, kept in containers)
-                if (filled or value is not before.get(key)) and isinstance(value, (Tensor, list, tuple, dict, deque)):
-                    for i, leaf in enumerate(tree_flatten(value)[0]):
-                        found[f"{name}.{key}[{i}]" if name else f"{key}[{i}]"] = leaf
-            if not isinstance(part, _BatchNorm) or not isinstance(vars(part).get("_compiled_call_impl"), BatchNormCall):
-                for key, buffer in part._buffers.items():
-                    found[f"{name}.{key}" if name else key] = None if buffer is None else buffer.detach().clone()
-        return found
-
-    try:
-        yield changed
-    finally:
-        for (_, part), before, kept in zip(parts, attributes, registered, strict=True):
-            vars(part).clear()
-            vars(part).update(before)
-            for name, values in kept.items():
-                vars(part)[name].clear()
-                vars(part)[name].update(values)
-        for container, content in containers:
-            container.clear()
-            if isinstance(container, (list, deque)):
-                container.extend(content)
-            else:
-                container.update(content)
-        with torch.no_grad():
-            for buffer, value in buffers:
-                buffer.copy_(value)
-        torch.set_rng_state(states[0])
-        random.setstate(states[1])
-        if numpy and states[2] is not None:
-            numpy.random.set_state(states[2])
-        if gpu_states is not None:
-            torch.cuda.set_rng_state(gpu_states)
+def _copy_of(module: nn.Module) -> nn.Module:
+    """A copy to try things on, with the same trainable parameters."""
+    memo: dict[int, Any] = {id(p): p for p in module.parameters() if p.requires_grad}
+    for part in module.modules():
+        for leaf in tree_flatten(list(vars(part).values()))[0]:
+            if isinstance(leaf, Tensor) and leaf.grad_fn is not None:  # torch refuses to copy what it computed
+                memo[id(leaf)] = leaf.detach().clone()
+    copied = deepcopy(module, memo)
+    route(copied)
+    return copied

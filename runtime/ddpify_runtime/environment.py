@@ -28,8 +28,8 @@ def read(environ: Mapping[str, str] = os.environ) -> Environment:
         for variable in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
             if environ.get(variable, "1") != "1":
                 raise RuntimeError(
-                    f"{variable}={environ[variable]}, but RANK and WORLD_SIZE are not set: each of these processes would "
-                    "train alone; start with torchrun (srun can start one torchrun for each node)"
+                    f"{variable}={environ[variable]}, but RANK and WORLD_SIZE are not set: each of these processes "
+                    "would train alone; start with torchrun (srun can start one torchrun for each node)"
                 )
         return Environment()
     try:

@@ -94,7 +94,7 @@ class TrainingCall:
         self.options = options
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
-        self.reductions: dict[tuple[int, ...], Reduction] = {}
+        self.reductions: dict[Any, Reduction] = {}
         _routed.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -107,6 +107,8 @@ class TrainingCall:
             or not dist.is_initialized()
         ):
             return self.call(*args, **kwargs)
+        if division.is_watched(self.module):
+            return self.call(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
         found = self._division(leaves, spec)
         if found.reason or found.samples(leaves) < dist.get_world_size():
@@ -115,15 +117,15 @@ class TrainingCall:
 
     def _division(self, leaves: list[Any], spec: TreeSpec) -> Division:
         """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
-        form = str(spec), *((leaf.dim(), leaf.dtype) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves)
+        form = str(spec), *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         if known is not None and (known.reason or calls & (calls - 1) or calls.bit_length() % 2 == 0):
             return known
 
-        def call(values: Sequence[Any]) -> Any:
+        def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = tree_unflatten(list(values), spec)
-            return self.call(*args, **kwargs)
+            return module._call_impl(*args, **kwargs)
 
         if _few(leaves):
             return Division(reason="fewer samples than processes")  # this time; not remembered
@@ -153,8 +155,14 @@ class TrainingCall:
         ]
         args, kwargs = tree_unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places)
+        before = None if found.places else torch.get_rng_state()
         with region.entered(here), Draws(here) if found.places else nullcontext():
             output = reduction.forward(*args, **kwargs)
+        if before is not None and not torch.equal(before, torch.get_rng_state()):
+            raise RuntimeError(
+                f"ddpify: the forward of {type(self.module).__name__} began to draw random numbers after it had been "
+                "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
+            )
         parts, form = tree_flatten(output)
         if len(parts) != len(found.outputs):
             raise RuntimeError(f"ddpify: {type(self.module).__name__} returned another structure than before")
@@ -172,7 +180,7 @@ class TrainingCall:
 
     def _reduction(self) -> Reduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
-        trainable = tuple(id(p) for p in self.module.parameters() if p.requires_grad)
+        trainable = tuple((id(p), p.dtype, p.device) for p in self.module.parameters() if p.requires_grad)
         if trainable not in self.reductions:
             self.reductions[trainable] = Reduction(self.module, self.call, self.options)
         return self.reductions[trainable]
@@ -186,6 +194,13 @@ def _rows(leaf: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
 
 def _whole(leaf: Any) -> Any:
     return leaf.whole() if isinstance(leaf, Share) else leaf
+
+
+def _form(leaf: Any) -> Any:
+    """What a division depends on, of one input."""
+    if isinstance(leaf, Tensor):
+        return leaf.dim(), leaf.dtype
+    return leaf if isinstance(leaf, (bool, str, type(None))) else type(leaf)
 
 
 def _few(leaves: Sequence[Any]) -> bool:

@@ -7,15 +7,18 @@ import gc
 import logging
 import multiprocessing
 import os
-import random
 import sys
+from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from . import environment, parallel
+from . import environment, parallel, random_states
+
+# How long a process waits at its exit for the others, which may be elsewhere if it called sys.exit alone (HAZARDS P7).
+END_LIMIT = timedelta(seconds=60)
 
 _failed = False
 
@@ -93,19 +96,9 @@ def _claim_gpu(place: environment.Environment) -> None:
 
 def _share_random_states() -> None:
     """Give every rank the states of rank 0, so that unseeded scripts draw alike too."""
-    states: list[Any] = [torch.get_rng_state(), random.getstate(), None, None]
-    numpy = sys.modules.get("numpy")
-    if numpy is not None:
-        states[2] = numpy.random.get_state()
-    if torch.cuda.is_available():
-        states[3] = torch.cuda.get_rng_state()
+    states: list[Any] = [random_states.read()]
     dist.broadcast_object_list(states)
-    torch.set_rng_state(states[0])
-    random.setstate(states[1])
-    if numpy is not None and states[2] is not None:
-        numpy.random.set_state(states[2])
-    if states[3] is not None:
-        torch.cuda.set_rng_state(states[3])
+    random_states.write(states[0])
 
 
 def _silence() -> None:
@@ -113,6 +106,8 @@ def _silence() -> None:
     nowhere = open(os.devnull, "w")  # noqa: SIM115
     for reference in logging._handlerList:  # type: ignore[attr-defined]
         handler = reference()
+        if handler is logging.lastResort:  # follows sys.stderr by itself
+            continue
         if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
             handler.setStream(nowhere)
     sys.stdout = sys.stderr = nowhere
@@ -127,5 +122,11 @@ def _report_failure(kind: type[BaseException], error: BaseException, trace: Trac
 
 
 def _end() -> None:
-    if not _failed:
-        destroy_process_group()
+    """At exit: leave in step with the others, unless this or another process ends for another reason."""
+    if _failed or not dist.is_initialized():
+        return
+    try:
+        dist.monitored_barrier(timeout=END_LIMIT)
+    except RuntimeError:  # another rank does something else: its launcher ends it when this process is gone
+        return
+    destroy_process_group()

@@ -13,7 +13,8 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 import torch.distributed as dist
 
-from . import region
+from . import random_states, region
+from .batch import wholes
 from .process_group import get_rank, get_world_size
 
 P = ParamSpec("P")
@@ -63,6 +64,7 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        args, kwargs = wholes(args), wholes(kwargs)
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
         absent: Any = Absent()
         return result if get_rank() == 0 else absent  # type: ignore[no-any-return]
@@ -78,6 +80,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        args, kwargs = wholes(args), wholes(kwargs)
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
         return result if get_rank() == 0 else function(*args, **kwargs)
 
@@ -92,6 +95,7 @@ def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        args, kwargs = wholes(args), wholes(kwargs)
         _, result = _on_rank_zero(lambda: (None, function(*args, **kwargs)))
         return result  # type: ignore[no-any-return]
 
@@ -110,15 +114,20 @@ def _single() -> bool:
 def _on_rank_zero(function: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
     """Run a function on rank 0 when all ranks have arrived; the second of its results goes to every rank."""
     kept: Any = None
-    sent: list[Any] = [None, None]
+    sent: list[Any] = [None, None, None]
     dist.all_reduce(torch.zeros(1))
     if get_rank() == 0:
+        before = random_states.key()
         try:
             with region.on_one_rank():
                 kept, sent[1] = function()
         except Exception as error:  # noqa: BLE001  every rank must leave this call the same way
             sent[0] = error if _can_travel(error) else RuntimeError(repr(error))
+        if random_states.key() != before:  # one process would go on from here
+            sent[2] = random_states.read()
     dist.broadcast_object_list(sent)
+    if sent[2] is not None:
+        random_states.write(sent[2])
     if sent[0] is not None:
         raise sent[0]
     return kept, sent[1]

@@ -7,35 +7,48 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import nn
+from torch import Tensor, nn
 from torch.autograd import Variable
 
 
 class _Forward(nn.Module):
-    """What DistributedDataParallel wraps: calls the user's module past its routed call."""
+    """What DistributedDataParallel wraps: calls the user's module past its routed call.
 
-    def __init__(self, module: nn.Module, call: Callable[..., Any]) -> None:
+    `missing` is reduced along with the parameters; its gradient tells whether any rank lacks a gradient.
+    """
+
+    def __init__(self, module: nn.Module, call: Callable[..., Any], like: Tensor) -> None:
         super().__init__()
         self.module = module
         self.call = call
+        self.missing = nn.Parameter(like.new_zeros(1))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs)
 
 
 class Reduction:
-    """One DistributedDataParallel, used by every forward with the same set of trainable parameters."""
+    """One DistributedDataParallel, used by every forward with the same set of trainable parameters.
+
+    Its reducer waits for every parameter in every backward. Which parameters get a gradient may depend on the pass (M4,
+    L14) and even on the rank (experts, heads for some rows only), so at the end of a pass the others are reported to
+    it as having none; where no rank had one, the gradient stays as it was.
+    """
 
     def __init__(self, module: nn.Module, call: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.call = call
         self.ddp: nn.parallel.DistributedDataParallel | None = None
-        if self.parameters:
-            self.ddp = nn.parallel.DistributedDataParallel(
-                _Forward(module, call), forward_sync_buffers=False, **options
-            )
-        self.in_backward = False
-        self.by_hand = False
+        self.task = -1
+        trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        if not trainable:
+            return
+        self.forward_module = _Forward(module, call, trainable[0].detach())
+        self.ddp = nn.parallel.DistributedDataParallel(self.forward_module, forward_sync_buffers=False, **options)
+        self.parameters: list[nn.Parameter] = self.ddp._build_params_for_reducer()[0]
+        self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}
+        self.got: set[int] = set()
+        for parameter in trainable:
+            parameter.register_post_accumulate_grad_hook(self._note)
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's output for this rank's samples."""
@@ -46,39 +59,44 @@ class Reduction:
 
     def enter(self) -> None:
         """A backward pass enters the shared region: reduce what it accumulates."""
-        if self.in_backward or self.ddp is None:
+        task = torch._C._current_graph_task_id()
+        if self.ddp is None or task == self.task:
             return
-        self.in_backward = True
-        if not self.by_hand:
-            self.ddp.reducer._rebuild_buckets()
-            self.ddp.reducer.prepare_for_backward([])
+        if self.task != -1:  # the pass before ended with an exception that the script caught
+            self.ddp.reducer._reset_state()
+        self.task = task
+        self.got.clear()
+        self.before = [parameter.grad is None for parameter in self.parameters]
+        self.forward_module.missing.grad = torch.zeros_like(self.forward_module.missing)
+        self.ddp.reducer._rebuild_buckets()
+        self.ddp.reducer.prepare_for_backward([])
         later = Variable._execution_engine.queue_callback
-        # Twice: the reducer queues its own end after the first of these.
-        later(lambda: later(self._leave))
+        later(self._complete)
+
+    def _note(self, parameter: Tensor) -> None:
+        self.got.add(self.places[id(parameter)])
+
+    def _complete(self) -> None:
+        """All gradients of the pass are there: report the parameters that got none."""
+        assert self.ddp is not None
+        missing = self.forward_module.missing
+        assert missing.grad is not None
+        last = self.places[id(missing)]
+        lacking = [place for place in range(len(self.parameters)) if place not in self.got and place != last]
+        if lacking:
+            missing.grad.fill_(1.0)
+        for place in [*lacking, last]:
+            self.ddp.reducer._autograd_hook(place)  # type: ignore[attr-defined]
+        # The reducer has queued its own end by now; this comes after it.
+        Variable._execution_engine.queue_callback(self._leave)
 
     def _leave(self) -> None:
-        self.in_backward = False
-        if self.ddp is None:
+        self.task = -1
+        missing = self.forward_module.missing.grad
+        if missing is None or not missing.item():
             return
-        if not self.by_hand:
-            try:
-                self.ddp.reducer._check_reducer_finalized()
-                return
-            except RuntimeError:
-                # Some parameters got no gradient in this pass, so the reducer waits for them (M4, L14). The local
-                # gradients are still whole: it copies back only at its end. From now on this module is reduced here.
-                self.by_hand = True
-                self.ddp.reducer._reset_state()
-        world_size = dist.get_world_size()
-        gradients = [parameter.grad for parameter in self.parameters if parameter.grad is not None]
-        for dtype in dict.fromkeys(gradient.dtype for gradient in gradients if not gradient.is_sparse):
-            same = [gradient for gradient in gradients if gradient.dtype == dtype and not gradient.is_sparse]
-            flat = torch.cat([gradient.detach().reshape(-1) for gradient in same])
-            dist.all_reduce(flat)
-            flat /= world_size
-            for gradient, part in zip(same, flat.split([gradient.numel() for gradient in same]), strict=True):
-                gradient.detach().copy_(part.view_as(gradient))
-        for gradient in gradients:
-            if gradient.is_sparse:
-                dist.all_reduce(gradient)
-                gradient /= world_size
+        got = torch.tensor([place in self.got for place in range(len(self.parameters))], dtype=torch.int32)
+        dist.all_reduce(got, dist.ReduceOp.MAX)
+        for parameter, anywhere, was_none in zip(self.parameters, got.tolist(), self.before, strict=True):
+            if not anywhere and was_none:
+                parameter.grad = None

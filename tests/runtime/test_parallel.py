@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ import torch
 import torch.nn.functional as F
 from ddpify_runtime import DataParallel, DistributedDataParallel
 from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
 
 from .processes import run
 
@@ -226,7 +228,9 @@ class UnitGradient(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0] / gradients[0].norm()
+        gradient = gradients[0]
+        scaled: Tensor = gradient / gradient.norm()
+        return scaled
 
 
 class OwnBackward(Classifier):
@@ -255,6 +259,144 @@ class FillsAList(Classifier):
 def filled_list(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y) + model.features[-1].square().mean()
     assert len(model.features[-1]) == len(x)
+    model.features.clear()
+
+
+class Experts(Classifier):
+    """Rows choose which parameters are used, so the ranks use different ones."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.experts = nn.ModuleList(nn.Linear(3, 3) for _ in range(4))
+
+    def forward(self, x: Tensor) -> Tensor:
+        y: Tensor = super().forward(x)
+        result = torch.zeros_like(y)
+        choice = (x[:, 0] * 10).long().remainder(4)
+        for number, expert in enumerate(self.experts):
+            if (choice == number).any():
+                result = result.index_add(0, (choice == number).nonzero()[:, 0], expert(y[choice == number]))
+        return result
+
+
+@case(Experts)
+def experts(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class Checkpointed(Classifier):
+    """Computes its middle again in the backward, dropout included."""
+
+    reentrant = False
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = checkpoint(self.middle, torch.tanh(self.first(x)), use_reentrant=self.reentrant)
+        return self.head(y)  # type: ignore[no-any-return]
+
+
+@case(lambda: Checkpointed(nn.Linear(6, 6), nn.Dropout(0.3)))
+def checkpointed_dropout(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class ReentrantlyCheckpointed(Checkpointed):
+    reentrant = True
+
+
+@case(lambda: ReentrantlyCheckpointed(nn.Linear(6, 6), nn.BatchNorm1d(6)))
+def checkpointed_batch_norm(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class Keeps(Classifier):
+    """Keeps things of its own: a running centre, counts in a dict, a running maximum, a generator."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__()
+        self.what, self.centre, self.counts, self.scale = what, torch.zeros(6), {"steps": 0}, 1.0
+        if what == "generator":
+            self.generator = torch.Generator().manual_seed(4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = torch.tanh(self.first(x))
+        self.counts["steps"] += 1
+        if self.what == "centre":
+            self.centre.mul_(0.9).add_(0.1 * h.detach().mean(0))
+            h = h - self.centre
+        elif self.what == "scale":
+            self.scale = 0.9 * self.scale + 0.1 * x.abs().max().item()
+        elif self.what == "generator":
+            h = h + 0.1 * torch.randn(h.shape, generator=self.generator)
+        return self.head(h) / self.scale * (1 + 0.1 * self.counts["steps"])  # type: ignore[no-any-return]
+
+
+def train_plainly(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+for kept in ("centre", "counts", "scale", "generator"):
+    CASES[f"keeps_{kept}"] = partial(Keeps, kept), train_plainly
+
+
+@case(linear)
+def clamped_by_a_hook(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    if not model[0].weight._backward_hooks:
+        model[0].weight.register_hook(lambda gradient: gradient.clamp(-0.01, 0.01))
+    yield F.cross_entropy(model(x), y)
+
+
+class HasModes(Classifier):
+    """An argument decides what it does."""
+
+    def forward(self, x: Tensor, centred: bool = False) -> Tensor:
+        return super().forward(x - x.mean(0) if centred else x)
+
+
+@case(HasModes)
+def modes(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+    yield F.cross_entropy(model(x, centred=True), y)
+
+
+class Measures(Classifier):
+    """Returns a number that is a constant only at first."""
+
+    steps = 0
+
+    def forward(self, x: Tensor) -> Any:
+        self.steps += 1
+        y: Tensor = super().forward(x)
+        return y, y.detach().max() * (self.steps > 1)
+
+
+@case(Measures)
+def a_measure_in_the_output(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    output, largest = model(x)
+    yield F.cross_entropy(output, y) * (1 + largest)
+
+
+@case(linear)
+def interrupted_backward(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    output = model(x)
+
+    def fail(gradient: Tensor) -> None:
+        raise ValueError
+
+    output.register_hook(fail)
+    with pytest.raises(ValueError):
+        output.sum().backward()
+    yield F.cross_entropy(model(x), y)
+
+
+@case(linear)
+def changed_precision(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    model.double()
+    yield F.cross_entropy(model(x.double()), y)
+
+
+@case(lambda: nn.utils.spectral_norm(nn.Linear(8, 3)))
+def spectral_norm(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
 
 
 class OwnLoss(Classifier):
