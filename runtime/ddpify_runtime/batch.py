@@ -12,7 +12,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from . import region
 from .collectives import Rows, join
@@ -122,5 +122,7 @@ class Share(Tensor):
 
 
 def wholes(values: Any) -> Any:
-    """The same values, with the whole tensor in place of every Share in them."""
+    """The same values, with the whole tensor in place of every Share in them; the same object if there is none."""
+    if not any(isinstance(leaf, Share) for leaf in tree_leaves(values)):
+        return values
     return tree_map_only(Share, Share.whole, values)

@@ -83,7 +83,13 @@ def _same_steps(first: Sequence[Step], second: Sequence[Step], a: str, b: str) -
 
 
 def _close_steps(reference: Sequence[Step], steps: Sequence[Step], tolerance: float) -> Iterator[str]:
-    """Yield the first step whose parameters or gradients, all together, are further apart than the tolerance."""
+    """Yield the first step whose parameters or gradients, all together, are further apart than the tolerance.
+
+    Parameters relative to themselves. A gradient is a sum over samples that cancel more and more as training goes on,
+    while its rounding error stays that of the terms: it is held relative to the largest gradient of its optimizer so
+    far. (What a wrong gradient does, the parameters of the same step show without this allowance.)
+    """
+    largest: defaultdict[int, float] = defaultdict(float)
     for number, (one, two) in enumerate(zip(reference, steps, strict=False)):
         if one.optimizer != two.optimizer:
             yield f"step {number}: optimizer {two.optimizer}, original {one.optimizer}"
@@ -93,6 +99,10 @@ def _close_steps(reference: Sequence[Step], steps: Sequence[Step], tolerance: fl
                 yield f"step {number}: other parameters than the original"
                 return
             distance = _distance(ours, original)
+            if kind == "gradient":
+                norm = math.hypot(*(trace[1] for trace in original if trace))
+                largest[one.optimizer] = max(largest[one.optimizer], norm)
+                distance *= norm / largest[one.optimizer] if norm else 1.0
             if not distance <= tolerance:
                 index, own = _first_far(ours, original, tolerance)
                 yield f"step {number}: {kind}s differ, rel {distance:.1e} (first: {kind} {index}, rel {own:.1e})"

@@ -10,6 +10,11 @@ from ..rule import Edit, Finding, Replace, ReplaceImport, Rule
 from ..targets import Target
 
 _LOADERS = {"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"}
+# Methods of TensorBoard and visdom writers, which exist on rank 0 alone and would wait there for the others' rows.
+_SHOWS_BATCHES = {"add_image", "add_images", "add_graph", "add_embedding", "add_video", "images", "image"}
+# Drawn from in __getitem__, these would go on differently on each rank; the runtime cannot watch them.
+_GENERATORS = {"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"}
+_REMEDY = "every process loads whole batches and takes its rows of them: right, but slower"
 _MESSAGE = "load only this rank's rows of each batch"
 
 
@@ -18,11 +23,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     uses = [node for node in script.nodes if _is_loader(script, node)]
     bases = [node for node in uses if isinstance(script.parents[node], ast.ClassDef)]
     if bases:
-        remedy = "every process loads whole batches and takes its rows of them: right, but slower"
         line = script.statement(bases[0]).lineno
-        yield Finding(RULE.id, "note", line, "a class is derived from DataLoader: its loaders stay torch's", remedy)
+        yield Finding(RULE.id, "note", line, "a class is derived from DataLoader: its loaders stay torch's", _REMEDY)
         return
     made = [node for node in uses if _is_made(script, node)]
+    for call in script.find(ast.Call):
+        reason = _reason_for_whole_batches(script, call)
+        if made and reason:
+            line = script.statement(call).lineno
+            yield Finding(RULE.id, "note", line, f"{reason}: its loaders stay torch's", _REMEDY)
+            return
     for node in made:
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _is_star_import(script, node)):
             yield Replace(node, "DataLoader", _MESSAGE, ("DataLoader",))
@@ -42,6 +52,15 @@ def _is_loader(script: Script, node: ast.AST) -> bool:
 def _is_star_import(script: Script, node: ast.AST) -> bool:
     is_name = isinstance(node, ast.Name) and node.id == "DataLoader" and node.id not in script.imported
     return is_name and "torch.utils.data" in script.star_imports and "DataLoader" not in script.defined
+
+
+def _reason_for_whole_batches(script: Script, call: ast.Call) -> str:
+    name = script.qualified(call.func)
+    if name in _GENERATORS:
+        return f"a generator of its own ({name}) may be drawn from while samples are loaded"
+    if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWS_BATCHES and not name.startswith("torch"):
+        return f"{call.func.attr} may need a whole batch on rank 0"
+    return ""
 
 
 def _is_made(script: Script, node: ast.AST) -> bool:

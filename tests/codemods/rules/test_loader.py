@@ -26,6 +26,16 @@ def test_a_derived_class_is_a_note() -> None:
 
 
 @pytest.mark.parametrize(
+    "line", ["writer.add_images('x', x)", "viz.images(x)", "rng = np.random.default_rng(0)", "rng = random.Random(3)"]
+)
+def test_where_rank_zero_or_a_generator_needs_whole_batches(line: str) -> None:
+    imports = "import random\nimport numpy as np\nfrom torch.utils.data import DataLoader\n"
+    lines = f"loader = DataLoader([])\n{line}"
+    assert "DDP109" in [each.rule for each in findings(lines, imports=imports)]
+    assert "from torch.utils.data import DataLoader\n" in imports_of(lines, imports=imports)
+
+
+@pytest.mark.parametrize(
     ("imports", "above"),
     [
         ("from torch.utils.data import DataLoader\n", "    DataLoader,\n"),
