@@ -102,7 +102,7 @@ def _close_steps(reference: Sequence[Step], steps: Sequence[Step], tolerance: fl
             if kind == "gradient":
                 norm = math.hypot(*(trace[1] for trace in original if trace))
                 largest[one.optimizer] = max(largest[one.optimizer], norm)
-                distance *= norm / largest[one.optimizer] if norm else 1.0
+                distance *= norm / largest[one.optimizer] if largest[one.optimizer] else 1.0
             if not distance <= tolerance:
                 index, own = _first_far(ours, original, tolerance)
                 yield f"step {number}: {kind}s differ, rel {distance:.1e} (first: {kind} {index}, rel {own:.1e})"

@@ -61,13 +61,20 @@ def _closed(script: Script, call: ast.Call) -> Iterator[Insert]:
     yield Insert(last, code, "wait until the file is complete", where, ("rank_zero_only",))
 
 
+def _is_read_method(method: ast.expr, path: str) -> bool:
+    readers = ("read_text", "read_bytes", "open")
+    return isinstance(method, ast.Attribute) and method.attr in readers and ast.unparse(method.value) == path
+
+
 def _holds_data(script: Script, call: ast.Call) -> bool:
     """Whether a file is written that may be read back: a binary one, or one that the script opens elsewhere too."""
     path = opened_for_writing(script, call)
     if path is None:
         return False
-    others = (other for other in script.find(ast.Call) if other is not call and other.args)
-    read = any(ast.unparse(other.args[0]) == ast.unparse(path) and reads(script, other) for other in others)
+    name = ast.unparse(path)
+    others = [other for other in script.find(ast.Call) if other is not call]
+    read = any(other.args and ast.unparse(other.args[0]) == name and reads(script, other) for other in others)
+    read = read or any(_is_read_method(other.func, name) for other in others)
     return read or "b" in (mode_of(call) or "")
 
 
