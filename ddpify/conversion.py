@@ -7,8 +7,6 @@ import os
 import re
 import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
@@ -102,6 +100,9 @@ def on_all_cores(function: Callable[[Item], Value], items: Sequence[Item]) -> It
     """
     if len(items) <= FEW:
         return [function(item) for item in items]
+    from concurrent.futures import ProcessPoolExecutor
+    from concurrent.futures.process import BrokenProcessPool
+
     chunk = max(1, len(items) // (8 * (os.cpu_count() or 1)))
     try:
         with ProcessPoolExecutor() as pool:

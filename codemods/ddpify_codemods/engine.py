@@ -13,7 +13,6 @@ from .facts.header import main_guard, module_level_work
 from .facts.optimizers import optimizers
 from .facts.script import Script
 from .rule import Change, Edit, Finding, Replace
-from .rules import RULES
 from .runtime_names import imports_runtime
 from .targets import TARGETS, Target
 
@@ -99,6 +98,8 @@ class _Found:
     def of(cls, script: Script, target: Target, trains: bool) -> _Found:
         if imports_runtime(script.tree):
             return cls(script)
+        from .rules import RULES  # here, so that a file without work costs no import of them
+
         edits: list[tuple[str, Edit]] = []
         findings: list[Finding] = []
         ignored = _ignored(script.text)
