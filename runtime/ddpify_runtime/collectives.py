@@ -97,6 +97,20 @@ class Join(Function):
         return split(gradients[0], total, rows, entered) * dist.get_world_size(), None, None, None
 
 
+class Leave(Function):
+    """A value that is the same on every rank leaves the shared region; its gradient is the true one on both sides."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor, entered: Callable[[], None]) -> Tensor:
+        ctx.entered = entered
+        return value.view_as(value)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        ctx.entered()
+        return leave(gradients[0], ctx.entered), None
+
+
 class SumOverRanks(Function):
     """All-reduce; its gradient is the same."""
 
@@ -126,6 +140,12 @@ def joined(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -
     """The whole tensor from the shares of all ranks; its gradient is split. Arguments as for `split`."""
     whole: Tensor = Join.apply(local, total, rows, entered)  # type: ignore[no-untyped-call]
     return whole
+
+
+def leave(value: Tensor, entered: Callable[[], None]) -> Tensor:
+    """The same value, such as a loss of the whole batch; `entered` as for `split`."""
+    left: Tensor = Leave.apply(value, entered)  # type: ignore[no-untyped-call]
+    return left
 
 
 def sum_over_ranks(tensor: Tensor) -> Tensor:

@@ -9,6 +9,7 @@ merely not faster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from copy import deepcopy
 from dataclasses import dataclass, field
 from typing import Any
@@ -22,6 +23,7 @@ from . import random_states
 from .batch_norm import route
 from .collectives import Rows, count, share
 from .draws import Draws, UnknownDraw
+from .losses import Losses, UnknownLoss
 from .region import Region, entered
 from .state import different_state, same, tolerance
 
@@ -31,15 +33,17 @@ class Division:
     """How one form of input is divided.
 
     inputs: where the samples lie in each input leaf, None for a leaf that every rank takes whole. batch: the leaf and
-    dim that tell the number of samples. outputs: the same for the output leaves. places: where the samples lie in the
-    random numbers that the forward draws, by operation; empty if it draws none. reason: why it cannot be divided; "" if
-    it can.
+    dim that tell the number of samples. outputs: the same for the output leaves; None for one that is the same on every
+    rank, such as a loss. places: where the samples lie in the random numbers that the forward draws, by operation;
+    empty if it draws none. losses: whether it reduces over the whole batch. reason: why it cannot be divided; "" if it
+    can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
     batch: tuple[int, int] = (0, 0)
     outputs: tuple[Rows | None, ...] = ()
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+    losses: bool = False
     reason: str = ""
 
     def samples(self, leaves: Sequence[Any]) -> int:
@@ -48,17 +52,29 @@ class Division:
         return int(leaves[leaf].size(dim))
 
 
+@contextmanager
+def shared(region: Region, losses: bool) -> Iterator[None]:
+    """Be in a shared region; handle what it draws, and its losses if it has any."""
+    with (
+        entered(region),
+        Draws(region) if region.places else nullcontext(),
+        Losses(region) if losses else nullcontext(),
+    ):
+        yield
+
+
 class NotDivisible(Exception):
     """Why a division does not hold."""
 
 
 @dataclass(frozen=True)
 class _Trial:
-    """For each output leaf its possible forms, and which of them hold on this rank; the random draws."""
+    """For each output leaf its possible forms, and which of them hold on this rank; the random draws; any losses."""
 
     forms: list[list[Rows | None]]
     matches: list[list[bool]]
     places: dict[tuple[str, int], Rows | None]
+    losses: bool
 
 
 def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division | None = None) -> Division:
@@ -89,14 +105,14 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
         try:
             trial = _try(module, call, few, inputs, total)
             reasons.append("the outputs of a sample depend on the rest of the batch")
-        except (NotDivisible, UnknownDraw) as error:
+        except (NotDivisible, UnknownDraw, UnknownLoss) as error:
             reasons.append(str(error))
         except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
             reasons.append(f"it cannot compute a part of the batch ({type(error).__name__})")
         agreed = _agree(trial.matches if trial else [[False]])
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
-            found = Division(inputs, batch, outputs, trial.places)
+            found = Division(inputs, batch, outputs, trial.places, trial.losses)
             if _same_gradients(module, call, few, found, total):
                 return found
             reasons[-1] = "the gradients of a sample depend on the rest of the batch"
@@ -161,14 +177,17 @@ def _try(
     """Compute the whole and this rank's rows, and compare."""
     whole_region = Region("record", total, total)
     whole_module, local_module = _copy_of(module), _copy_of(module)
-    with random_states.kept(), torch.no_grad(), entered(whole_region), Draws(whole_region):
+    with random_states.kept(), torch.no_grad(), entered(whole_region), Draws(whole_region), Losses(whole_region):
         given = [_copied(leaf) for leaf in leaves]
         whole, whole_spec = tree_flatten(call(whole_module, given))
         for before, after in zip(leaves, given, strict=True):
             if isinstance(before, Tensor) and not same(before, after):
                 raise NotDivisible("it changes its input in place")
-    local_region = Region("replay", total, count(total), whole_region.statistics, list(whole_region.draws))
-    with random_states.kept(), torch.enable_grad(), entered(local_region), Draws(local_region):
+    losses = len(whole_region.losses)
+    local_region = Region(
+        "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
+    )
+    with random_states.kept(), torch.enable_grad(), entered(local_region), Draws(local_region), Losses(local_region):
         parts = [
             share(leaf.detach(), total, rows) if rows else _copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
@@ -185,8 +204,8 @@ def _try(
     for full, part in zip(whole, local, strict=True):
         possible = _forms(full, total)
         forms.append(possible)
-        matches.append([_holds(full, part, total, rows) for rows in possible])
-    return _Trial(forms, matches, local_region.places)
+        matches.append([_holds(full, part, total, rows, losses > 0) for rows in possible])
+    return _Trial(forms, matches, local_region.places, losses > 0)
 
 
 def _same_gradients(
@@ -200,21 +219,24 @@ def _same_gradients(
     generator = torch.Generator().manual_seed(0)
     with random_states.kept(), torch.enable_grad():
         try:
-            outputs = tree_flatten(call(_copy_of(module), [_copied(leaf) for leaf in leaves]))[0]
+            expected = tree_flatten(call(_copy_of(module), [_copied(leaf) for leaf in leaves]))[0]
             weights = [
                 torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
-                for output in outputs
+                for output in expected
             ]
-            whole = _gradients(outputs, weights, parameters)
+            whole = _gradients(expected, weights, parameters)
         except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
             return False
     region = Region("share", total, count(total), places=found.places)
-    with random_states.kept(), torch.enable_grad(), entered(region), Draws(region):
+    with random_states.kept(), torch.enable_grad(), shared(region, found.losses):
         parts = [
             share(leaf.detach(), total, rows) if rows else _copied(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
         outputs = tree_flatten(call(_copy_of(module), parts))[0]
+    for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
+        if rows is None and isinstance(value, Tensor) and not same(value, output):
+            return False
     weights = [
         None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
         for weight, rows in zip(weights, found.outputs, strict=True)
@@ -278,12 +300,12 @@ def _forms(whole: Any, total: int) -> list[Rows | None]:
     return [*forms, None]
 
 
-def _holds(whole: Any, part: Any, total: int, rows: Rows | None) -> bool:
+def _holds(whole: Any, part: Any, total: int, rows: Rows | None, losses: bool) -> bool:
     if not isinstance(whole, Tensor):
         plain = whole is None or isinstance(whole, (bool, str))  # a number may be equal by accident
         return plain and type(whole) is type(part) and bool(whole == part)
     if rows is None:
-        return False
+        return losses and whole.dim() == 0 and same(whole, part)
     expected = share(whole, total, rows)
     return same(expected, part)
 

@@ -17,7 +17,6 @@ from __future__ import annotations
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from typing import Any, TypeVar
 
 import torch
@@ -27,9 +26,8 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from . import batch_norm, division, region
 from .batch import Share
-from .collectives import Rows, count, joined, split
+from .collectives import Rows, count, joined, leave, split
 from .division import Division
-from .draws import Draws
 from .reduction import Reduction
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -156,7 +154,7 @@ class TrainingCall:
         args, kwargs = tree_unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places)
         before = None if found.places else torch.get_rng_state()
-        with region.entered(here), Draws(here) if found.places else nullcontext():
+        with division.shared(here, found.losses):
             output = reduction.forward(*args, **kwargs)
         if before is not None and not torch.equal(before, torch.get_rng_state()):
             raise RuntimeError(
@@ -167,7 +165,7 @@ class TrainingCall:
         if len(parts) != len(found.outputs):
             raise RuntimeError(f"ddpify: {type(self.module).__name__} returned another structure than before")
         whole = [
-            self._joined(part, total, rows, reduction) if rows else part
+            self._joined(part, total, rows, reduction) if rows else _left(part, reduction)
             for part, rows in zip(parts, found.outputs, strict=True)
         ]
         return tree_unflatten(whole, form)
@@ -190,6 +188,10 @@ def _rows(leaf: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
     if isinstance(leaf, Share) and leaf.rows is not None and rows == Rows(0):
         return leaf.rows
     return split(_whole(leaf), total, rows, reduction.enter)
+
+
+def _left(part: Any, reduction: Reduction) -> Any:
+    return leave(part, reduction.enter) if isinstance(part, Tensor) and part.requires_grad else part
 
 
 def _whole(leaf: Any) -> Any:

@@ -16,8 +16,9 @@ from .collectives import Rows
 class Region:
     """A forward that handles `local` of `total` samples.
 
-    mode: "share" is the real thing; "record" is the whole batch on this rank, noting batch statistics and random draws
-    in `statistics` and `draws`; "replay" is this rank's samples with what was recorded, and communicates nothing.
+    mode: "share" is the real thing; "record" is the whole batch on this rank, noting batch statistics, random draws and
+    losses in `statistics`, `draws` and `losses`; "replay" is this rank's samples with what was recorded, and
+    communicates nothing.
     places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
     the same for every part. Learnt in "replay", used in "share".
     """
@@ -27,6 +28,7 @@ class Region:
     local: int
     statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     draws: list[Tensor] = field(default_factory=list)
+    losses: list[Tensor] = field(default_factory=list)
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
 
 

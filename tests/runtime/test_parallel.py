@@ -412,6 +412,44 @@ def loss_from_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tens
     yield model(x, y)[1]
 
 
+class OwnLosses(Classifier):
+    """Returns one loss of many kinds: means, sums, weights, masks, and one over its parameters."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        output: Tensor = super().forward(x)
+        weight = torch.tensor([1.0, 2.0, 5.0])
+        losses = [
+            F.cross_entropy(output, y, weight=weight, ignore_index=0, label_smoothing=0.1),
+            F.nll_loss(F.log_softmax(output, 1), y, weight=weight),
+            F.cross_entropy(output, F.softmax(x[:, :3], 1)),
+            nn.MSELoss()(output, x[:, :3]),
+            F.smooth_l1_loss(output, x[:, :3], reduction="sum"),
+            F.kl_div(F.log_softmax(output, 1), F.softmax(x[:, :3], 1), reduction="batchmean"),
+            F.triplet_margin_loss(output, x[:, :3], x[:, 3:6]),
+            (output.square() * (x[:, :3] > 0)).sum() / (x[:, :3] > 0).sum(),
+            torch.mean(output.sigmoid()) * output.mean(),
+            0.1 * self.head.weight.square().mean(),
+        ]
+        return torch.stack(losses).sum(0)
+
+
+@case(OwnLosses)
+def losses_from_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield model(x, y) / 5
+
+
+class PenalisesItself(Classifier):
+    """Adds a sum over its parameters, which must not be summed over ranks."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return F.cross_entropy(super().forward(x), y) + 0.1 * self.head.weight.square().sum()
+
+
+@case(PenalisesItself)
+def penalty_from_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield model(x, y)
+
+
 @case(linear)
 def gradient_penalty(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     x = x.clone().requires_grad_()
@@ -465,7 +503,8 @@ def test_trains_what_one_process_trains(name: str, world_size: int) -> None:
 def rows_seen(model: nn.Module) -> int:
     """How many samples this rank's forward sees of a batch of 12."""
     seen = watch(model)
-    DistributedDataParallel(model)(torch.randn(12, 8))
+    x, y = torch.randn(12, 8), torch.arange(12) % 3
+    DistributedDataParallel(model)(*((x, y) if isinstance(model, (OwnLoss, OwnLosses)) else (x,)))
     return seen[-1]
 
 
@@ -484,7 +523,8 @@ def watch(model: nn.Module) -> list[int]:
 
 
 def test_each_rank_computes_its_share() -> None:
-    assert run(3, rows_seen, linear()) == [4, 4, 4]
+    for model in (linear(), OwnLoss(), OwnLosses()):
+        assert run(3, rows_seen, model) == [4, 4, 4]
 
 
 def evaluate() -> list[int]:

@@ -1,0 +1,154 @@
+"""Losses over a batch of which every rank holds its rows: reduced over all ranks, so that a mean is that of the whole.
+
+A loss becomes a sum over the local samples and what it is divided by; both are summed over ranks (HAZARDS L1-L4). This
+serves models that compute their loss in their forward.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+from torch.overrides import TorchFunctionMode
+
+from .collectives import sum_over_ranks
+from .region import Region
+
+_MEANS = {torch.mean, Tensor.mean}
+_SUMS = {torch.sum, Tensor.sum}
+_CLASSES = {F.cross_entropy, F.nll_loss}
+# Their reduction="mean" is the mean of what reduction="none" gives.
+_ELEMENTWISE = {
+    F.binary_cross_entropy,
+    F.binary_cross_entropy_with_logits,
+    F.cosine_embedding_loss,
+    F.gaussian_nll_loss,
+    F.hinge_embedding_loss,
+    F.huber_loss,
+    F.kl_div,
+    F.l1_loss,
+    F.margin_ranking_loss,
+    F.mse_loss,
+    F.multi_margin_loss,
+    F.multilabel_margin_loss,
+    F.multilabel_soft_margin_loss,
+    F.poisson_nll_loss,
+    F.smooth_l1_loss,
+    F.soft_margin_loss,
+    F.triplet_margin_loss,
+}
+# With weights, torch divides these by the sum of the weights.
+_DIVIDED_BY_WEIGHTS = {F.huber_loss, F.l1_loss, F.mse_loss, F.smooth_l1_loss}
+
+
+class Losses(TorchFunctionMode):
+    """Handles every full reduction inside a region, according to its mode."""
+
+    def __init__(self, region: Region) -> None:
+        super().__init__()
+        self.region = region
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if not _reduces(func, args, kwargs):
+            return func(*args, **kwargs)
+        if self.region.mode == "share":
+            return reduced(func, args, kwargs)
+        result = func(*args, **kwargs)
+        if self.region.mode == "record":
+            self.region.losses.append(result.detach())
+            return result
+        if not self.region.losses:
+            raise UnknownLoss("it computes more losses for a part of the batch")
+        return _Recorded.apply(result, self.region.losses.pop(0))  # type: ignore[no-untyped-call]
+
+
+class UnknownLoss(RuntimeError):
+    """A loss of which the whole cannot be told from the parts."""
+
+
+def reduced(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+    """What a loss or full reduction gives for the whole batch, from this rank's samples; a collective.
+
+    Its backward sums the gradients over ranks, as the rule for gradients in a shared region asks for.
+    """
+    summed, divisor = _parts(func, args, kwargs)
+    if divisor is None:
+        return sum_over_ranks(summed)
+    wide = torch.promote_types(summed.dtype, torch.float32)
+    total, count = sum_over_ranks(torch.stack([summed.to(wide), divisor.to(wide)])).unbind()
+    return (total / count.detach()).to(summed.dtype)
+
+
+def _reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    if func in _MEANS or func in _SUMS:
+        return len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
+    if func not in _CLASSES and func not in _ELEMENTWISE:
+        return False
+    given = _given(func, args, kwargs)
+    if given.get("size_average") is not None or given.get("reduce") is not None:
+        return False
+    if func in _DIVIDED_BY_WEIGHTS and given.get("weight") is not None:
+        return False
+    return given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
+
+
+def _parts(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+    """The sum over the local samples, and the local part of what the sum is divided by (None: it is not)."""
+    if func in _SUMS:
+        return args[0].sum(), None
+    if func in _MEANS:
+        return args[0].sum(), _number(args[0].numel(), args[0])
+    given = _given(func, args, kwargs)
+    reduction = given["reduction"]
+    if func in _CLASSES:
+        summed = func(**{**given, "reduction": "sum"})
+        return summed, None if reduction == "sum" else _weight_of_targets(given)
+    each = func(**{**given, "reduction": "none"})
+    if reduction == "sum":
+        return each.sum(), None
+    return each.sum(), _number(len(given["input"]) if reduction == "batchmean" else each.numel(), each)
+
+
+def _weight_of_targets(given: dict[str, Any]) -> Tensor:
+    """What torch divides the mean of a classification loss by: the weights of the targets that count."""
+    input, target, weight = given["input"], given["target"], given["weight"]
+    if target.is_floating_point():  # class probabilities
+        return _number(target.numel() // target.size(1 if target.dim() > 1 else 0), input)
+    counted = target[target != given["ignore_index"]]
+    return _number(len(counted), input) if weight is None else weight[counted].sum()
+
+
+def _number(value: int, like: Tensor) -> Tensor:
+    return torch.tensor(float(value), dtype=torch.promote_types(like.dtype, torch.float32), device=like.device)
+
+
+def _given(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    bound = _signature(func).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+@cache
+def _signature(func: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(func)
+
+
+class _Recorded(Function):
+    """The value of the whole in place of the local one, with the local one's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, whole: Tensor) -> Tensor:
+        return whole.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0], None
