@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy
 
-from tests.e2e import compare, fixtures, harness
+from ddpify.verify import compare
+from ddpify.verify.runs import Step
+from tests.e2e import fixtures, harness
 
 FIXTURE = "main_guard"
 PROCESSES = 2
@@ -39,7 +41,7 @@ def _norm(traces: list[Any]) -> float:
     return math.hypot(*(norm for _, norm, _ in filter(None, traces)))
 
 
-def _relative(one: harness.Step, many: harness.Step) -> float:
+def _relative(one: Step, many: Step) -> float:
     """The relative difference of the parameters, 2-norm."""
     differences = (numpy.linalg.norm(a[0].astype(float) - b[0]) for a, b in zip(one.params, many.params, strict=True))
     return math.hypot(*differences) / _norm(one.params)

@@ -24,9 +24,9 @@ class Fixture:
     entry: str  # file name of the script, relative to folder
     args: tuple[str, ...]
     tolerance: float  # relative difference of parameters and gradients that N ranks may have, after every step
-    cuda_shim: bool  # the original needs a GPU, which the recorder then pretends to have
+    cuda_shim: bool  # the original needs a GPU, which the harness then pretends to have
     refused: str  # id of the rule that refuses to convert it, or ""
-    compile: bool  # it needs torch.compile's front end (see recorder/no_dynamo.py)
+    compile: bool  # it needs torch.compile's front end (see pretend/no_dynamo.py)
     divided: bool  # its training forwards can be divided; false for one that each rank has to run whole
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.e2e import compare, fixtures, harness
+from ddpify.verify import compare
+from tests.e2e import fixtures, harness
 
 
 @pytest.mark.parametrize("ranks", ["alone", 2, 3])

@@ -1,13 +1,16 @@
 """Records every optimizer step of the script that this interpreter runs; Python imports it before the script.
 
-`DDPIFY_PRETEND` names modules beside this one, to be installed first. `DDPIFY_RECORD` is a folder: after each step one
-pickle is appended to `rank<RANK>.pkl` there, so that a process which crashes or is killed leaves all the steps that it
-made. A record is (optimizer, parameters, gradients, forwards): the optimizer's number in order of creation, two lists
-of traces (see `_trace`), with None for an absent gradient, and how many DistributedDataParallel forwards came before.
+It needs torch and nothing else; tensors of any device are copied to the CPU. `DDPIFY_PRETEND` names modules to be
+installed first. `DDPIFY_RECORD` is a folder: after each step one pickle is appended to `rank<RANK>.pkl` there, so that
+a process which crashes or is killed leaves all the steps that it made. A record is (optimizer, parameters, gradients,
+forwards): the optimizer's number in order of creation, two lists of traces (see `_trace`), with None for an absent
+gradient, and how many DistributedDataParallel forwards came before.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import functools
 import hashlib
 import importlib
@@ -23,12 +26,12 @@ if TYPE_CHECKING:
 
 WHOLE = 20_000  # elements: a larger tensor is recorded as a sample of this size, its norm and its digest
 SEED = 1234
-Trace = tuple[Any, float, str]
+Trace = tuple[str, bytes, float, str]  # dtype, values, norm, digest
 
 
 def _install(folder: Path) -> None:
-    rank = int(os.environ.get("RANK", "0"))
-    _seed(rank)
+    seed = SEED + int(os.environ.get("RANK", "0"))
+    _seed(seed)
 
     import torch
     from torch.nn.parallel import DistributedDataParallel
@@ -41,7 +44,7 @@ def _install(folder: Path) -> None:
     numbers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
     depths: dict[int, int] = {}
     grads: dict[int, list[Trace | None]] = {}
-    stream: list[BinaryIO] = []
+    streams: dict[int, BinaryIO] = {}
     forwards = [0]
 
     def number_of(optimizer: Optimizer) -> int:
@@ -68,10 +71,11 @@ def _install(folder: Path) -> None:
         used = grads.pop(number)
         if len(args) > 1 or kwargs.get("closure") is not None:  # the closure computed them within the step
             used = _gradients(optimizer)
-        if not stream:
-            stream.append((folder / f"rank{rank}.pkl").open("ab", buffering=0))
         record = number, [_trace(p) for p in _parameters(optimizer)], used, forwards[0]
-        stream[0].write(pickle.dumps(record, protocol=5))
+        rank = _rank()
+        if rank not in streams:
+            streams[rank] = (folder / f"rank{rank}.pkl").open("ab", buffering=0)
+        streams[rank].write(pickle.dumps(record, protocol=5))
 
     original_forward = DistributedDataParallel.forward
 
@@ -84,15 +88,25 @@ def _install(folder: Path) -> None:
     Optimizer.__init__ = init  # type: ignore[method-assign]
     register_optimizer_step_pre_hook(before)
     register_optimizer_step_post_hook(after)
-    torch.manual_seed(SEED + rank)
+    torch.manual_seed(seed)
 
 
-def _seed(rank: int) -> None:
+def _seed(seed: int) -> None:
     """Unseeded scripts become comparable; each rank starts elsewhere, so that a missing broadcast shows (S1)."""
-    import numpy
+    random.seed(seed)
+    with contextlib.suppress(ImportError):
+        import numpy
 
-    random.seed(SEED + rank)
-    numpy.random.seed(SEED + rank)
+        numpy.random.seed(seed)
+
+
+def _rank() -> int:
+    """The rank by the launcher's word, else by the process group's: not every launcher sets RANK."""
+    if "RANK" in os.environ:
+        return int(os.environ["RANK"])
+    import torch.distributed as dist
+
+    return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
@@ -104,29 +118,35 @@ def _gradients(optimizer: torch.optim.Optimizer) -> list[Trace | None]:
 
 
 def _trace(tensor: torch.Tensor) -> Trace:
-    """Return (values, norm, digest): all the values and no digest, or a random sample and the digest of all bytes."""
-    import numpy
+    """Return (dtype, values, norm, digest): all values and no digest, or a random sample and the digest of all."""
     import torch
 
-    tensor = tensor.detach()
+    tensor = tensor.detach().cpu()
     if tensor.is_sparse:
         tensor = tensor.to_dense()
     if tensor.is_complex():
         tensor = torch.view_as_real(tensor)
     if tensor.dtype in (torch.bfloat16, torch.float16):
         tensor = tensor.float()
-    values = tensor.cpu().numpy().reshape(-1)
-    norm = float(numpy.linalg.norm(values.astype(numpy.float64)))
-    if values.size <= WHOLE:
-        return values.copy(), norm, ""
-    return values[_sample(values.size)], norm, hashlib.sha256(values.tobytes()).hexdigest()
+    values = tensor.reshape(-1).contiguous()
+    norm, digest = float(values.double().norm()), ""
+    if values.numel() > WHOLE:
+        digest = hashlib.sha256(_memory(values)).hexdigest()
+        values = values[_sample(values.numel())]
+    return str(values.dtype).removeprefix("torch."), bytes(_memory(values)), norm, digest
+
+
+def _memory(values: torch.Tensor) -> Any:
+    """The bytes of a contiguous tensor, without numpy; it must outlive them."""
+    return (ctypes.c_char * values.nbytes).from_address(values.data_ptr())
 
 
 @functools.cache
-def _sample(size: int) -> Any:
-    import numpy
+def _sample(size: int) -> torch.Tensor:
+    import torch
 
-    return numpy.sort(numpy.random.default_rng(0).choice(size, WHOLE, replace=False))
+    places = torch.randint(size, (WHOLE,), generator=torch.Generator().manual_seed(0))
+    return places.sort().values
 
 
 for _module in os.environ.get("DDPIFY_PRETEND", "").split():

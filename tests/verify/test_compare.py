@@ -7,8 +7,8 @@ from typing import Any
 import numpy
 import pytest
 
-from tests.e2e import compare
-from tests.e2e.harness import Run, Step
+from ddpify.verify import compare
+from ddpify.verify.runs import Run, Step
 
 
 def trace(*values: float) -> Any:

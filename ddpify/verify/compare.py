@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy
 
-from tests.e2e.harness import Run, Step
+from ddpify.verify.runs import Run, Step
 
 TEXT_TOLERANCE = 1e-4  # relative, for numbers in texts, which are printed with few digits
 NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_])|\b[-+]?(?:nan|inf)\b")

@@ -16,7 +16,7 @@ from typing import Any
 import numpy
 import torch
 
-from tests.e2e.load_checkpoint import leaves
+from ddpify.verify.load_checkpoint import leaves
 
 IGNORED = "__pycache__"
 LOADER = Path(__file__).with_name("load_checkpoint.py")
