@@ -36,7 +36,7 @@ _KEEPS = {
     Tensor.data.__get__,  # type: ignore[attr-defined]
 }
 _SHAPES = {Tensor.view, Tensor.reshape, Tensor.flatten, Tensor.unsqueeze, torch.flatten, torch.unsqueeze, torch.reshape}
-_QUESTIONS = {
+QUESTIONS = {
     Tensor.size,
     Tensor.dim,
     Tensor.numel,
@@ -98,7 +98,7 @@ class Share(Tensor):
             def make(whole: Tensor) -> Tensor:
                 return func(whole, *args[1:], **kwargs)  # type: ignore[no-any-return]
 
-            if func in _QUESTIONS:
+            if func in QUESTIONS:
                 with torch._C.DisableTorchFunctionSubclass():
                     return func(*args, **kwargs)
             if not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
@@ -125,4 +125,4 @@ def wholes(values: Any) -> Any:
     """The same values, with the whole tensor in place of every Share in them; the same object if there is none."""
     if not any(isinstance(leaf, Share) for leaf in tree_leaves(values)):
         return values
-    return tree_map_only(Share, Share.whole, values)
+    return tree_map_only(Share, lambda share: share.whole(), values)

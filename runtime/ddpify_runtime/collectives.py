@@ -54,9 +54,13 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
     sent = flat.view(torch.uint8) if flat.dtype == torch.bool else flat
     shares: list[Tensor] = [torch.empty_like(sent) for _ in range(world_size)]
     dist.all_gather(shares, sent)
-    whole = torch.stack(shares, dim=1).flatten(0, 1)[:total]
-    whole = whole.view(torch.bool) if flat.dtype == torch.bool else whole
-    return whole.movedim(0, dim).flatten(rows.dim, rows.dim + 1).contiguous()
+    size = list(local.shape)
+    size[rows.dim] = size[rows.dim] // mine * total
+    whole = local.new_empty(size)  # not a view of something: the script may change it in place
+    placed = _open(whole, total, rows).movedim(dim, 0)
+    for rank, part in enumerate(shares):
+        placed[rank::world_size] = part[: len(range(rank, total, world_size))]
+    return whole
 
 
 def count(total: int) -> int:

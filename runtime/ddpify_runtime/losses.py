@@ -22,7 +22,7 @@ from .region import Region
 
 _MEANS = {torch.mean, Tensor.mean}
 _SUMS = {torch.sum, Tensor.sum}
-_CLASSES = {F.cross_entropy, F.nll_loss}
+CLASSES = {F.cross_entropy, F.nll_loss}
 # Their reduction="mean" is the mean of what reduction="none" gives.
 _ELEMENTWISE = {
     F.binary_cross_entropy,
@@ -58,10 +58,10 @@ class Losses(TorchFunctionMode):
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not _reduces(func, args, kwargs):
+        if not reduces(func, args, kwargs):
             return func(*args, **kwargs)
         if self.region.mode == "share":
-            return reduced(func, args, kwargs)
+            return reduced(func, arguments(func, args, kwargs))
         result = func(*args, **kwargs)
         if self.region.mode == "record":
             self.region.losses.append(result.detach())
@@ -75,12 +75,16 @@ class UnknownLoss(RuntimeError):
     """A loss of which the whole cannot be told from the parts."""
 
 
-def reduced(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
     """What a loss or full reduction gives for the whole batch, from this rank's samples; a collective.
 
     Its backward sums the gradients over ranks, as the rule for gradients in a shared region asks for.
+
+    Args:
+        func: one for which `reduces` is true.
+        given: its arguments by name, with this rank's samples.
     """
-    summed, divisor = _parts(func, args, kwargs)
+    summed, divisor = _parts(func, given)
     if divisor is None:
         return sum_over_ranks(summed)
     wide = torch.promote_types(summed.dtype, torch.float32)
@@ -88,12 +92,13 @@ def reduced(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     return (total / count.detach()).to(summed.dtype)
 
 
-def _reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call is a loss or full reduction that `reduced` knows."""
     if func in _MEANS or func in _SUMS:
         return len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
-    if func not in _CLASSES and func not in _ELEMENTWISE:
+    if func not in CLASSES and func not in _ELEMENTWISE:
         return False
-    given = _given(func, args, kwargs)
+    given = arguments(func, args, kwargs)
     if given.get("size_average") is not None or given.get("reduce") is not None:
         return False
     if func in _DIVIDED_BY_WEIGHTS and given.get("weight") is not None:
@@ -101,15 +106,23 @@ def _reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     return given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
 
 
-def _parts(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
+def arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of such a call by name, with the defaults."""
+    if func in _MEANS or func in _SUMS:
+        return {"input": args[0]}
+    bound = _signature(func).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def _parts(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
     """The sum over the local samples, and the local part of what the sum is divided by (None: it is not)."""
     if func in _SUMS:
-        return args[0].sum(), None
+        return given["input"].sum(), None
     if func in _MEANS:
-        return args[0].sum(), _number(args[0].numel(), args[0])
-    given = _given(func, args, kwargs)
+        return given["input"].sum(), _number(given["input"].numel(), given["input"])
     reduction = given["reduction"]
-    if func in _CLASSES:
+    if func in CLASSES:
         summed = func(**{**given, "reduction": "sum"})
         return summed, None if reduction == "sum" else _weight_of_targets(given)
     each = func(**{**given, "reduction": "none"})
@@ -129,12 +142,6 @@ def _weight_of_targets(given: dict[str, Any]) -> Tensor:
 
 def _number(value: int, like: Tensor) -> Tensor:
     return torch.tensor(float(value), dtype=torch.promote_types(like.dtype, torch.float32), device=like.device)
-
-
-def _given(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    bound = _signature(func).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return dict(bound.arguments)
 
 
 @cache

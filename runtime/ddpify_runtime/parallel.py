@@ -24,9 +24,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from . import batch_norm, division, region
+from . import batch_norm, division, outputs, region
 from .batch import Share
-from .collectives import Rows, count, joined, leave, split
+from .collectives import Rows, count, leave, split
 from .division import Division
 from .reduction import Reduction
 
@@ -174,7 +174,7 @@ class TrainingCall:
         if part.size(rows.dim) % count(total):
             name = type(self.module).__name__
             raise RuntimeError(f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name}")
-        return joined(part, total, rows, reduction.enter)
+        return outputs.output(part, total, rows, reduction.enter)
 
     def _reduction(self) -> Reduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
@@ -185,9 +185,8 @@ class TrainingCall:
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
-    if isinstance(leaf, Share) and leaf.rows is not None and rows == Rows(0):
-        return leaf.rows
-    return split(_whole(leaf), total, rows, reduction.enter)
+    held = leaf.rows if isinstance(leaf, Share) and rows == Rows(0) and len(leaf) == total else None
+    return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
 
 
 def _left(part: Any, reduction: Reduction) -> Any:

@@ -1,0 +1,238 @@
+"""Large outputs stay with the ranks that computed them, and train what whole outputs train."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from ddpify_runtime import DistributedDataParallel, outputs
+from torch import Tensor, nn
+
+from .processes import run
+
+Loss = Callable[[Any, Tensor], Any]
+CASES: dict[str, tuple[Callable[[], Any], Loss, bool]] = {}
+
+
+def case(model: Callable[[], Any], gathers: bool = False) -> Callable[[Loss], Loss]:
+    """Register a loss of a model and a batch; whether its steps gather something of the outputs."""
+
+    def register(loss: Loss) -> Loss:
+        CASES[loss.__name__] = model, loss, gathers
+        return loss
+
+    return register
+
+
+class Language(nn.Module):
+    """Token ids in, logits per position out."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.embedding = nn.Embedding(11, 6)
+        self.head = nn.Linear(6, 11)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(torch.tanh(self.embedding(x)))  # type: ignore[no-any-return]
+
+
+def tokens(x: Tensor) -> Tensor:
+    return (x.abs() * 7).long().clamp(max=10)
+
+
+@case(Language)
+def next_token(model: Any, x: Tensor) -> Any:
+    logits = model(tokens(x))
+    return F.cross_entropy(logits.view(-1, 11), tokens(x).roll(1, 1).view(-1), ignore_index=0)
+
+
+@case(Language)
+def shifted(model: Any, x: Tensor) -> Any:
+    logits = model(tokens(x))[..., :-1, :].contiguous().double()
+    return nn.CrossEntropyLoss(label_smoothing=0.1)(logits.reshape(-1, logits.size(-1)), tokens(x)[:, 1:].reshape(-1))
+
+
+@case(Language)
+def classes_second(model: Any, x: Tensor) -> Any:
+    return F.nll_loss(F.log_softmax(model(tokens(x)), dim=-1).transpose(1, 2), tokens(x))
+
+
+@case(Language, gathers=True)
+def with_accuracy(model: Any, x: Tensor) -> Any:
+    logits = model(tokens(x))
+    with torch.no_grad():
+        accuracy = (logits.argmax(-1) == tokens(x)).double().mean()
+    return F.cross_entropy(logits.flatten(0, 1), tokens(x).flatten()) * (1 + accuracy)
+
+
+class Autoencoder(nn.Module):
+    """Returns a reconstruction and two codes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.mean, self.variance, self.back = nn.Linear(8, 3), nn.Linear(8, 3), nn.Linear(3, 8)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        mean, variance = self.mean(x), self.variance(x)
+        return torch.sigmoid(self.back(mean + torch.randn_like(mean) * variance.exp())), mean, variance
+
+
+@case(Autoencoder)
+def reconstruction(model: Any, x: Tensor) -> Any:
+    made, mean, variance = model(x)
+    divergence = -0.5 * torch.sum(1 + variance - mean.pow(2) - variance.exp())
+    return F.binary_cross_entropy(made, x.sigmoid(), reduction="sum") + divergence
+
+
+@case(Autoencoder)
+def per_sample(model: Any, x: Tensor) -> Any:
+    made, mean, _ = model(x)
+    return ((made - x) ** 2).sum(dim=1).mean() + 0.1 * mean.abs().mean(1).sum()
+
+
+class Pair(nn.Module):
+    """A generator and a discriminator, each divided by itself."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = nn.Sequential(nn.Linear(8, 5), nn.Tanh(), nn.Linear(5, 8))
+        self.discriminator = nn.Sequential(nn.Linear(8, 5), nn.BatchNorm1d(5), nn.Tanh(), nn.Linear(5, 1))
+
+
+@case(Pair)
+def adversarial(model: Any, x: Tensor) -> Any:
+    fake = model.generator(x)
+    real = F.binary_cross_entropy_with_logits(model.discriminator(x).view(-1), torch.ones(len(x)))
+    faked = F.binary_cross_entropy_with_logits(model.discriminator(fake.detach()).squeeze(1), torch.zeros(len(x)))
+    fooled = F.binary_cross_entropy_with_logits(model.discriminator(fake), torch.ones(len(x), 1))
+    return real + faked + fooled + 0.1 * F.l1_loss(fake, x)
+
+
+class Halves(torch.autograd.Function):
+    """A Function of the user's own sees the tensor itself."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x / 2
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0] / 2
+
+
+def linear() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 6), nn.Tanh(), nn.Linear(6, 8))
+
+
+@case(linear, gathers=True)
+def own_function(model: Any, x: Tensor) -> Any:
+    return F.mse_loss(Halves.apply(model(x)), x)  # type: ignore[no-untyped-call]
+
+
+@case(linear, gathers=True)
+def own_function_beside(model: Any, x: Tensor) -> Any:
+    output = model(x)
+    return F.mse_loss(output, x) + F.l1_loss(Halves.apply(output).view(-1), x.view(-1))  # type: ignore[no-untyped-call]
+
+
+@case(linear, gathers=True)
+def penalised_slope(model: Any, x: Tensor) -> Any:
+    made = model(x).detach()
+    made.requires_grad_()
+    assert made.requires_grad
+    (slope,) = torch.autograd.grad(model(made).sum(), made, create_graph=True)
+    return (slope.norm(dim=1) - 1).square().mean()
+
+
+@case(linear, gathers=True)
+def changed_in_place(model: Any, x: Tensor) -> Any:
+    output = model(x)
+    flat = output.view(-1)
+    output[x > 0] = 0
+    return flat.square().mean() + F.mse_loss(output, x)
+
+
+@case(linear, gathers=True)
+def broadcast_by_mistake(model: Any, x: Tensor) -> Any:
+    return (model(x)[:, :1] - x[:, 0]).square().mean()
+
+
+@case(linear, gathers=True)
+def over_the_batch(model: Any, x: Tensor) -> Any:
+    output = model(x)
+    return (output - output.mean(0)).square().mean() + output.softmax(0).square().sum()
+
+
+@case(linear, gathers=True)
+def retained_gradient(model: Any, x: Tensor) -> Any:
+    output = model(x)
+    output.retain_grad()
+    loss = F.mse_loss(output, x)
+    loss.backward(retain_graph=True)
+    return loss + output.grad.square().sum()
+
+
+@case(linear, gathers=True)
+def scaled_by_a_parameter(model: Any, x: Tensor) -> Any:
+    return F.mse_loss(model(x) * model[2].bias, x) + (model(x) * model[2].bias.sum()).sum()
+
+
+@case(linear)
+def two_losses(model: Any, x: Tensor) -> Any:
+    output = model(x)
+    F.smooth_l1_loss(output, x).backward(retain_graph=True)
+    return output.tanh().mul(2).sub(x).abs().mean()
+
+
+def train(name: str, large: int = 0) -> tuple[list[Tensor], int]:
+    """Loss, parameters and gradients of each of 7 steps, in float64; how many tensors the fifth step gathered."""
+    outputs.LARGE = large
+    warnings.simplefilter("ignore")
+    torch.set_default_dtype(torch.float64)
+    torch.manual_seed(3)
+    build, loss_of, _ = CASES[name]
+    model = build()
+    for part in (model.generator, model.discriminator) if isinstance(model, Pair) else (model,):
+        DistributedDataParallel(part)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    history: list[Tensor] = []
+    gathered: list[int] = []  # the step of each; the fifth has no trials, which see the whole of what they are given
+    all_gather = dist.all_gather
+
+    def counting(tensors: list[Tensor], tensor: Tensor) -> None:
+        gathered.append(len(history))
+        all_gather(tensors, tensor)
+
+    dist.all_gather = counting  # type: ignore[assignment]
+    for size in (12, 12, 5, 12, 7, 2, 12):
+        x = torch.randn(size, 8)
+        optimizer.zero_grad()
+        loss = loss_of(model, x)
+        loss.backward()
+        optimizer.step()
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        state = [value.detach().flatten() for value in (loss, *model.state_dict().values(), *gradients)]
+        history.append(torch.cat(state))
+    return history, gathered.count(4)
+
+
+@pytest.mark.parametrize("world_size", [2, 3])
+@pytest.mark.parametrize("name", CASES)
+def test_trains_what_one_process_trains(name: str, world_size: int) -> None:
+    ((alone, _),) = run(1, train, name)
+    ranks = run(world_size, train, name)
+    for step, expected in enumerate(alone):
+        for history, _ in ranks:
+            assert torch.equal(history[step], ranks[0][0][step]), f"ranks differ at step {step}"
+        difference = (ranks[0][0][step] - expected).norm() / expected.norm()
+        assert difference <= 1e-13, f"step {step}: {difference:.1e}"
+    assert bool(ranks[0][1]) == CASES[name][2]
+
+
+def test_small_outputs_are_joined_at_once() -> None:
+    assert run(2, train, "next_token", 1 << 20)[0][1]
