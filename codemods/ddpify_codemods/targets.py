@@ -27,6 +27,9 @@ class Target:
     launch: str = "torchrun --standalone --nproc-per-node 2 {script}"
 
 
+# The first stands for torch_xla.distributed.xla_backend, and says what to install where there is no torch_xla.
+XLA_MODULES = ("import ddpify_runtime.xla", "import torch_xla")
+
 TARGETS = {
     target.name: target
     for target in (
@@ -44,8 +47,8 @@ TARGETS = {
             device="torch_xla.device()",
             init_arguments='init_method="xla://"',
             wrapper_arguments="gradient_as_bucket_view=True",
-            modules=("import torch_xla", "import torch_xla.distributed.xla_backend"),
-            launch="python {script} (one device: the runtime has no process group for xla yet)",
+            modules=XLA_MODULES,
+            launch="ddpify run --target xla {script}",
         ),
     )
 }

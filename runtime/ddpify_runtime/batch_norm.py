@@ -27,6 +27,8 @@ class BatchNormCall:
         module, here = self.module, region.current()
         uses_batch = module.training or module.running_mean is None
         if here is None or not uses_batch:
+            if input.device.type == "xla" and module.training and module.track_running_stats:
+                return _with_unbiased_variance(module, input)
             return module._call_impl(input)  # type: ignore[no-any-return]
         if here.mode == "record":
             here.statistics.append(_statistics(input))
@@ -43,6 +45,22 @@ def route(module: nn.Module) -> None:
     for part in module.modules():
         if isinstance(part, _BatchNorm) and type(part).forward is _BatchNorm.forward:
             part.__dict__["_compiled_call_impl"] = BatchNormCall(part)
+
+
+def _with_unbiased_variance(module: _BatchNorm, input: Tensor) -> Tensor:
+    """The batch on one device. torch_xla puts the biased variance into running_var; all other devices do not (X10)."""
+    momentum = _momentum(module)
+    with torch.no_grad():
+        mean, variance = _statistics(input)
+        values = input.numel() / input.size(1)
+        _track(module, mean, variance * (values / (values - 1)), momentum)
+    return F.batch_norm(input, None, None, module.weight, module.bias, training=True, eps=module.eps)
+
+
+def _track(module: _BatchNorm, mean: Tensor, unbiased: Tensor, momentum: float) -> None:
+    if module.running_mean is not None and module.running_var is not None:
+        module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
+        module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
 
 
 def _dims(input: Tensor) -> list[int]:
@@ -90,11 +108,9 @@ def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
     mean = sums[:-1] / total
     centred = wide - mean.view(shape)
     variance = sum_over_ranks(centred.square().sum(_dims(input))) / total
-    if tracked and module.running_mean is not None and module.running_var is not None:
+    if tracked:
         with torch.no_grad():
-            module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
-            unbiased = variance * (total / (total - 1))
-            module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
+            _track(module, mean, variance * (total / (total - 1)), momentum)
     result = centred * torch.rsqrt(variance + module.eps).view(shape)
     if module.weight is not None:
         result = result * module.weight.view(shape) + module.bias.view(shape)

@@ -35,9 +35,13 @@ def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     """This rank's samples of a whole tensor that holds `total` of them; a copy, in the order of the whole."""
     opened = _open(tensor, total, rows)
     dim = rows.dim if rows.major else rows.dim + 1
-    index = [slice(None)] * opened.dim()
-    index[dim] = slice(dist.get_rank(), None, dist.get_world_size())
-    part: Tensor = opened[tuple(index)]
+    if tensor.device.type == "xla":
+        mine = torch.arange(dist.get_rank(), total, dist.get_world_size())
+        part = opened.index_select(dim, mine.to(tensor.device))  # the rank as data: the graph is that of every rank
+    else:
+        index = [slice(None)] * opened.dim()
+        index[dim] = slice(dist.get_rank(), None, dist.get_world_size())
+        part = opened[tuple(index)]
     return part.flatten(rows.dim, rows.dim + 1).contiguous()
 
 
@@ -51,7 +55,7 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
     most = -(-total // world_size)
     if mine < most:
         flat = torch.cat([flat, flat.new_zeros(most - mine, *flat.shape[1:])])
-    sent = flat.view(torch.uint8) if flat.dtype == torch.bool else flat
+    sent = flat.to(torch.uint8) if flat.dtype == torch.bool else flat
     shares: list[Tensor] = [torch.empty_like(sent) for _ in range(world_size)]
     dist.all_gather(shares, sent)
     size = list(local.shape)
@@ -66,6 +70,12 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
 def count(total: int) -> int:
     """How many of `total` samples are this rank's."""
     return len(range(dist.get_rank(), total, dist.get_world_size()))
+
+
+def divides(tensor: Tensor, dim: int) -> bool:
+    """Whether there is a row for every rank; on XLA as many for each, since all ranks have to run one graph (X6)."""
+    total, world_size = tensor.size(dim), dist.get_world_size()
+    return total >= world_size and (tensor.device.type != "xla" or total % world_size == 0)
 
 
 def _open(tensor: Tensor, samples: int, rows: Rows) -> Tensor:

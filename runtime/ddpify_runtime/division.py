@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten
 
 from . import random_states
 from .batch_norm import route
-from .collectives import Rows, count, share
+from .collectives import Rows, count, divides, share
 from .draws import Draws, UnknownDraw
 from .losses import Losses, UnknownLoss
 from .region import Region, entered
@@ -96,10 +96,11 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
         _copy_of(module)
     except Exception:  # noqa: BLE001  whatever cannot be copied
         return known or Division(reason="it cannot be copied, to try the division on the copy")
-    reasons = []
+    reasons: list[str] = []
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
         # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
-        total = min(leaves[batch[0]].size(batch[1]), 4 * dist.get_world_size() - 1)
+        first, dim = leaves[batch[0]], batch[1]
+        total = min(first.size(dim), 4 * dist.get_world_size() - (first.device.type != "xla"))
         few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
         trial = None
         try:
@@ -116,7 +117,7 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
             if _same_gradients(module, call, few, found, total):
                 return found
             reasons[-1] = "the gradients of a sample depend on the rest of the batch"
-    return Division(reason=reasons[0] if reasons else "no tensor in its input has a sample for every process")
+    return Division(reason=reasons[0] if reasons else _not_shared(leaves))
 
 
 def _require_equal_inputs(leaves: Sequence[Any]) -> None:
@@ -157,7 +158,7 @@ def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...]
         return
     for batch in range(min(2, leaves[first].dim())):
         total = leaves[first].size(batch)
-        if total < dist.get_world_size():
+        if not divides(leaves[first], batch):
             continue
         places: list[Rows | None] = []
         for i, leaf in enumerate(leaves):
@@ -165,6 +166,12 @@ def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...]
             dims = [dim for dim in (batch, 0, 1) if dim < len(sizes) and sizes[dim] == total]
             places.append(Rows(batch if i == first else dims[0]) if dims else None)
         yield tuple(places), (first, batch)
+
+
+def _not_shared(leaves: Sequence[Any]) -> str:
+    if any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
+        return f"its batch is not a multiple of {dist.get_world_size()}, and XLA devices need equal shares"
+    return "no tensor in its input has a sample for every process"
 
 
 def _try(

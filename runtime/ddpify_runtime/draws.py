@@ -19,6 +19,8 @@ from .region import Region
 FILL = {"bernoulli_", "uniform_", "normal_", "exponential_", "random_", "log_normal_", "cauchy_", "geometric_"}
 CREATE = {"rand", "randn", "randint"}
 LIKE = {"rand_like", "randn_like", "randint_like"}
+# FILL as XLA devices see it, where nothing is done in place.
+FILLED = {"uniform", "normal_functional", "exponential", "random", "log_normal", "cauchy", "geometric"}
 SAMPLE = {"bernoulli", "multinomial", "normal", "poisson", "binomial"}
 
 
@@ -51,7 +53,7 @@ class Draws(TorchDispatchMode):
         if name in CREATE:
             at = next(i for i, value in enumerate(args) if isinstance(value, (list, tuple)))
             return self._drawn(name, args[at], lambda size: func(*args[:at], list(size), *args[at + 1 :], **kwargs))
-        if name in LIKE:
+        if name in LIKE or name in FILLED or func is torch.ops.aten.bernoulli.p:
             return self._drawn(name, args[0].shape, lambda size: func(_empty_like(args[0], size), *args[1:], **kwargs))
         if name in SAMPLE:
             return self._sampled(name, func, args, kwargs)

@@ -56,7 +56,7 @@ def start_processes(environ: Mapping[str, str] = os.environ) -> None:
         raise RuntimeError(f"DDPIFY_NPROC={processes!r} is not a number of processes")
     if int(processes) == 1:
         return
-    launcher = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", processes]
+    launcher = [sys.executable, "-m", "ddpify_runtime.launch", processes]
     sys.stdout.flush()
     sys.stderr.flush()
     os.execv(sys.executable, launcher + _command_line())

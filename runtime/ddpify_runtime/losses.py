@@ -136,8 +136,9 @@ def _weight_of_targets(given: dict[str, Any]) -> Tensor:
     input, target, weight = given["input"], given["target"], given["weight"]
     if target.is_floating_point():  # class probabilities
         return _number(target.numel() // target.size(1 if target.dim() > 1 else 0), input)
-    counted = target[target != given["ignore_index"]]
-    return _number(len(counted), input) if weight is None else weight[counted].sum()
+    counts = target != given["ignore_index"]  # as a mask: XLA has no shapes that depend on values
+    each: Tensor = counts if weight is None else weight[target.where(counts, 0)].where(counts, 0.0)
+    return each.sum()
 
 
 def _number(value: int, like: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ of one forward, or two forwards before two backwards, are each reduced (L10, L11
 
 from __future__ import annotations
 
+import sys
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
@@ -26,7 +27,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from . import batch_norm, division, outputs, region
 from .batch import Share
-from .collectives import Rows, count, leave, split
+from .collectives import Rows, count, divides, leave, split
 from .division import Division
 from .reduction import Reduction
 
@@ -54,6 +55,8 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         `module` itself. With one process nothing else happens.
     """
     if not dist.is_initialized() or dist.get_world_size() == 1:
+        if "torch_xla" in sys.modules:
+            batch_norm.route(module)
         return module
     current = vars(module).get("_compiled_call_impl")
     if isinstance(current, TrainingCall):
@@ -109,7 +112,7 @@ class TrainingCall:
             return self.call(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
         found = self._division(leaves, spec)
-        if found.reason or found.samples(leaves) < dist.get_world_size():
+        if found.reason or not divides(leaves[found.batch[0]], found.batch[1]):
             return self.call(*args, **kwargs)
         return self._divided(found, leaves, spec)
 

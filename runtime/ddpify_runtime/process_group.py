@@ -31,26 +31,34 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     0, silent stdout and stderr (I1; tracebacks still show).
 
     Args:
-        backend: "nccl" for GPUs, "gloo" for CPUs, as in torch.distributed.
-        init_method: as in torch.distributed; the environment by default.
+        backend: "nccl" for GPUs, "gloo" for CPUs, as in torch.distributed; "xla" for XLA devices.
+        init_method: as in torch.distributed; the environment by default. With "xla" the device decides.
 
     Raises:
         RuntimeError: there are several processes, but not the devices that the backend needs.
     """
     if dist.is_initialized() or getattr(multiprocessing.current_process(), "_inheriting", False):
         return  # a second call, or a spawned DataLoader worker that imports the script again
-    environment.start_processes()
-    place = environment.read()
-    if place.world_size == 1:
-        return
-    if backend == "nccl":
-        _claim_gpu(place)
-        backend = "cpu:gloo,cuda:nccl"  # host tensors and objects travel too
-    elif backend != "gloo":
-        raise RuntimeError(f"backend {backend!r} cannot run here yet: convert with --target cuda or --target cpu")
+    if backend == "xla":
+        from .xla.process_group import NAME
+        from .xla.start import rendezvous
+
+        backend, init_method = NAME, rendezvous()
+        if init_method is None:
+            return
+    else:
+        environment.start_processes()
+        place = environment.read()
+        if place.world_size == 1:
+            return
+        if backend == "nccl":
+            _claim_gpu(place)
+            backend = "cpu:gloo,cuda:nccl"  # host tensors and objects travel too
+        elif backend != "gloo":
+            raise RuntimeError(f"backend {backend!r} cannot run here: use nccl, gloo or xla")
     dist.init_process_group(backend, init_method)
     _share_random_states()
-    if place.rank:
+    if dist.get_rank():
         _silence()
     sys.excepthook = _report_failure
     atexit.register(_end)
@@ -126,7 +134,8 @@ def _end() -> None:
     if _failed or not dist.is_initialized():
         return
     try:
-        dist.monitored_barrier(timeout=END_LIMIT)
+        group: Any = dist.group.WORLD
+        group.monitored_barrier(END_LIMIT)
     except RuntimeError:  # another rank does something else: its launcher ends it when this process is gone
         return
     destroy_process_group()

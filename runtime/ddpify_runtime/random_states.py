@@ -20,6 +20,9 @@ def read() -> dict[str, Any]:
         states["numpy"] = numpy.random.get_state()
     if torch.cuda.is_initialized():
         states["cuda"] = torch.cuda.get_rng_state()
+    torch_xla = sys.modules.get("torch_xla")
+    if torch_xla is not None and torch_xla._XLAC._xla_runtime_is_initialized():
+        states["xla"] = torch_xla.core.xla_model.get_rng_state()
     return states
 
 
@@ -32,6 +35,8 @@ def write(states: dict[str, Any]) -> None:
         numpy.random.set_state(states["numpy"])
     if "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"])
+    if "xla" in states:
+        sys.modules["torch_xla"].manual_seed(states["xla"])
 
 
 def key() -> tuple[Any, ...]:

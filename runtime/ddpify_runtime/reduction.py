@@ -6,7 +6,6 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import Variable
 
@@ -14,14 +13,14 @@ from torch.autograd import Variable
 class _Forward(nn.Module):
     """What DistributedDataParallel wraps: calls the user's module past its routed call.
 
-    `missing` is reduced along with the parameters; its gradient tells whether any rank lacks a gradient.
+    `got` is reduced along with the parameters; its gradient tells which of them got one on any rank.
     """
 
-    def __init__(self, module: nn.Module, call: Callable[..., Any], like: Tensor) -> None:
+    def __init__(self, module: nn.Module, call: Callable[..., Any], trainable: list[nn.Parameter]) -> None:
         super().__init__()
         self.module = module
         self.call = call
-        self.missing = nn.Parameter(like.new_zeros(1))
+        self.got = nn.Parameter(trainable[0].detach().new_zeros(len(trainable) + 1))
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self.call(*args, **kwargs)
@@ -42,8 +41,9 @@ class Reduction:
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         if not trainable:
             return
-        self.forward_module = _Forward(module, call, trainable[0].detach())
-        self.ddp = nn.parallel.DistributedDataParallel(self.forward_module, forward_sync_buffers=False, **options)
+        self.forward_module = _Forward(module, call, trainable)
+        self.ddp = nn.parallel.DistributedDataParallel(self.forward_module, **options)
+        self.ddp.broadcast_buffers = False  # before each forward; its argument has another name from torch 2.10 on
         self.parameters: list[nn.Parameter] = self.ddp._build_params_for_reducer()[0]
         self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}
         self.got: set[int] = set()
@@ -67,7 +67,7 @@ class Reduction:
         self.task = task
         self.got.clear()
         self.before = [parameter.grad is None for parameter in self.parameters]
-        self.forward_module.missing.grad = torch.zeros_like(self.forward_module.missing)
+        self.forward_module.got.grad = torch.ones_like(self.forward_module.got)
         self.ddp.reducer._rebuild_buckets()
         self.ddp.reducer.prepare_for_backward([])
         later = Variable._execution_engine.queue_callback
@@ -79,24 +79,24 @@ class Reduction:
     def _complete(self) -> None:
         """All gradients of the pass are there: report the parameters that got none."""
         assert self.ddp is not None
-        missing = self.forward_module.missing
-        assert missing.grad is not None
-        last = self.places[id(missing)]
-        lacking = [place for place in range(len(self.parameters)) if place not in self.got and place != last]
-        if lacking:
-            missing.grad.fill_(1.0)
-        for place in [*lacking, last]:
+        got = self.forward_module.got
+        last = self.places[id(got)]
+        self.lacking = [place for place in range(len(self.parameters)) if place not in self.got and place != last]
+        if self.lacking:
+            assert got.grad is not None
+            here = [float(place not in self.lacking) for place in range(len(self.parameters))]
+            got.grad.copy_(torch.tensor(here))
+        for place in [*self.lacking, last]:
             self.ddp.reducer._autograd_hook(place)  # type: ignore[attr-defined]
         # The reducer has queued its own end by now; this comes after it.
         Variable._execution_engine.queue_callback(self._leave)
 
     def _leave(self) -> None:
         self.task = -1
-        missing = self.forward_module.missing.grad
-        if missing is None or not missing.item():
+        got = self.forward_module.got.grad
+        if not self.lacking or got is None:
             return
-        got = torch.tensor([place in self.got for place in range(len(self.parameters))], dtype=torch.int32)
-        dist.all_reduce(got, dist.ReduceOp.MAX)
-        for parameter, anywhere, was_none in zip(self.parameters, got.tolist(), self.before, strict=True):
-            if not anywhere and was_none:
-                parameter.grad = None
+        anywhere = got.tolist()
+        for place in self.lacking:
+            if not anywhere[place] and self.before[place]:
+                self.parameters[place].grad = None

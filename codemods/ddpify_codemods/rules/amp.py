@@ -79,8 +79,8 @@ for _ in range(10):
     after="""\
 import torch
 from torch.cuda.amp import autocast
+import ddpify_runtime.xla
 import torch_xla
-import torch_xla.distributed.xla_backend
 from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
 
 init_process_group("xla", init_method="xla://")

@@ -8,9 +8,8 @@ from collections.abc import Iterator
 from ..facts.devices import Branches, inside_f_string, is_index, source
 from ..facts.script import Script
 from ..rule import Delete, Edit, Finding, Replace, Rule
-from ..targets import Target
+from ..targets import XLA_MODULES, Target
 
-_XLA = ("import torch_xla",)
 _NEEDS_GPU = {"get_device_name", "get_device_properties", "get_device_capability", "current_device", "Event", "Stream"}
 _DROPPED = {
     "cuda": {"torch.cuda.set_device"},
@@ -60,7 +59,7 @@ def _moved(script: Script, target: Target, call: ast.Call) -> Iterator[Edit]:
     elif target.name == "xla":
         template = f"{{}}.to({target.device}" + (", non_blocking={})" if waits else ")")
         parts = (call.func.value, waits) if waits else (call.func.value,)
-        yield Replace(call, template, "use the xla device", modules=_XLA, parts=parts)
+        yield Replace(call, template, "use the xla device", modules=XLA_MODULES, parts=parts)
     elif device is not None and not _is_device_object(script, device):
         template = "{}(non_blocking={})" if waits else "{}()"
         parts = (call.func, waits) if waits else (call.func,)
@@ -77,7 +76,8 @@ def _is_device_object(script: Script, device: ast.expr) -> bool:
 
 
 def _device(target: Target, node: ast.expr) -> Replace:
-    return Replace(node, target.device, f"use the {target.name} device", modules=_XLA if target.name == "xla" else ())
+    modules = XLA_MODULES if target.name == "xla" else ()
+    return Replace(node, target.device, f"use the {target.name} device", modules=modules)
 
 
 def _is_dropped(script: Script, target: Target, node: ast.stmt) -> bool:

@@ -9,7 +9,7 @@ from ..facts.devices import Branches, indexed_string, inside_f_string, is_index,
 from ..facts.places import device_place, is_device_call
 from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
-from ..targets import Target
+from ..targets import XLA_MODULES, Target
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -60,7 +60,7 @@ def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
             continue
         template = _device_call(branches, node) or _device_string(branches, node)
         if template:
-            modules = ("import torch_xla",) if "torch_xla" in template else ()
+            modules = XLA_MODULES if "torch_xla" in template else ()
             yield Replace(node, template, f"use the {target.name} device", modules=modules)
             done.update(ast.walk(node))
 

@@ -10,7 +10,7 @@ from ..facts.gpu_answers import demands_gpu, in_test, is_harmless, only_reported
 from ..facts.places import is_device_call
 from ..facts.script import Script
 from ..rule import Delete, Edit, Finding, Replace, Rule
-from ..targets import Target
+from ..targets import XLA_MODULES, Target
 
 _CURRENT = "torch.accelerator.current_accelerator"
 
@@ -88,7 +88,7 @@ def _is_replaced_whole(script: Script, choice: ast.IfExp) -> bool:
 
 
 def _modules(code: str) -> tuple[str, ...]:
-    return ("import torch_xla",) if "torch_xla" in code else ()
+    return XLA_MODULES if "torch_xla" in code else ()
 
 
 RULE = Rule(

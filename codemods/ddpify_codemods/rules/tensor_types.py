@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ..facts.devices import Branches, inside_f_string, quoted_like, source
 from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
-from ..targets import Target
+from ..targets import XLA_MODULES, Target
 
 _TYPE = re.compile(r"torch\.cuda\.(\w+Tensor)")
 
@@ -34,7 +34,7 @@ def _tensor_type(script: Script, target: Target, node: ast.Attribute | ast.Const
         yield Replace(node, f"{source(script, node.value.value)}.{node.attr}", "use the type of the CPU tensors")
         call = script.parents[node]
         if target.name == "xla" and isinstance(call, ast.Call) and call.func is node:
-            yield Replace(call, f"{{}}.to({target.device})", "use the xla device", modules=("import torch_xla",))
+            yield Replace(call, f"{{}}.to({target.device})", "use the xla device", modules=XLA_MODULES)
 
 
 RULE = Rule(

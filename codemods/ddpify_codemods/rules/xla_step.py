@@ -8,9 +8,7 @@ from collections.abc import Iterator
 from ..facts.devices import dotted
 from ..facts.script import Script
 from ..rule import Edit, Finding, Insert, Replace, Rule
-from ..targets import Target
-
-_XLA = ("import torch_xla",)
+from ..targets import XLA_MODULES, Target
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -20,7 +18,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     optimizers = _optimizers(script)
     for statement in script.find(ast.Expr):
         if isinstance(statement.value, ast.Call) and _steps(script, statement.value, optimizers):
-            yield Insert(statement, "torch_xla.sync()", "run the recorded step", "after", modules=_XLA)
+            yield Insert(statement, "torch_xla.sync()", "run the recorded step", "after", modules=XLA_MODULES)
     for keyword in script.find(ast.keyword):
         if keyword.arg == "map_location" and not isinstance(keyword.value, ast.Constant):
             yield Replace(keyword.value, '"cpu"', "load onto the host: files do not restore to XLA devices")
@@ -68,8 +66,8 @@ for _ in range(10):
 """,
     after="""\
 import torch
+import ddpify_runtime.xla
 import torch_xla
-import torch_xla.distributed.xla_backend
 from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
 
 init_process_group("xla", init_method="xla://")

@@ -17,6 +17,7 @@ import importlib
 import os
 import pickle
 import random
+import sys
 import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -110,6 +111,9 @@ def _rank() -> int:
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+    """Its parameters; on XLA everything recorded so far is run first, rather than a part of it for each of them."""
+    if "torch_xla" in sys.modules:
+        sys.modules["torch_xla"].sync()
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 

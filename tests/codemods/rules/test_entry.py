@@ -66,5 +66,5 @@ def test_a_script_that_works_at_module_level(before: str, after: str) -> None:
 
 def test_xla_names_its_rendezvous() -> None:
     lines = rewritten(RULE, "import a\nwork()\n", "xla").splitlines()
-    assert lines[1:3] == ["import torch_xla", "import torch_xla.distributed.xla_backend"]
+    assert lines[1:3] == ["import ddpify_runtime.xla", "import torch_xla"]
     assert 'init_process_group("xla", init_method="xla://")' in lines

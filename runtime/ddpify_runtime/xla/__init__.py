@@ -1,0 +1,16 @@
+"""All that is XLA's own. A converted script imports this where others import torch_xla.distributed.xla_backend."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+if importlib.util.find_spec("torch_xla") is None:
+    print(
+        "ddpify: this script was converted for XLA, and torch_xla is not installed: "
+        "pip install torch==2.9.0 torch_xla==2.9.0 (on TPUs: torch_xla[tpu]==2.9.0)",
+        file=sys.stderr,
+    )
+    raise SystemExit(2)
+
+from . import settings as settings

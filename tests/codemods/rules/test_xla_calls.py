@@ -1,0 +1,30 @@
+from __future__ import annotations
+
+import pytest
+
+from .snippet import check_noop, check_transformed
+
+
+def test_other_targets_keep_these_calls() -> None:
+    lines = "torch.manual_seed(3)\n@torch.inference_mode()\ndef test():\n    pass"
+    check_noop(lines, "cpu")
+    check_noop(lines, "cuda")
+
+
+@pytest.mark.parametrize("lines", ["g = torch.Generator().manual_seed(1)", "use(torch.manual_seed(1))"])
+def test_xla_keeps_the_rest(lines: str) -> None:
+    check_noop(lines, "xla")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("seed = 1\ntorch.manual_seed(seed)", "seed = 1\ntorch.manual_seed(seed)\ntorch_xla.manual_seed(seed)"),
+        ("with torch.inference_mode():\n    pass", "with torch.no_grad():\n    pass"),
+        ("with torch.inference_mode(1 > 2):\n    pass", "with torch.set_grad_enabled(not (1 > 2)):\n    pass"),
+        ("@torch.inference_mode()\ndef f():\n    pass", "@torch.no_grad()\ndef f():\n    pass"),
+        ("@torch.inference_mode\ndef f():\n    pass", "@torch.no_grad()\ndef f():\n    pass"),
+    ],
+)
+def test_xla_seeds_its_devices_and_has_no_inference_mode(before: str, after: str) -> None:
+    check_transformed(before, after, "xla")
