@@ -89,6 +89,19 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
     Raises:
         RuntimeError: the ranks were given different inputs.
     """
+    if any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
+        from .xla.host import on_host
+
+        found = _find(*on_host(module, leaves), call, known)
+        if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
+            return found
+    return _find(module, leaves, call, known)
+
+
+_FAILS = "it cannot compute a part of the batch"
+
+
+def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
     _require_equal_inputs(leaves)
     if random_states.has_generator(module):
         return Division(reason="it draws from a generator of its own")
@@ -109,7 +122,7 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
         except (NotDivisible, UnknownDraw, UnknownLoss) as error:
             reasons.append(str(error))
         except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
-            reasons.append(f"it cannot compute a part of the batch ({type(error).__name__})")
+            reasons.append(f"{_FAILS} ({type(error).__name__})")
         agreed = _agree(trial.matches if trial else [[False]])
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
@@ -117,7 +130,7 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
             if _same_gradients(module, call, few, found, total):
                 return found
             reasons[-1] = "the gradients of a sample depend on the rest of the batch"
-    return Division(reason=reasons[0] if reasons else _not_shared(leaves))
+    return Division(reason=reasons[0] if reasons else "no tensor in its input has a sample for every process")
 
 
 def _require_equal_inputs(leaves: Sequence[Any]) -> None:
@@ -166,12 +179,6 @@ def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...]
             dims = [dim for dim in (batch, 0, 1) if dim < len(sizes) and sizes[dim] == total]
             places.append(Rows(batch if i == first else dims[0]) if dims else None)
         yield tuple(places), (first, batch)
-
-
-def _not_shared(leaves: Sequence[Any]) -> str:
-    if any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
-        return f"its batch is not a multiple of {dist.get_world_size()}, and XLA devices need equal shares"
-    return "no tensor in its input has a sample for every process"
 
 
 def _try(

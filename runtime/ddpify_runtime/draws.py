@@ -16,11 +16,9 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from .collectives import Rows, join, share
 from .region import Region
 
-FILL = {"bernoulli_", "uniform_", "normal_", "exponential_", "random_", "log_normal_", "cauchy_", "geometric_"}
+FILL = {"bernoulli", "uniform", "normal", "exponential", "random", "log_normal", "cauchy", "geometric"}
 CREATE = {"rand", "randn", "randint"}
 LIKE = {"rand_like", "randn_like", "randint_like"}
-# FILL as XLA devices see it, where nothing is done in place.
-FILLED = {"uniform", "normal_functional", "exponential", "random", "log_normal", "cauchy", "geometric"}
 SAMPLE = {"bernoulli", "multinomial", "normal", "poisson", "binomial"}
 
 
@@ -45,15 +43,15 @@ class Draws(TorchDispatchMode):
             result = func(*args, **kwargs)
             self.region.draws.append(_only_tensor(result).clone())
             return result
-        name = func.overloadpacket.__name__
-        if name in FILL and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
+        name = func.overloadpacket.__name__.removesuffix("_functional").rstrip("_")
+        if name in FILL and isinstance(args[0], Tensor) and _fills(func, args, kwargs):
             target: Tensor = args[0]
             drawn = self._drawn(name, target.shape, lambda size: func(_empty_like(target, size), *args[1:], **kwargs))
-            return target.copy_(drawn)
+            return target.copy_(drawn) if func._schema.is_mutable else drawn
         if name in CREATE:
             at = next(i for i, value in enumerate(args) if isinstance(value, (list, tuple)))
             return self._drawn(name, args[at], lambda size: func(*args[:at], list(size), *args[at + 1 :], **kwargs))
-        if name in LIKE or name in FILLED or func is torch.ops.aten.bernoulli.p:
+        if name in LIKE:
             return self._drawn(name, args[0].shape, lambda size: func(_empty_like(args[0], size), *args[1:], **kwargs))
         if name in SAMPLE:
             return self._sampled(name, func, args, kwargs)
@@ -117,6 +115,13 @@ def _is_random(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
             value = args[place] if place < len(args) else kwargs.get(argument.name, argument.default_value)
             return bool(value)
     return True
+
+
+def _fills(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a tensor gives a draw its size alone. On XLA devices it is not filled: a new one takes its place."""
+    if any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
+        return False
+    return func not in (torch.ops.aten.bernoulli.default, torch.ops.aten.normal.Tensor_float)
 
 
 def _only_tensor(result: Any) -> Tensor:

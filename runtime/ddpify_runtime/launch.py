@@ -1,4 +1,4 @@
-"""`python -m ddpify_runtime.launch N SCRIPT ARGS`: torchrun on this machine, which ends with the script's own status."""
+"""`python -m ddpify_runtime.launch N SCRIPT ARGS`: torchrun on this machine, with the status of the script."""
 
 from __future__ import annotations
 

@@ -96,6 +96,7 @@ class TrainingCall:
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, Reduction] = {}
+        self.divided = False
         _routed.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -112,9 +113,23 @@ class TrainingCall:
             return self.call(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
         found = self._division(leaves, spec)
-        if found.reason or not divides(leaves[found.batch[0]], found.batch[1]):
+        if found.reason:
             return self.call(*args, **kwargs)
+        if not divides(leaves[found.batch[0]], found.batch[1]):
+            self._warn_of_uneven_batches(found.samples(leaves))
+            return self.call(*args, **kwargs)
+        self.divided = True
         return self._divided(found, leaves, spec)
+
+    def _warn_of_uneven_batches(self, samples: int) -> None:
+        """Once, if no batch was divided before: the last one of an epoch is often short."""
+        if not self.divided and samples >= dist.get_world_size():
+            self.divided = True
+            warnings.warn(
+                f"ddpify: the training forward of {type(self.module).__name__} runs whole on every process where its "
+                f"batch does not divide by {dist.get_world_size()}, as XLA devices need: here {samples} samples",
+                stacklevel=4,
+            )
 
     def _division(self, leaves: list[Any], spec: TreeSpec) -> Division:
         """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
