@@ -182,6 +182,6 @@ def _write_to(place: Path, code: bytes, model: Path) -> None:
         files.write_all({place: code}, stat.S_IMODE(model.stat().st_mode) if model.exists() else None)
 
 
-def _launch(template: str, destination: str, entry: Source) -> str:
+def _launch(template: str, destination: str, entry: Source, own: str) -> str:
     name = destination or entry.name
-    return "" if name in (STDIN, "<stdin>") else template.format(script=shlex.quote(name))
+    return "" if name in (STDIN, "<stdin>") else (own or template).format(script=shlex.quote(name))

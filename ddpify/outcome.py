@@ -78,11 +78,12 @@ def _blocked(outcome: Outcome, shared: Source, other: Outcome) -> Converted:
     return replace(outcome.converted, problem=Problem(outcome.entry.name, 0, message, remedy))
 
 
-def reports(outcome: Outcome, written: Status, launch: Callable[[Source], str]) -> list[FileReport]:
+def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], str]) -> list[FileReport]:
     """What to tell about the files of a program: its script, those that change, those with findings.
 
     Args:
-        outcome: the program. written: the status of a file that changes. launch: how to start a converted script.
+        outcome: the program. written: the status of a file that changes. launch: how to start a converted
+            script; it gets its own way to be started, if it has one.
     Returns:
         One report a file.
     """
@@ -108,7 +109,7 @@ def reports(outcome: Outcome, written: Status, launch: Callable[[Source], str]) 
         else:
             report = replace(report, reason=result.reason)
         if source is outcome.entry and outcome.codes and not outcome.failed:
-            report = replace(report, launch=launch(source))
+            report = replace(report, launch=launch(source, result.launch))
         told.append(report)
     return told
 

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from .facts import distribution
 from .facts.header import main_guard, module_level_work
 from .facts.optimizers import optimizers
 from .facts.script import Script
-from .rule import Change, Edit, Finding, Replace
-from .runtime_names import imports_runtime
+from .rule import Change, Edit, Finding, Insert, Replace, Rule
+from .runtime_names import RUNTIME, imports_runtime
 from .targets import TARGETS, Target
 
 _IGNORE = re.compile(r"#\s*ddpify:\s*ignore(?:\[([\w\s,]*)\])?")
@@ -24,13 +25,14 @@ class Result:
     """What became of one file.
 
     code: its text afterwards. changes: what was done. findings: what a person must know.
-    reason: why there was nothing to do ("" otherwise).
+    reason: why there was nothing to do ("" otherwise). launch: how to start it, "" as all converted scripts of the target.
     """
 
     code: str
     changes: tuple[Change, ...] = ()
     findings: tuple[Finding, ...] = ()
     reason: str = ""
+    launch: str = ""
 
 
 class SourceError(Exception):
@@ -47,11 +49,11 @@ class ConversionBug(Exception):
     """The rewritten text is not what it must be: a bug of ddpify. Nothing was written."""
 
 
-def convert(program: Mapping[Path, str], target: str) -> dict[Path, Result]:
+def convert(program: Mapping[Path, str], target: str, modernize: bool = False) -> dict[Path, Result]:
     """Convert the files of one program.
 
     Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
-    modules that it imports; the name of a target.
+    modules that it imports; the name of a target; whether old spellings of XLA code are rewritten too.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -61,17 +63,49 @@ def convert(program: Mapping[Path, str], target: str) -> dict[Path, Result]:
     scripts = _scripts(program)
     if imports_runtime(scripts[0].tree):
         return _unchanged(program, "already converted")
-    trains = _trains(scripts)
-    found = [_Found.of(script, TARGETS[target], trains) for script in scripts]
+    from .rules import RULES  # here, so that a file without work costs no import of them
+
+    kind = distribution.kind(scripts) if target == "xla" else "one process"
+    trains = _trains(scripts) or kind == "xla"
+    rules = [rule for rule in RULES if kind in rule.kinds and (trains or rule.without_loop)]
+    found = [_Found.of(script, TARGETS[target], rules, modernize) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
     if not trains:
         return _unchanged(program, "no training loop")
+    if kind != "one process":
+        return _rewritten_as_torch(found, TARGETS[target], RULES)
     found = _with_warning_if_undivided(found)
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings) for each in found}
     if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
         raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
     return results
+
+
+def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable[Rule]) -> dict[Path, Result]:
+    """The results for a program that is distributed by hand: XLA code without ddpify_runtime."""
+    found = [replace(each, edits=tuple((rule, _without_runtime(edit)) for rule, edit in each.edits)) for each in found]
+    reason = "" if any(each.edits for each in found) else "XLA code already"
+    results = {
+        each.script.path: Result(
+            _rewrite(each), each.changes, each.findings, "" if each.edits else reason, "python {script}"
+        )
+        for each in found
+    }
+    again = _scripts({path: result.code for path, result in results.items()})
+    on_request = [rule for rule in rules if rule.on_request]
+    if distribution.kind(again) != "xla" or (
+        not reason and any(_Found.of(each, target, on_request, True).edits for each in again)
+    ):
+        raise ConversionBug(f"{again[0].path}: a second conversion would change it again")
+    return results
+
+
+def _without_runtime(edit: Edit) -> Edit:
+    """An edit of a rule that is shared with scripts of one process, for a script that does not import the runtime."""
+    if not isinstance(edit, (Insert, Replace)):
+        return edit
+    return replace(edit, modules=tuple(line for line in edit.modules if RUNTIME not in line))
 
 
 def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:
@@ -95,20 +129,22 @@ class _Found:
     findings: tuple[Finding, ...] = ()
 
     @classmethod
-    def of(cls, script: Script, target: Target, trains: bool) -> _Found:
+    def of(cls, script: Script, target: Target, rules: Iterable[Rule], modernize: bool) -> _Found:
         if imports_runtime(script.tree):
             return cls(script)
-        from .rules import RULES  # here, so that a file without work costs no import of them
-
         edits: list[tuple[str, Edit]] = []
         findings: list[Finding] = []
         ignored = _ignored(script.text)
-        for rule in RULES if trains else [rule for rule in RULES if rule.without_loop]:
+        for rule in rules:
             for item in rule.check(script, target):
                 if ignored.get(_line(item), frozenset()) & {rule.id, ""}:
                     continue
                 if isinstance(item, Finding):
                     findings.append(item)
+                elif rule.on_request and not modernize:
+                    findings.append(
+                        Finding(rule.id, "warning", _line(item), item.message, "rewrite it with --modernize")
+                    )
                 else:
                     edits.append((rule.id, item))
         return cls(script, tuple(edits), tuple(sorted(findings, key=_line)))

@@ -16,12 +16,13 @@ from typing import TypeAlias
 import libcst as cst
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from .rule import Delete, Edit, Insert, Replace, ReplaceImport
+from .rule import ChangeParameters, Delete, Edit, GuardToFunction, Insert, Replace, ReplaceImport
 from .runtime_names import runtime_import
 
 Place: TypeAlias = tuple[int, int]
 Span: TypeAlias = tuple[int, int, int, int]
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
+StatementEdit: TypeAlias = Insert | Delete | ReplaceImport | ChangeParameters | GuardToFunction
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _PLACEHOLDER = "ddpify_placeholder_"
@@ -140,7 +141,7 @@ class _Rewriter(cst.CSTTransformer):
         self._spans = spans
         self._replaces: defaultdict[Span, list[Replace]] = defaultdict(list)
         self._parts: dict[ast.expr, Span] = {}
-        self._statements: defaultdict[Place, list[Insert | Delete | ReplaceImport]] = defaultdict(list)
+        self._statements: defaultdict[Place, list[StatementEdit]] = defaultdict(list)
         for edit in edits:
             if isinstance(edit, Replace):
                 self._replaces[places.span(edit.node)].append(edit)
@@ -194,7 +195,7 @@ class _Rewriter(cst.CSTTransformer):
 
     # Statements
 
-    def _edits_at(self, node: cst.CSTNode) -> list[Insert | Delete | ReplaceImport]:
+    def _edits_at(self, node: cst.CSTNode) -> list[StatementEdit]:
         if node not in self._spans:
             return []
         place = self._spans[node][:2]
@@ -220,6 +221,8 @@ class _Rewriter(cst.CSTTransformer):
             orphans += left
         if not touched:
             return updated
+        if body and isinstance(original, cst.IndentedBlock) and not getattr(original.body[0], "leading_lines", ()):
+            body[0] = body[0].with_changes(leading_lines=_without_blanks(_lines_above(body[0])))
         if not body and isinstance(updated, cst.IndentedBlock):
             body = [_with_lines_above(cst.SimpleStatementLine([cst.Pass()]), orphans)]
             orphans = []
@@ -243,7 +246,15 @@ class _Rewriter(cst.CSTTransformer):
         edits = self._edits_at(old)
         if any(isinstance(edit, Delete) for edit in edits):
             return [], _lines_above(new)
-        return [*self._inserted(edits, "before"), new, *self._inserted(edits, "after")], []
+        following: list[Statement] = []
+        for edit in edits:
+            if isinstance(edit, ChangeParameters):
+                new = _with_parameters(new, edit)
+            elif isinstance(edit, GuardToFunction):
+                assert isinstance(new, cst.If)
+                following = self._parse(edit.code)
+                new = _function(new, edit.name)
+        return [*self._inserted(edits, "before"), new, *following, *self._inserted(edits, "after")], []
 
     def _small_statements(
         self, originals: Sequence[cst.BaseSmallStatement], line: cst.SimpleStatementLine
@@ -280,6 +291,22 @@ class _Rewriter(cst.CSTTransformer):
         body = [node for node in parsed.body if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))]
         body[0] = _with_lines_above(body[0], parsed.header)
         return body
+
+
+def _with_parameters(function: Statement, edit: ChangeParameters) -> Statement:
+    assert isinstance(function, cst.FunctionDef)
+    kept = [parameter for parameter in function.params.params if parameter.name.value not in edit.dropped]
+    if edit.first:
+        kept.insert(0, cst.Param(cst.Name(edit.first)))
+    elif kept and kept[-1] is not function.params.params[-1]:
+        kept[-1] = kept[-1].with_changes(comma=function.params.params[-1].comma)
+    return function.with_changes(params=function.params.with_changes(params=kept))
+
+
+def _function(guard: cst.If, name: str) -> cst.FunctionDef:
+    """The block of a main guard as a function."""
+    parameters = cst.Parameters([cst.Param(cst.Name("index"))])
+    return cst.FunctionDef(cst.Name(name), parameters, guard.body, leading_lines=guard.leading_lines)
 
 
 def _inserts(edits: Iterable[Edit], where: str) -> list[Insert]:
@@ -336,6 +363,11 @@ def _after_block(statements: list[Statement], lines: Sequence[cst.EmptyLine]) ->
             for each in statements[1:]
         ),
     ]
+
+
+def _without_blanks(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    first = next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
+    return list(lines[first:])
 
 
 def _lines_above(statement: Statement) -> list[cst.EmptyLine]:

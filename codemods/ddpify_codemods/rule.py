@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
+    from .facts.distribution import Kind
     from .facts.script import Script
     from .targets import Target
 
@@ -80,7 +81,28 @@ class ReplaceImport:
     message: str
 
 
-Edit: TypeAlias = Replace | Insert | Delete | ReplaceImport
+@dataclass(frozen=True)
+class ChangeParameters:
+    """Take the parameters `dropped` out of a function's definition, and put `first` before the others."""
+
+    at: ast.FunctionDef
+    message: str
+    dropped: tuple[str, ...] = ()
+    first: str = ""
+
+
+@dataclass(frozen=True)
+class GuardToFunction:
+    """Make the block of the main guard `at` the body of `def name(index)`, and put `code` after it."""
+
+    at: ast.If
+    name: str
+    code: str
+    message: str
+    modules: tuple[str, ...] = ()
+
+
+Edit: TypeAlias = Replace | Insert | Delete | ReplaceImport | ChangeParameters | GuardToFunction
 
 
 @dataclass(frozen=True)
@@ -88,7 +110,8 @@ class Rule:
     """One concern: its documentation, a before and after that is run as a test, and the function that looks for it.
 
     `before` and `after` are whole scripts converted for `target`; a rule that refuses has `after = ""`.
-    `without_loop`: it also applies to a program that has no training loop of its own.
+    `without_loop`: it also applies to a program that has no training loop of its own. `kinds`: the kinds of programs
+    that it is for. `on_request`: its edits are only made with --modernize, and otherwise told as warnings.
     """
 
     id: str
@@ -99,3 +122,5 @@ class Rule:
     check: Callable[[Script, Target], Iterator[Edit | Finding]]
     target: str = "cuda"
     without_loop: bool = False
+    kinds: tuple[Kind, ...] = ("one process",)
+    on_request: bool = False

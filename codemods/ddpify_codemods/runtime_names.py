@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping, Sequence
 
 from .facts.header import last_leading_import
-from .rule import Edit, Insert, Replace, ReplaceImport
+from .rule import Edit, GuardToFunction, Insert, Replace, ReplaceImport
 
 RUNTIME = "ddpify_runtime"
 _LONGEST_LINE = 100
@@ -24,7 +24,7 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Insert
     renamed = {name: f"ddpify_{name}" for name in used if name in taken}
     names = {f"{name} as {renamed[name]}" if name in renamed else name for name in used}
     names |= {f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in given_up}
-    modules = {line for edit in edits if isinstance(edit, (Replace, Insert)) for line in edit.modules}
+    modules = {line for edit in edits if isinstance(edit, (Replace, Insert, GuardToFunction)) for line in edit.modules}
     lines = [line for line in sorted(modules) if line not in _import_lines(tree)]
     if names:
         lines.append(_from_import(sorted(names)))
@@ -59,7 +59,12 @@ def _from_import(names: Sequence[str]) -> str:
 
 
 def _import_lines(tree: ast.Module) -> set[str]:
-    return {f"import {alias.name}" for node in tree.body if isinstance(node, ast.Import) for alias in node.names}
+    return {
+        f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
+        for node in tree.body
+        if isinstance(node, ast.Import)
+        for alias in node.names
+    }
 
 
 def _bound_names(tree: ast.Module, given_up: set[ast.alias]) -> Iterator[str]:

@@ -99,5 +99,6 @@ for _ in range(10):
 destroy_process_group()
 """,
     check=check,
+    kinds=("one process", "eager"),
     target="xla",
 )

@@ -134,4 +134,5 @@ for _ in range(10):
 destroy_process_group()
 """,
     check=check,
+    kinds=("one process", "eager"),
 )

@@ -68,5 +68,6 @@ pl.Trainer(max_epochs=1).fit(Net())
 """,
     after="",
     check=check,
+    kinds=("one process", "eager"),
     without_loop=True,
 )

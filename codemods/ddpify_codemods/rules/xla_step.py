@@ -85,5 +85,6 @@ for _ in range(10):
 destroy_process_group()
 """,
     check=check,
+    kinds=("one process", "eager"),
     target="xla",
 )

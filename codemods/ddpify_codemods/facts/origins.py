@@ -1,0 +1,72 @@
+"""Where a value comes from: through names, attributes, parameters and the functions of the same file."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .bindings import arguments, attribute_bindings, bindings
+from .script import Script
+
+_DEPTH = 8  # names on the way; a loop of names ends here
+_Function = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+def origins(script: Script, node: ast.expr, depth: int = _DEPTH) -> Iterator[ast.expr]:
+    """The expressions that a value may have been made by, itself included.
+
+    Args: the file; the expression; how many names to follow.
+    Yields calls, constants and other expressions, the nearest first. A loop variable comes from what is looped over,
+    a parameter from what the callers in this file hand over, a call of a function of this file from what it returns.
+    """
+    yield node
+    if depth == 0:
+        return
+    if isinstance(node, ast.Name):
+        found = _of_name(script, node)
+    elif isinstance(node, ast.Attribute):
+        found = attribute_bindings(script).get(ast.unparse(node), [])
+    elif isinstance(node, ast.Call):
+        found = _returned(script, node)
+    else:
+        found = []
+    for value in found:
+        yield from origins(script, value, depth - 1)
+
+
+def _of_name(script: Script, name: ast.Name) -> list[ast.expr]:
+    scope = script.scope(name)
+    found = bindings(script, scope).get(name.id, [])
+    if not found and isinstance(scope, _Function) and name.id in arguments(scope):
+        return passed(script, scope, name.id)
+    return list(found or bindings(script, script.tree).get(name.id, []))
+
+
+def passed(script: Script, function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: str) -> list[ast.expr]:
+    """What the callers in this file hand over for a parameter of a function, method or constructor."""
+    names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
+    owner = script.parents[function]
+    called = owner.name if isinstance(owner, ast.ClassDef) and function.name == "__init__" else function.name
+    if isinstance(owner, ast.ClassDef):
+        names = names[1:]
+    found = []
+    for call in script.find(ast.Call):
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if last != called:
+            continue
+        found += [keyword.value for keyword in call.keywords if keyword.arg == parameter]
+        if parameter in names and names.index(parameter) < len(call.args):
+            found.append(call.args[names.index(parameter)])
+    return found
+
+
+def _returned(script: Script, call: ast.Call) -> list[ast.expr]:
+    if not isinstance(call.func, ast.Name):
+        return []
+    return [
+        node.value
+        for function in script.find(ast.FunctionDef)
+        if function.name == call.func.id
+        for node in ast.walk(function)
+        if isinstance(node, ast.Return) and node.value is not None
+    ]

@@ -1,0 +1,177 @@
+"""DDP205: rank and world size come from the XLA runtime, not from torchrun's environment."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..facts.bindings import bindings
+from ..facts.distribution import joins_process_group
+from ..facts.launch import is_before_launch
+from ..facts.script import Script
+from ..rule import Delete, Edit, Finding, Insert, Replace, Rule
+from ..targets import Target
+
+_MODULES = ("import torch_xla.runtime as xr",)
+_VARIABLES = {
+    "RANK": "xr.global_ordinal()",
+    "WORLD_SIZE": "xr.world_size()",
+    "LOCAL_RANK": "xr.local_ordinal()",
+    "LOCAL_WORLD_SIZE": "xr.local_device_count()",
+}
+_READS = {"os.environ.get", "os.getenv"}
+_MESSAGE = "ask XLA for the place of this process"
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Replace what torchrun and the launcher of older versions of torch hand over."""
+    for node in script.find(ast.expr):
+        variable = _variable(script, node)
+        if variable:
+            yield from _read(script, node, _VARIABLES[variable])
+    for statement in script.find(ast.Assign):
+        place = statement.targets[0]
+        if isinstance(place, ast.Subscript) and _environ(script, place):
+            yield Delete(statement, "XLA knows the place of this process")
+        elif _is_parsed(script, statement) and _has_local_rank(script):
+            name = ast.unparse(place)
+            code = f"{name}.local_rank = xr.local_ordinal()"
+            yield from _placed(script, statement, Insert(statement, code, _MESSAGE, "after", modules=_MODULES))
+    for call in script.find(ast.Call):
+        if joins_process_group(script, call):
+            yield from _given(script, call)
+
+
+def _variable(script: Script, node: ast.expr) -> str:
+    """The variable that an expression reads or looks for; "" for anything else."""
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        return _environ(script, node)
+    if isinstance(node, ast.Call) and script.qualified(node.func) in _READS and node.args:
+        return _constant(node.args[0])
+    looks = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In)
+    if looks and script.qualified(node.comparators[0]) == "os.environ":  # type: ignore[attr-defined]
+        return _constant(node.left)  # type: ignore[attr-defined]
+    return ""
+
+
+def _environ(script: Script, node: ast.Subscript) -> str:
+    return _constant(node.slice) if script.qualified(node.value) == "os.environ" else ""
+
+
+def _constant(node: ast.expr) -> str:
+    return str(node.value) if isinstance(node, ast.Constant) and node.value in _VARIABLES else ""
+
+
+def _read(script: Script, node: ast.expr, code: str) -> Iterator[Edit | Finding]:
+    if isinstance(node, ast.Compare):
+        yield Replace(node, "True", "XLA always knows the place of this process")
+        return
+    parent = script.parents[node]
+    if isinstance(parent, ast.Call) and script.qualified(parent.func) == "int" and parent.args == [node]:
+        yield from _placed(script, node, Replace(parent, code, _MESSAGE, modules=_MODULES))
+    else:
+        yield from _placed(script, node, Replace(node, f"str({code})", _MESSAGE, modules=_MODULES))
+
+
+def _placed(script: Script, node: ast.AST, edit: Edit) -> Iterator[Edit | Finding]:
+    if not is_before_launch(script, node):
+        yield edit
+        return
+    remedy = "move it into the function that is started"
+    message = "the place of the process is asked for where the processes of XLA are not started yet"
+    yield Finding(RULE.id, "refused", script.statement(node).lineno, message, remedy)
+
+
+def _is_parsed(script: Script, statement: ast.Assign) -> bool:
+    call = statement.value
+    return isinstance(call, ast.Call) and isinstance(call.func, ast.Attribute) and call.func.attr == "parse_args"
+
+
+def _has_local_rank(script: Script) -> bool:
+    return any(node.value in ("--local_rank", "--local-rank") for node in script.find(ast.Constant))
+
+
+def _given(script: Script, call: ast.Call) -> Iterator[Edit | Finding]:
+    """What holds rank and world size for init_process_group goes on to hold them."""
+    for keyword in call.keywords:
+        code = {"rank": "xr.global_ordinal()", "world_size": "xr.world_size()"}.get(keyword.arg or "")
+        if code and isinstance(keyword.value, ast.Attribute):
+            line = f"{ast.unparse(keyword.value)} = {code}"
+            yield Insert(script.statement(call), line, _MESSAGE, modules=_MODULES)
+        elif code and isinstance(keyword.value, ast.Name):
+            values = bindings(script, script.scope(call)).get(keyword.value.id, [])
+            for value in values:
+                if not _knows(script, value):
+                    yield from _placed(script, value, Replace(value, code, _MESSAGE, modules=_MODULES))
+
+
+def _knows(script: Script, value: ast.expr) -> bool:
+    """Whether a value is taken from the process group, or from the environment, which another edit replaces."""
+    nodes = [node for node in ast.walk(value) if isinstance(node, ast.expr)]
+    return any(script.qualified(node).startswith("torch.distributed.") or _variable(script, node) for node in nodes)
+
+
+RULE = Rule(
+    id="DDP205",
+    title="Ask XLA for rank and world size",
+    why="""\
+Processes of torch_xla.launch have no RANK, LOCAL_RANK or WORLD_SIZE in their environment and no `--local_rank` on
+their command line. `xr.global_ordinal()`, `xr.local_ordinal()` and `xr.world_size()` say the same (the third change of
+PyTorch/XLA's documentation). `dist.get_rank()` and `dist.get_world_size()` stay: the process group of XLA knows.""",
+    before="""\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def main():
+    local_rank = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group("nccl")
+    torch.cuda.set_device(local_rank)
+    model = torch.nn.Linear(4, 1).to(local_rank)
+    ddp_model = DDP(model, device_ids=[local_rank])
+    optimizer = torch.optim.SGD(ddp_model.parameters(), lr=0.1 * int(os.environ["WORLD_SIZE"]))
+    for step in range(10):
+        optimizer.zero_grad()
+        ddp_model(torch.rand(8, 4).to(local_rank)).mean().backward()
+        optimizer.step()
+        if dist.get_rank() == 0:
+            print(step)
+
+
+if __name__ == "__main__":
+    main()
+""",
+    after="""\
+import os
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+import torch_xla
+import torch_xla.distributed.xla_backend
+import torch_xla.runtime as xr
+
+
+def main(index):
+    local_rank = xr.local_ordinal()
+    dist.init_process_group("xla", init_method="xla://")
+    model = torch.nn.Linear(4, 1).to(torch_xla.device())
+    ddp_model = DDP(model, gradient_as_bucket_view=True)
+    optimizer = torch.optim.SGD(ddp_model.parameters(), lr=0.1 * xr.world_size())
+    for step in range(10):
+        optimizer.zero_grad()
+        ddp_model(torch.rand(8, 4).to(torch_xla.device())).mean().backward()
+        optimizer.step()
+        torch_xla.sync()
+        if dist.get_rank() == 0:
+            print(step)
+
+
+if __name__ == "__main__":
+    torch_xla.launch(main)
+""",
+    check=check,
+    target="xla",
+    kinds=("eager",),
+)
