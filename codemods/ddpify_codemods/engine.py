@@ -25,7 +25,7 @@ class Result:
     """What became of one file.
 
     code: its text afterwards. changes: what was done. findings: what a person must know.
-    reason: why there was nothing to do ("" otherwise). launch: how to start it, "" as all converted scripts of the target.
+    reason: why there was nothing to do ("" otherwise). launch: how to start it, if not as the target's other scripts.
     """
 
     code: str
@@ -86,17 +86,12 @@ def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable
     """The results for a program that is distributed by hand: XLA code without ddpify_runtime."""
     found = [replace(each, edits=tuple((rule, _without_runtime(edit)) for rule, edit in each.edits)) for each in found]
     reason = "" if any(each.edits for each in found) else "XLA code already"
-    results = {
-        each.script.path: Result(
-            _rewrite(each), each.changes, each.findings, "" if each.edits else reason, "python {script}"
-        )
-        for each in found
-    }
+    launch = "python {script}"
+    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
     again = _scripts({path: result.code for path, result in results.items()})
-    on_request = [rule for rule in rules if rule.on_request]
-    if distribution.kind(again) != "xla" or (
-        not reason and any(_Found.of(each, target, on_request, True).edits for each in again)
-    ):
+    rules = [rule for rule in rules if rule.on_request]
+    stable = bool(reason) or not any(_Found.of(each, target, rules, True).edits for each in again)
+    if distribution.kind(again) != "xla" or not stable:
         raise ConversionBug(f"{again[0].path}: a second conversion would change it again")
     return results
 
