@@ -66,21 +66,24 @@ def convert(
     diff: Annotated[bool, typer.Option("--diff", help="Print a unified diff, write nothing.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Write nothing, exit 1 if something would change.")] = False,
     output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Write there; - prints the code.")] = "",
+    modernize: Annotated[bool, typer.Option("--modernize", help="Rewrite old spellings of torch_xla code.")] = False,
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
 ) -> None:
     """Turn training scripts for one device into scripts that train on many, in place."""
-    raise typer.Exit(_guarded(lambda: _convert(tuple(paths), target, diff, check, output, format)))
+    raise typer.Exit(_guarded(lambda: _convert(tuple(paths), target, diff, check, output, format, modernize)))
 
 
-def _convert(paths: tuple[str, ...], target: str, diff: bool, check: bool, output: str, format: Format) -> int:
+def _convert(
+    paths: tuple[str, ...], target: str, diff: bool, check: bool, output: str, format: Format, modernize: bool
+) -> int:
     from ddpify.command import Options, run
     from ddpify.files import BadInput
     from ddpify.report import FileReport, Report
 
-    options = Options(paths, target, diff, check, output)
+    options = Options(paths, target, diff, check, output, modernize)
     try:
         report, payload = run(options)
     except BadInput as error:

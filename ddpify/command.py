@@ -32,6 +32,7 @@ class Options:
     diff: bool = False
     check: bool = False
     output: str = ""
+    modernize: bool = False
 
     @property
     def destination(self) -> str:
@@ -63,7 +64,9 @@ def run(options: Options) -> tuple[Report, bytes]:
         except BadInput as error:
             told += [FileReport(error.problem.path, "error", problem=error.problem)]
             told += [FileReport(load(chosen.entry).name, "untouched")]
-    converted = on_all_cores(partial(convert_program, target=target), work)
+    if options.modernize and target != "xla":
+        raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
+    converted = on_all_cores(partial(convert_program, target=target, modernize=options.modernize), work)
     pairs = zip(work, converted, strict=True)
     outcomes = settle([Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs])
     output = _write(options, outcomes)

@@ -37,17 +37,17 @@ class Converted:
     problem: Problem | None = None
 
 
-def convert_program(sources: Sequence[Source], target: str) -> Converted:
+def convert_program(sources: Sequence[Source], target: str, modernize: bool = False) -> Converted:
     """Convert one program; whatever it contains, nothing is raised.
 
     Args:
-        sources: its files, the entry first. target: what for.
+        sources: its files, the entry first. target: what for. modernize: whether old XLA code is rewritten.
     Returns:
         The results by path, or a problem.
     """
     names = {source.path: source.name for source in sources}
     try:
-        return Converted(convert({source.path: source.text for source in sources}, target))
+        return Converted(convert({source.path: source.text for source in sources}, target, modernize))
     except SourceError as error:
         text = next((source.text for source in sources if source.path == error.path), "")
         return Converted({}, _syntax_problem(names.get(error.path, str(error.path)), error.line, error.message, text))

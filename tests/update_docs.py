@@ -50,12 +50,13 @@ def _table() -> str:
 
 
 def _page(rule: Rule) -> str:
-    result = convert({Path(NAME): rule.before}, rule.target)[Path(NAME)]
+    result = convert({Path(NAME): rule.before}, rule.target, rule.on_request)[Path(NAME)]
     said = _said(rule, result)
     parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
     if rule.after:
         change = diff(NAME, rule.before.encode(), rule.after.encode()).decode()
-        parts += [f"`ddpify {NAME} --target {rule.target}`:", _block("diff", change)]
+        request = " --modernize" if rule.on_request else ""
+        parts += [f"`ddpify {NAME} --target {rule.target}{request}`:", _block("diff", change)]
         parts += ["It also says:", _block("text", said)] if said else []
     else:
         parts += ["A script like this is refused:", _block("python", rule.before)]

@@ -136,17 +136,16 @@ class _Found:
                     continue
                 if isinstance(item, Finding):
                     findings.append(item)
-                elif rule.on_request and not modernize:
-                    findings.append(
-                        Finding(rule.id, "warning", _line(item), item.message, "rewrite it with --modernize")
-                    )
-                else:
+                elif modernize or not rule.on_request:
                     edits.append((rule.id, item))
+                elif item.message:
+                    remedy = "rewrite it with --modernize"
+                    findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
         return cls(script, tuple(edits), tuple(sorted(findings, key=_line)))
 
     @property
     def changes(self) -> tuple[Change, ...]:
-        changes = (Change(rule, _line(edit), edit.message) for rule, edit in self.edits)
+        changes = (Change(rule, _line(edit), edit.message) for rule, edit in self.edits if edit.message)
         return tuple(sorted(changes, key=lambda change: change.line))
 
 

@@ -14,15 +14,16 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import libcst as cst
+from libcst.helpers import get_full_name_for_node
 from libcst.metadata import MetadataWrapper, PositionProvider
 
-from .rule import ChangeParameters, Delete, Edit, GuardToFunction, Insert, Replace, ReplaceImport
+from .rule import ChangeParameters, Delete, DropImport, Edit, GuardToFunction, Insert, Replace, ReplaceImport
 from .runtime_names import runtime_import
 
 Place: TypeAlias = tuple[int, int]
 Span: TypeAlias = tuple[int, int, int, int]
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
-StatementEdit: TypeAlias = Insert | Delete | ReplaceImport | ChangeParameters | GuardToFunction
+StatementEdit: TypeAlias = Insert | Delete | ReplaceImport | DropImport | ChangeParameters | GuardToFunction
 
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 _PLACEHOLDER = "ddpify_placeholder_"
@@ -329,11 +330,11 @@ def _kept(small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmall
     for edit in edits:
         if isinstance(edit, Delete):
             return None
-    names = {edit.name for edit in edits if isinstance(edit, ReplaceImport)}
+    names = {edit.name for edit in edits if isinstance(edit, (ReplaceImport, DropImport))}
     if not names:
         return small
-    assert isinstance(small, cst.ImportFrom) and not isinstance(small.names, cst.ImportStar)
-    kept = [alias for alias in small.names if alias.name.value not in names]
+    assert isinstance(small, (cst.Import, cst.ImportFrom)) and not isinstance(small.names, cst.ImportStar)
+    kept = [alias for alias in small.names if get_full_name_for_node(alias.name) not in names]
     if not kept:
         return None
     if kept[-1] is not small.names[-1]:

@@ -102,7 +102,16 @@ class GuardToFunction:
     modules: tuple[str, ...] = ()
 
 
-Edit: TypeAlias = Replace | Insert | Delete | ReplaceImport | ChangeParameters | GuardToFunction
+@dataclass(frozen=True)
+class DropImport:
+    """Take `name` out of an import statement that has others too."""
+
+    at: ast.Import | ast.ImportFrom
+    name: str
+    message: str
+
+
+Edit: TypeAlias = Replace | Insert | Delete | ReplaceImport | DropImport | ChangeParameters | GuardToFunction
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ PATH = Path("train.py")
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_example(rule: Rule) -> None:
-    result = convert({PATH: rule.before}, rule.target)[PATH]
+    result = convert({PATH: rule.before}, rule.target, rule.on_request)[PATH]
     if rule.after:
         assert result.code == rule.after
     else:

@@ -42,10 +42,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         else:
             continue
         message = f"it uses {name}: this script already works with several processes"
-        yield Finding(
-            RULE.id, "refused", node.lineno, message, "start it as its author meant it, or convert its one-process form"
-        )
+        yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name))
         return
+
+
+def _remedy(name: str) -> str:
+    if name.startswith("torch_xla."):
+        return "it is XLA code: convert its one-process form for other targets"
+    if name == "torch.distributed.init_process_group":
+        return "start it as its author meant it; --target xla moves it to XLA"
+    return "start it as its author meant it, or convert its one-process form"
 
 
 def _is_distributed(name: str) -> bool:
@@ -57,7 +63,8 @@ RULE = Rule(
     title="Distributed scripts stay as they are",
     why="""\
 A script that calls torch.distributed, Horovod or torch_xla, or starts processes that share a model (hogwild), has its
-own division of the data and its own reduction. Both would happen twice (section R).""",
+own division of the data and its own reduction. Both would happen twice (section R). For `--target xla` a script of
+DistributedDataParallel is moved to XLA instead (DDP201 and the rules after it), and XLA code is left as it is.""",
     before="""\
 import torch
 import torch.distributed as dist

@@ -1,0 +1,79 @@
+"""What older versions of torch_xla called otherwise; read from torch_xla 2.9.0 and its deprecation warnings."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .script import Script
+
+_RUNTIME_NAMES = (
+    "addressable_device_count",
+    "device_type",
+    "global_device_count",
+    "global_ordinal",
+    "local_device_count",
+    "local_ordinal",
+    "local_process_count",
+    "process_count",
+    "process_index",
+    "set_device_type",
+    "world_size",
+)
+_RENAMED = {
+    "torch_xla.core.xla_model.xla_device": "torch_xla.device",
+    "torch_xla.core.xla_model.mark_step": "torch_xla.sync",
+    "torch_xla.core.xla_model.set_rng_state": "torch_xla.manual_seed",
+    "torch_xla.core.xla_model.get_ordinal": "torch_xla.runtime.global_ordinal",
+    "torch_xla.core.xla_model.get_local_ordinal": "torch_xla.runtime.local_ordinal",
+    "torch_xla.core.xla_model.xrt_world_size": "torch_xla.runtime.world_size",
+    "torch_xla.amp.GradScaler": "torch.amp.GradScaler",
+} | {f"torch_xla.experimental.pjrt.{name}": f"torch_xla.runtime.{name}" for name in _RUNTIME_NAMES}
+
+# Modules that 2.9 lacks or moved, and where their contents are; "" for nowhere.
+MOVED_MODULES = {
+    "torch_xla.experimental.xla_sharding": "torch_xla.distributed.spmd",
+    "torch_xla.experimental.pjrt_backend": "torch_xla.distributed.xla_backend",
+    "torch_xla.experimental.pjrt": "",
+    "torch_xla.distributed.xla_dist": "",
+    "torch_xla.utils.gcsfs": "",
+}
+
+_GONE = ("get_ordinal", "xrt_world_size", "GradScaler")  # AttributeError in 2.9
+_DEPRECATED = ("xla_device", "mark_step")  # DeprecationWarning in 2.9; the others work silently
+
+
+@dataclass(frozen=True)
+class OldName:
+    """A use of an old name: the expression, what it means, the source of the new one and the import that it needs."""
+
+    node: ast.expr
+    meaning: str
+    code: str
+    modules: tuple[str, ...]
+
+    @property
+    def state(self) -> str:
+        """What torch_xla 2.9 makes of it."""
+        name = self.meaning.rpartition(".")[2]
+        if name in _GONE or ".experimental.pjrt." in self.meaning:
+            return "is gone"
+        return "is deprecated" if name in _DEPRECATED else "has a newer name"
+
+
+def old_names(script: Script) -> Iterator[OldName]:
+    """Every use of a function or class that is called otherwise now."""
+    alias = next((name for name, meaning in script.imported.items() if meaning == "torch_xla.runtime"), "")
+    for node in script.nodes:
+        if not isinstance(node, (ast.Attribute, ast.Name)) or not isinstance(node.ctx, ast.Load):
+            continue
+        meaning = script.qualified(node)
+        code = _RENAMED.get(meaning, "")
+        if code.startswith("torch_xla.runtime."):
+            name = code.rpartition(".")[2]
+            yield OldName(
+                node, meaning, f"{alias or 'xr'}.{name}", () if alias else ("import torch_xla.runtime as xr",)
+            )
+        elif code:
+            yield OldName(node, meaning, code, (f"import {code.partition('.')[0]}",))

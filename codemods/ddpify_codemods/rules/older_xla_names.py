@@ -1,0 +1,98 @@
+"""DDP211: functions of torch_xla under their current names."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..facts.older_xla import old_names
+from ..facts.script import Script
+from ..rule import Edit, Finding, Replace, Rule
+from ..targets import Target
+
+_AUTOCAST = ("torch_xla.amp.autocast", "torch_xla.amp.autocast_mode.autocast")
+_ARGUMENTS = ("enabled", "dtype", "cache_enabled")
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Rename what is deprecated or gone."""
+    for old in old_names(script):
+        name = old.meaning.rpartition(".")[2]
+        message = f"{name} {old.state}: use {old.code}"
+        call = script.parents[old.node]
+        called = isinstance(call, ast.Call) and call.func is old.node
+        if name == "GradScaler" and called:
+            assert isinstance(call, ast.Call)
+            yield Replace(
+                call, f"{old.code}(enabled=False)", f"{message}; bfloat16 needs no scaling", modules=old.modules
+            )
+        elif name == "get_ordinal" and called:
+            assert isinstance(call, ast.Call)
+            yield Replace(call, f"{old.code}()", message, modules=old.modules)
+        elif name == "xla_device" and called and _has_kind(call):
+            remedy = "choose the kind of device by PJRT_DEVICE, and call torch_xla.device()"
+            yield Finding(RULE.id, "warning", old.node.lineno, "xla_device(devkind=…) has no newer form", remedy)
+        else:
+            yield Replace(old.node, old.code, message, modules=old.modules)
+    for call in script.find(ast.Call):
+        if script.qualified(call.func) in _AUTOCAST:
+            yield _autocast(call)
+    for constant in script.find(ast.Constant):
+        if constant.value == "pjrt://":
+            yield Replace(constant, '"xla://"', "pjrt:// is deprecated: use xla://")
+
+
+def _has_kind(call: ast.AST) -> bool:
+    return isinstance(call, ast.Call) and (len(call.args) > 1 or any(key.arg == "devkind" for key in call.keywords))
+
+
+def _autocast(call: ast.Call) -> Replace:
+    given = [*zip(_ARGUMENTS, call.args[1:], strict=False)]
+    given += [(key.arg, key.value) for key in call.keywords if key.arg and key.arg != "device"]
+    template = f'torch.autocast("xla"{"".join(f", {name}={{}}" for name, _ in given)})'
+    message = "torch_xla.amp.autocast has a newer name: use torch.autocast"
+    return Replace(call, template, message, modules=("import torch",), parts=tuple(value for _, value in given))
+
+
+RULE = Rule(
+    id="DDP211",
+    title="Call torch_xla's functions by their current names",
+    why="""\
+Scripts that use torch_xla already are "XLA code already" and stay as they are. Old spellings are told, and rewritten
+with `--modernize`: some are deprecated in 2.9 (`xm.xla_device`, `xm.mark_step`), some are gone (`xm.get_ordinal`,
+`xm.xrt_world_size`, `torch_xla.experimental.pjrt`, `torch_xla.amp.GradScaler`).""",
+    before="""\
+import torch
+import torch_xla.core.xla_model as xm
+
+device = xm.xla_device()
+model = torch.nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * xm.xrt_world_size())
+for step in range(10):
+    optimizer.zero_grad()
+    model(torch.rand(8, 4).to(device)).mean().backward()
+    xm.optimizer_step(optimizer)
+    xm.mark_step()
+print(xm.get_ordinal())
+""",
+    after="""\
+import torch
+import torch_xla.core.xla_model as xm
+import torch_xla
+import torch_xla.runtime as xr
+
+device = torch_xla.device()
+model = torch.nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1 * xr.world_size())
+for step in range(10):
+    optimizer.zero_grad()
+    model(torch.rand(8, 4).to(device)).mean().backward()
+    xm.optimizer_step(optimizer)
+    torch_xla.sync()
+print(xr.global_ordinal())
+""",
+    check=check,
+    target="xla",
+    kinds=("xla",),
+    on_request=True,
+)
