@@ -36,12 +36,12 @@ class Format(str, Enum):
 def main() -> None:
     """Run the command line and exit.
 
-    `ddpify rules` and `ddpify explain` are commands; any other first word is a path (a file called "rules" is ./rules).
+    rules, explain and verify are commands; any other first word is a path (a file called "rules" is ./rules).
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name need not be text
-    chosen = about if sys.argv[1:2] and sys.argv[1] in ("rules", "explain") else app
+    chosen = about if sys.argv[1:2] and sys.argv[1] in ("rules", "explain", "verify") else app
     try:
         chosen(prog_name="ddpify")
     finally:
@@ -55,7 +55,7 @@ def _version(wanted: bool) -> None:
 
 
 @app.command(
-    epilog="ddpify rules lists the rules, ddpify explain ID shows one. "
+    epilog="ddpify rules lists the rules, ddpify explain ID shows one, ddpify verify SCRIPT runs both versions. "
     "Exit codes: 0 done or nothing to do, 1 --check found work, 2 refused or bad input."
 )
 def convert(
@@ -142,6 +142,48 @@ def explain(rule: Annotated[str, typer.Argument(metavar="ID", help="For example 
             return 0
         print(f"ddpify: no rule {rule!r}{did_you_mean(rule.upper(), known)}; ddpify rules lists them", file=sys.stderr)
         return 2
+
+    raise typer.Exit(_guarded(work))
+
+
+@about.command(epilog="Exit codes: 0 equal, 1 not equal, 2 could not run.")
+def verify(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The original; it is not changed.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")] = None,
+    processes: Annotated[int, typer.Option("-n", metavar="N", help="Processes of the converted run.")] = 2,
+    steps: Annotated[int, typer.Option(metavar="K", help="End both after K optimizer steps; 0: run to the end.")] = 100,
+    target: Annotated[str, typer.Option("--target", "-t", metavar="T", help="cpu or cuda.")] = "cpu",
+    against: Annotated[
+        str, typer.Option(metavar="OTHER.py", help="Compare with a conversion made by hand, started by torchrun.")
+    ] = "",
+    sgd: Annotated[
+        bool, typer.Option("--sgd", help="Replace every optimizer, in both, by one that does not amplify rounding.")
+    ] = False,
+    timeout: Annotated[float, typer.Option(metavar="S", help="Seconds that each run may take.")] = 600,
+    tolerance: Annotated[
+        float, typer.Option(metavar="X", help="Relative difference allowed; default: 1e-6, with BatchNorm 1e-5.")
+    ] = 0.0,
+    link: Annotated[
+        list[str] | None,
+        typer.Option(metavar="PATH", help="Link this into the scratch copies: large data that is only read."),
+    ] = None,
+    output: Annotated[
+        str, typer.Option("--output", "-o", metavar="DIR", help="Write report.html and curves.png.")
+    ] = "",
+) -> None:
+    """Run a script and its conversion in real processes, and compare every optimizer step, prints and files."""
+
+    def work() -> int:
+        from ddpify.files import BadInput
+        from ddpify.verify.command import Options, run
+
+        words = (script, tuple(arguments or ()), processes, steps, target, against, sgd, timeout, tolerance)
+        try:
+            return run(Options(*words, tuple(link or ()), output))
+        except BadInput as error:
+            problem = error.problem
+            print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)
+            return 2
 
     raise typer.Exit(_guarded(work))
 

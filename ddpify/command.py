@@ -55,7 +55,7 @@ def run(options: Options) -> tuple[Report, bytes]:
     _refuse_contradictions(options)
     target = choose_target(options.target, _project_folder(options.paths[0]), TARGETS)
     inputs = gather(options.paths)
-    load, imports = _readers(inputs)
+    load, imports = readers(inputs)
     programs, told = _choose(inputs, load, imports)
     work = []
     for chosen in programs:
@@ -106,7 +106,7 @@ def _project_folder(first: str) -> Path:
     return path if path.is_dir() else path.parent
 
 
-def _readers(inputs: Inputs) -> tuple[Load, Imports]:
+def readers(inputs: Inputs) -> tuple[Load, Imports]:
     """What gives the source of a path, and what gives the local modules that it imports."""
     direct = on_all_cores(imports_of, list(inputs.sources.values()))
     known = {(path, path.parent): modules for path, modules in zip(inputs.sources, direct, strict=True)}

@@ -27,7 +27,7 @@ def main() -> int:
     original = harness.run_original(fixture)
     converted = harness.run_converted(fixture, PROCESSES)
     print(f"  step   gradient, 1 process   gradient, {PROCESSES} processes   difference of parameters")
-    for number, (one, many) in enumerate(zip(original.records[0], converted.records[0], strict=False), 1):
+    for number, (one, many) in enumerate(zip(original.steps(), converted.steps(), strict=False), 1):
         print(f"  {number:4}   {_norm(one.grads):19.6f}   {_norm(many.grads):21.6f}   {_relative(one, many):22.1e}")
     for title, run in (("1 process", original), (f"{PROCESSES} processes", converted)):
         print(f"\n{title} printed:\n" + "".join(f"  {line}\n" for line in run.stdout.splitlines()[-4:]), end="")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
-from itertools import zip_longest
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat, zip_longest
 from typing import Any
 
 import numpy
 
 from ddpify.verify.runs import Run, Step
+from ddpify.verify.traces import distance, first_far, same_trace
 
 TEXT_TOLERANCE = 1e-4  # relative, for numbers in texts, which are printed with few digits
 NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_])|\b[-+]?(?:nan|inf)\b")
@@ -23,7 +25,7 @@ def identical(original: Run, alone: Run) -> Iterator[str]:
     """Yield how a converted script, run alone, differs at all from its original (E3)."""
     yield from _exit(original, alone)
     yield from _exact_text("stdout", original.stdout, alone.stdout)
-    yield from _same_steps(original.records.get(0, []), alone.records.get(0, []), "original", "alone")
+    yield from _same_steps(original.steps(), alone.steps(), "original", "alone")
     yield from _same_names(original.files, alone.files)
     for name in sorted(original.files.keys() & alone.files.keys()):
         yield from _loads(name, alone.files[name])
@@ -34,8 +36,8 @@ def identical(original: Run, alone: Run) -> Iterator[str]:
 def equivalent(original: Run, many: Run, world_size: int, tolerance: float) -> Iterator[str]:
     """Yield how a converted script, run on many ranks, differs from its original by more than a tolerance (E1-E5)."""
     yield from _exit(original, many)
-    reference = original.records.get(0, [])
-    ranks = [many.records.get(rank, []) for rank in range(world_size)]
+    reference = original.steps()
+    ranks = [many.steps(rank) for rank in range(world_size)]
     counts = [len(steps) for steps in ranks]
     if counts != [len(reference)] * world_size:
         yield f"steps: original {len(reference)}, ranks {counts}"
@@ -44,16 +46,16 @@ def equivalent(original: Run, many: Run, world_size: int, tolerance: float) -> I
     yield from _close_steps(reference, ranks[0], tolerance)
     number_tolerance = max(TEXT_TOLERANCE, tolerance)
     yield from close_text("stdout", original.stdout, many.stdout, number_tolerance)
-    yield from _one_voice(original.stderr, many.stderr)
+    yield from one_voice(original.stderr, many.stderr)
     yield from _same_names(original.files, many.files)
     for name in sorted(original.files.keys() & many.files.keys()):
         yield from _loads(name, many.files[name])
-        yield from _close_content(name, original.files[name], many.files[name], tolerance)
+        yield from close_content(name, original.files[name], many.files[name], tolerance)
 
 
 def divided(many: Run) -> Iterator[str]:
     """Yield the ranks on which no training forward was divided: each computed everything, however right."""
-    if idle := [rank for rank, steps in many.records.items() if steps and not steps[-1].forwards]:
+    if idle := [rank for rank, record in many.records.items() if record.steps and not record.steps[-1].forwards]:
         yield f"nothing was divided on ranks {sorted(idle)}"
 
 
@@ -67,6 +69,87 @@ def _exit(original: Run, other: Run) -> Iterator[str]:
 # Steps
 
 
+@dataclass(frozen=True)
+class StepDifference:
+    """The first step (0-based) at which two runs are too far apart.
+
+    kind: what of it: "gradient", "parameter", "optimizer" (another one stepped), "shape". size: the relative difference
+    over all tensors; index: the first tensor that is far, own: its own relative difference.
+    """
+
+    step: int
+    kind: str
+    size: float = math.inf
+    index: int = -1
+    own: float = math.inf
+
+    def __str__(self) -> str:
+        if self.kind in ("optimizer", "shape"):
+            return (
+                f"step {self.step}: other {'optimizer' if self.kind == 'optimizer' else 'parameters'} than the original"
+            )
+        first = f"first: {self.kind} {self.index}, rel {self.own:.1e}"
+        return f"step {self.step}: {self.kind}s differ, rel {self.size:.1e} ({first})"
+
+
+def distances(reference: Sequence[Step], steps: Sequence[Step]) -> Iterator[tuple[float, float]]:
+    """Yield the relative differences of the gradients and of the parameters, all together, for each step.
+
+    Parameters relative to themselves. A gradient is a sum over samples that cancel more and more as training goes on,
+    while its rounding error stays that of the terms: it is held relative to the largest gradient of its optimizer so
+    far. (What a wrong gradient does, the parameters of the same step show without this allowance.)
+    """
+    largest: defaultdict[int, float] = defaultdict(float)
+    for one, two in zip(reference, steps, strict=False):
+        norm = math.hypot(*(trace[1] for trace in one.grads if trace))
+        if math.isfinite(norm):
+            largest[one.optimizer] = max(largest[one.optimizer], norm)
+        share = norm / largest[one.optimizer] if largest[one.optimizer] and math.isfinite(norm) else 1.0
+        gradient, parameter = distance(two.grads, one.grads), distance(two.params, one.params)
+        yield gradient * share if share or math.isfinite(gradient) else gradient, parameter
+
+
+def first_difference(
+    reference: Sequence[Step], steps: Sequence[Step], limits: Iterable[tuple[float, float]]
+) -> StepDifference | None:
+    """Return the first step whose gradients or parameters, all together, are further apart than allowed.
+
+    Args:
+        reference: the steps of the original. steps: those held against it. limits: for each step, the relative
+            difference that its gradients and its parameters may have.
+    """
+    pairs = zip(reference, steps, distances(reference, steps), limits, strict=False)
+    for number, (one, two, (gradient, parameter), (most, most_of_parameters)) in enumerate(pairs):
+        if one.optimizer != two.optimizer:
+            return StepDifference(number, "optimizer")
+        if not gradient <= most:
+            return StepDifference(number, "gradient", gradient, *first_far(two.grads, one.grads, most))
+        if [trace[0].size for trace in one.params] != [trace[0].size for trace in two.params]:
+            return StepDifference(number, "shape")
+        if not parameter <= most_of_parameters:
+            return StepDifference(
+                number, "parameter", parameter, *first_far(two.params, one.params, most_of_parameters)
+            )
+    return None
+
+
+def _close_steps(reference: Sequence[Step], steps: Sequence[Step], tolerance: float) -> Iterator[str]:
+    found = first_difference(reference, steps, repeat((tolerance, tolerance)))
+    if found:
+        yield str(found)
+
+
+def ranks_differ(ranks: Sequence[Sequence[Step]]) -> StepDifference | None:
+    """Return the first step whose gradients or parameters are not the same bits on every rank."""
+    for number, steps in enumerate(zip(*ranks, strict=False)):
+        for kind in ("gradient", "parameter"):
+            lists = [step.grads if kind == "gradient" else step.params for step in steps]
+            for index, traces in enumerate(zip_longest(*lists)):
+                if not all(same_trace(traces[0], trace) for trace in traces):
+                    return StepDifference(number, kind, index=index)
+    return None
+
+
 def _same_steps(first: Sequence[Step], second: Sequence[Step], a: str, b: str) -> Iterator[str]:
     """Yield the first step whose parameters or gradients are not the same bits."""
     if len(first) != len(second):
@@ -77,91 +160,15 @@ def _same_steps(first: Sequence[Step], second: Sequence[Step], a: str, b: str) -
             return
         for kind, ours, theirs in (("gradient", one.grads, two.grads), ("parameter", one.params, two.params)):
             for index, (x, y) in enumerate(zip_longest(ours, theirs)):
-                if not _same_trace(x, y):
+                if not same_trace(x, y):
                     yield f"step {number}: {kind} {index} of {a} and {b} differ, {_describe(y, x)}"
                     return
-
-
-def _close_steps(reference: Sequence[Step], steps: Sequence[Step], tolerance: float) -> Iterator[str]:
-    """Yield the first step whose parameters or gradients, all together, are further apart than the tolerance.
-
-    Parameters relative to themselves. A gradient is a sum over samples that cancel more and more as training goes on,
-    while its rounding error stays that of the terms: it is held relative to the largest gradient of its optimizer so
-    far. (What a wrong gradient does, the parameters of the same step show without this allowance.)
-    """
-    largest: defaultdict[int, float] = defaultdict(float)
-    for number, (one, two) in enumerate(zip(reference, steps, strict=False)):
-        if one.optimizer != two.optimizer:
-            yield f"step {number}: optimizer {two.optimizer}, original {one.optimizer}"
-            return
-        for kind, original, ours in (("gradient", one.grads, two.grads), ("parameter", one.params, two.params)):
-            if [_size(x) for x in original if x] != [_size(x) for x in ours if x] and kind == "parameter":
-                yield f"step {number}: other parameters than the original"
-                return
-            distance = _distance(ours, original)
-            if kind == "gradient":
-                norm = math.hypot(*(trace[1] for trace in original if trace))
-                largest[one.optimizer] = max(largest[one.optimizer], norm)
-                distance *= norm / largest[one.optimizer] if largest[one.optimizer] else 1.0
-            if not distance <= tolerance:
-                index, own = _first_far(ours, original, tolerance)
-                yield f"step {number}: {kind}s differ, rel {distance:.1e} (first: {kind} {index}, rel {own:.1e})"
-                return
-
-
-def _same_trace(x: Any, y: Any) -> bool:
-    if x is None or y is None:
-        return x is y
-    return bool(x[0].dtype == y[0].dtype and x[0].tobytes() == y[0].tobytes() and x[2] == y[2])
 
 
 def _describe(x: Any, y: Any) -> str:
     if x is None or y is None:
         return "one has none"
-    return f"rel {_distance([x], [y]):.1e}" if x[0].shape == y[0].shape else f"sizes {x[0].size} and {y[0].size}"
-
-
-def _size(trace: Any) -> int:
-    return int(trace[0].size)
-
-
-def _distance(ours: Sequence[Any], original: Sequence[Any]) -> float:
-    """Return ||ours - original|| / ||original|| over all tensors; an absent gradient counts as zero."""
-    difference = norm = 0.0
-    for x, y in zip_longest(ours, original):
-        if x is None and y is None:
-            continue
-        a, b, share = _pair(x, y)
-        if a.shape != b.shape:
-            return math.inf
-        with numpy.errstate(invalid="ignore"):
-            difference += float(numpy.sum(numpy.where(_equal(a, b), 0.0, a - b) ** 2)) / share
-        if share < 1:
-            difference += (x[1] - y[1]) ** 2 if x and y else 0.0
-        norm += float(numpy.nansum(numpy.where(numpy.isinf(b), 0.0, b) ** 2)) / share
-    if difference == 0:
-        return 0.0
-    return math.sqrt(difference / norm) if norm else math.inf
-
-
-def _pair(x: Any, y: Any) -> tuple[Any, Any, float]:
-    """Return the values of two traces in float64, zeros for an absent one, and the share of the tensor they are."""
-    a, b = (None if trace is None else trace[0].astype(numpy.float64) for trace in (x, y))
-    a, b = numpy.zeros_like(b) if a is None else a, numpy.zeros_like(a) if b is None else b
-    known = y or x
-    sampled = float(numpy.linalg.norm(known[0].astype(numpy.float64)))
-    share = (sampled / known[1]) ** 2 if known[2] and known[1] and sampled else 1.0
-    return a, b, share
-
-
-def _equal(a: Any, b: Any) -> Any:
-    return (a == b) | (numpy.isnan(a) & numpy.isnan(b))
-
-
-def _first_far(ours: Sequence[Any], original: Sequence[Any], tolerance: float) -> tuple[int, float]:
-    pairs = [(index, _distance([x], [y])) for index, (x, y) in enumerate(zip_longest(ours, original))]
-    far = [pair for pair in pairs if not pair[1] <= tolerance]
-    return far[0] if far else (-1, math.nan)
+    return f"rel {distance([x], [y]):.1e}" if x[0].shape == y[0].shape else f"sizes {x[0].size} and {y[0].size}"
 
 
 # Texts
@@ -190,10 +197,11 @@ def _close_line(a: str, b: str, tolerance: float) -> bool:
         return True
     if [" ".join(part.split()) for part in NUMBER.split(a)] != [" ".join(part.split()) for part in NUMBER.split(b)]:
         return False
-    return all(_close_number(x, y, tolerance) for x, y in zip(NUMBER.findall(a), NUMBER.findall(b), strict=True))
+    return all(close_number(x, y, tolerance) for x, y in zip(NUMBER.findall(a), NUMBER.findall(b), strict=True))
 
 
-def _close_number(original: str, ours: str, tolerance: float) -> bool:
+def close_number(original: str, ours: str, tolerance: float) -> bool:
+    """Return whether two printed numbers are within a relative tolerance or one digit; counts must be equal."""
     if original == ours:
         return True
     if re.fullmatch(r"[-+]?\d+", original) and re.fullmatch(r"[-+]?\d+", ours):
@@ -210,7 +218,7 @@ def _last_digit(number: str) -> float:
     return 0.0 if "n" in number else float(10.0 ** (int(exponent or 0) - decimals))
 
 
-def _one_voice(original: str, ours: str) -> Iterator[str]:
+def one_voice(original: str, ours: str) -> Iterator[str]:
     """Yield the lines of the original's stderr (loggers, finished bars) that are not there as often as in it (E4)."""
     before, after = Counter(_voice(original)), Counter(_voice(ours))
     for line, count in before.items():
@@ -255,7 +263,8 @@ def _same_content(a: Any, b: Any) -> bool:
     return type(a) is type(b) and (a == b or (a != a and b != b))
 
 
-def _close_content(name: str, original: Any, ours: Any, tolerance: float) -> Iterator[str]:
+def close_content(name: str, original: Any, ours: Any, tolerance: float) -> Iterator[str]:
+    """Yield how the content of a file (see contents.read) differs by more than a relative tolerance."""
     if isinstance(original, dict) and isinstance(ours, dict):
         yield from _close_leaves(name, original, ours, tolerance)
     elif isinstance(original, str) and isinstance(ours, str):
@@ -291,9 +300,9 @@ def _close_leaves(name: str, original: dict[Any, Any], ours: dict[Any, Any], tol
             yield f"file {name}: {path} is {b!r:.60}, original {a!r:.60}"
             return
     for group, pairs in groups.items():
-        distance = _distance([pair[0] for pair in pairs], [pair[1] for pair in pairs])
-        if not distance <= tolerance:
-            yield f"file {name}: {group} differs, rel {distance:.1e}"
+        far = distance([pair[0] for pair in pairs], [pair[1] for pair in pairs])
+        if not far <= tolerance:
+            yield f"file {name}: {group} differs, rel {far:.1e}"
             return
 
 

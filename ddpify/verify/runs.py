@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import pickle
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,39 +17,85 @@ Trace = tuple[Any, float, str]
 
 @dataclass(frozen=True)
 class Step:
-    """One optimizer step: traces of the parameters after it and of the gradients it used (see the recorder)."""
+    """One optimizer step: traces of the parameters after it and of the gradients it used, and what led to it.
+
+    forwards, backwards: of torch's DistributedDataParallel and of all, up to this step. losses: what was differentiated
+    since the step before. rates: the learning rate of each group. draws: a digest of the random number generators.
+    batches: how many batches were drawn from loaders before this step.
+    """
 
     optimizer: int
     params: list[Any]
     grads: list[Any]
-    forwards: int = 0  # of DistributedDataParallel, up to this step
+    forwards: int = 0
+    buffers: list[Any] = field(default_factory=list)
+    rates: list[float] = field(default_factory=list)
+    losses: list[float] = field(default_factory=list)
+    backwards: int = 0
+    draws: int = 0
+    batches: int = 0
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The samples that were drawn from a loader: its pass (1-based, over all loaders) and what names the samples."""
+
+    number: int
+    samples: tuple[int, ...]
+
+
+@dataclass
+class Record:
+    """All that the recorder wrote of one process. names, kinds: parameters and class of an optimizer, by its number."""
+
+    steps: list[Step] = field(default_factory=list)
+    batches: list[Batch] = field(default_factory=list)
+    names: dict[int, list[str]] = field(default_factory=dict)
+    kinds: dict[int, str] = field(default_factory=dict)
+    stopped: bool = False  # it made as many steps as were asked for
 
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left behind."""
+    """What a run left behind. others: what ranks other than 0 printed, where that was kept apart."""
 
     rc: int
     stdout: str
     stderr: str
-    records: Mapping[int, list[Step]]  # by rank
+    records: Mapping[int, Record] = field(repr=False)  # by rank
     files: Mapping[str, Any] = field(repr=False)  # relative path -> see contents.read; directories end in "/"
+    others: Mapping[int, str] = field(default_factory=dict, repr=False)
+
+    def steps(self, rank: int = 0) -> list[Step]:
+        """Return the optimizer steps of a rank; none if it left no record."""
+        return self.records[rank].steps if rank in self.records else []
 
 
-def read_records(folder: Path) -> dict[int, list[Step]]:
-    """Return the steps of every rank that made any.
+def read_records(folder: Path) -> dict[int, Record]:
+    """Return what every rank recorded; also that of one which was killed while it wrote.
 
     Args:
         folder: what DDPIFY_RECORD named.
     """
-    return {int(path.stem.removeprefix("rank")): list(_steps(path)) for path in folder.glob("rank*.pkl")}
+    return {int(path.stem.removeprefix("rank")): _read(path) for path in folder.glob("rank*.pkl")}
 
 
-def _steps(path: Path) -> Iterator[Step]:
+def _read(path: Path) -> Record:
+    record = Record()
     with path.open("rb") as stream, contextlib.suppress(EOFError, pickle.UnpicklingError):
         while True:
-            optimizer, params, grads, forwards = pickle.load(stream)
-            yield Step(optimizer, [*map(_trace, params)], [*map(_trace, grads)], forwards)
+            kind, values = pickle.load(stream)
+            if kind == "step":
+                values |= {name: [*map(_trace, values[name])] for name in ("params", "grads", "buffers")}
+                record.steps.append(Step(**values, batches=len(record.batches)))
+            elif kind == "batch":
+                record.batches.append(Batch(*values))
+            elif kind == "names":
+                number, kind, names = values
+                record.kinds[number], record.names[number] = kind, names
+            else:
+                record.stopped = True
+    return record
 
 
 def _trace(written: tuple[str, bytes, float, str] | None) -> Trace | None:

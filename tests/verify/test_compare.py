@@ -8,7 +8,7 @@ import numpy
 import pytest
 
 from ddpify.verify import compare
-from ddpify.verify.runs import Run, Step
+from ddpify.verify.runs import Record, Run, Step
 
 
 def trace(*values: float) -> Any:
@@ -21,7 +21,7 @@ def sampled(*values: float, norm: float, digest: str = "of all") -> Any:
 
 
 def run(*steps: Step, stdout: str = "", stderr: str = "", files: dict[str, Any] | None = None, ranks: int = 1) -> Run:
-    return Run(0, stdout, stderr, {rank: list(steps) for rank in range(ranks)}, files or {})
+    return Run(0, stdout, stderr, {rank: Record(list(steps)) for rank in range(ranks)}, files or {})
 
 
 def step(*grads: Any, params: tuple[Any, ...] = (trace(1.0),), optimizer: int = 0) -> Step:
@@ -35,7 +35,7 @@ def differences(original: Run, many: Run) -> list[str]:
 def test_equal_runs_do_not_differ() -> None:
     one = run(step(trace(1.0, 2.0), None), stdout="loss 0.5\n", files={"a/": None, "a/log.txt": "1\n"})
     assert list(compare.identical(one, one)) == []
-    assert differences(one, run(*one.records[0], stdout=one.stdout, files=dict(one.files), ranks=3)) == []
+    assert differences(one, run(*one.steps(), stdout=one.stdout, files=dict(one.files), ranks=3)) == []
 
 
 def test_gradient_beyond_the_tolerance_is_named_by_step_and_parameter() -> None:
@@ -51,17 +51,17 @@ def test_rounding_is_within_the_tolerance_of_many_ranks_but_not_of_one() -> None
 
 
 def test_ranks_that_differ_by_a_bit_differ() -> None:
-    many = Run(0, "", "", {0: [step(trace(1.0))], 1: [step(trace(1.0000001))]}, {})
+    many = Run(0, "", "", {0: Record([step(trace(1.0))]), 1: Record([step(trace(1.0000001))])}, {})
     assert differences(run(step(trace(1.0))), many) == ["step 0: gradient 0 of rank 0 and rank 1 differ, rel 1.2e-07"]
 
 
 def test_missing_steps_are_counted() -> None:
-    many = Run(0, "", "", {0: [step(trace(1.0))] * 2, 1: [step(trace(1.0))]}, {})
+    many = Run(0, "", "", {0: Record([step(trace(1.0))] * 2), 1: Record([step(trace(1.0))])}, {})
     assert "steps: original 2, ranks [2, 1]" in differences(run(*[step(trace(1.0))] * 2), many)
 
 
 def test_rank_without_records_is_counted() -> None:
-    many = Run(0, "", "", {0: [step(trace(1.0))]}, {})
+    many = Run(0, "", "", {0: Record([step(trace(1.0))])}, {})
     found = list(compare.equivalent(run(step(trace(1.0))), many, 2, 1e-6))
     assert "steps: original 1, ranks [1, 0]" in found
 
@@ -155,5 +155,5 @@ def test_checkpoint_with_other_keys_or_that_does_not_load_differs() -> None:
 
 def test_ranks_that_each_compute_everything_are_named() -> None:
     shared = Step(0, [trace(1.0)], [trace(1.0)], forwards=1)
-    assert list(compare.divided(Run(0, "", "", {0: [shared], 1: [shared]}, {}))) == []
+    assert list(compare.divided(Run(0, "", "", {0: Record([shared]), 1: Record([shared])}, {}))) == []
     assert list(compare.divided(run(step(trace(1.0)), ranks=2))) == ["nothing was divided on ranks [0, 1]"]

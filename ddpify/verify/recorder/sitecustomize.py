@@ -1,10 +1,15 @@
-"""Records every optimizer step of the script that this interpreter runs; Python imports it before the script.
+"""Records what the script that this interpreter runs trains; Python imports it before the script.
 
-It needs torch and nothing else; tensors of any device are copied to the CPU. `DDPIFY_PRETEND` names modules to be
-installed first. `DDPIFY_RECORD` is a folder: after each step one pickle is appended to `rank<RANK>.pkl` there, so that
-a process which crashes or is killed leaves all the steps that it made. A record is (optimizer, parameters, gradients,
-forwards): the optimizer's number in order of creation, two lists of traces (see `_trace`), with None for an absent
-gradient, and how many DistributedDataParallel forwards came before.
+It needs torch and nothing else; tensors of any device are copied to the CPU. Environment variables tell what to do:
+
+DDPIFY_PRETEND  modules to be installed first
+DDPIFY_RECORD   a folder. After each event one pickle is appended to `rank<RANK>.pkl` there, so that a process which
+                crashes or is killed leaves all that it did. Events: see `Recorder`
+DDPIFY_STEPS    end the process, as by sys.exit(0), after so many optimizer steps
+DDPIFY_PLAIN    replace every optimizer by plain gradient descent with its learning rates
+DDPIFY_NOISE    add normal noise to the gradients: so large, in units of the root mean square of all of them
+DDPIFY_DROPOUT  "off" makes torch.nn.functional's dropouts do nothing
+DDPIFY_PROTECT  folders in which Python code may not write
 """
 
 from __future__ import annotations
@@ -12,22 +17,114 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import functools
+import gc
 import hashlib
 import importlib
 import os
 import pickle
 import random
 import sys
+import types
 import weakref
+import zlib
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 if TYPE_CHECKING:
     import torch
+    from torch import nn
+    from torch.optim import Optimizer
 
-WHOLE = 20_000  # elements: a larger tensor is recorded as a sample of this size, its norm and its digest
+WHOLE = 10_000  # elements: a larger tensor is recorded as a sample of this size, its norm and its digest
+SMALL = 500  # the same on ranks other than 0, which are only held against rank 0
 SEED = 1234
 Trace = tuple[str, bytes, float, str]  # dtype, values, norm, digest
+DROPOUTS = ("dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout")
+
+
+class Recorder:
+    """Writes one file a rank; each record is (kind, values).
+
+    names: the optimizer's number in order of creation, its class, the names of its parameters; at its first step.
+    step: see `after`. batch: the number of the pass over a loader, the ids of the samples (their indices, or digests of
+    them where a data set is a stream). stopped: DDPIFY_STEPS were made.
+    """
+
+    def __init__(self, folder: Path, steps: int, noise: float) -> None:
+        self.folder, self.steps, self.noise = folder, steps, noise
+        self.streams: dict[int, BinaryIO] = {}
+        self.numbers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
+        self.buffers: weakref.WeakKeyDictionary[nn.Module, None] = weakref.WeakKeyDictionary()
+        self.depths: dict[int, int] = {}
+        self.grads: dict[int, list[Trace | None]] = {}
+        self.named: set[int] = set()
+        self.losses: list[float] = []
+        self.made = self.forwards = self.backwards = self.passes = 0
+        self.generator: torch.Generator | None = None
+
+    def write(self, kind: str, values: Any) -> None:
+        rank = _rank()
+        if rank not in self.streams:
+            self.streams[rank] = (self.folder / f"rank{rank}.pkl").open("ab", buffering=0)
+        self.streams[rank].write(pickle.dumps((kind, values), protocol=5))
+
+    def number_of(self, optimizer: Optimizer) -> int:
+        return self.numbers.setdefault(optimizer, len(self.numbers))
+
+    def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        number = self.number_of(optimizer)
+        self.depths[number] = self.depths.get(number, 0) + 1
+        if self.depths[number] == 1:  # a subclass that calls super().step() is one step
+            if self.noise:
+                self.disturb(_parameters(optimizer))
+            self.grads[number] = _gradients(optimizer)
+
+    def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+        number = self.number_of(optimizer)
+        self.depths[number] -= 1
+        if self.depths[number]:
+            return
+        used = self.grads.pop(number)
+        if len(args) > 1 or kwargs.get("closure") is not None:  # the closure computed them within the step
+            used = _gradients(optimizer)
+        if number not in self.named:
+            self.named.add(number)
+            self.write("names", (number, type(optimizer).__name__, _names(_parameters(optimizer))))
+        step = {
+            "optimizer": number,
+            "params": [_trace(parameter) for parameter in _parameters(optimizer)],
+            "grads": used,
+            "buffers": [_trace(buffer) for buffer in _statistics(self.buffers)],
+            "rates": [float(group.get("lr", 0.0)) for group in optimizer.param_groups],
+            "losses": self.losses,  # what .backward() was called on since the step before
+            "forwards": self.forwards,  # of torch's DistributedDataParallel, so far
+            "backwards": self.backwards,  # so far
+            "draws": _random_state(),
+        }
+        self.losses = []
+        self.write("step", step)
+        self.made += 1
+        if self.steps and self.made >= self.steps:
+            self.stop()
+
+    def stop(self) -> None:
+        if self.made > self.steps:  # the script has caught the SystemExit
+            sys.stdout.flush()
+            os._exit(0)
+        self.write("stopped", self.steps)
+        raise SystemExit(0)
+
+    def disturb(self, parameters: list[torch.Tensor]) -> None:
+        import torch
+
+        self.generator = self.generator or torch.Generator().manual_seed(SEED)
+        grads = [p.grad for p in parameters if p.grad is not None and p.grad.layout is torch.strided]
+        count = sum(grad.numel() for grad in grads) or 1
+        size = sum(float(grad.detach().double().abs().square().sum()) for grad in grads)
+        for grad in grads:
+            noise = torch.randn(grad.shape, generator=self.generator).to(grad.device, grad.dtype)
+            grad.data.add_(noise, alpha=self.noise * (size / count) ** 0.5)
 
 
 def _install(folder: Path) -> None:
@@ -35,61 +132,124 @@ def _install(folder: Path) -> None:
     _seed(seed)
 
     import torch
-    from torch.nn.parallel import DistributedDataParallel
-    from torch.optim.optimizer import (
-        Optimizer,
-        register_optimizer_step_post_hook,
-        register_optimizer_step_pre_hook,
+    from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+    recorder = Recorder(folder, int(os.environ.get("DDPIFY_STEPS", "0")), float(os.environ.get("DDPIFY_NOISE", "0")))
+    _watch_optimizers(recorder)
+    _watch_backward(recorder)
+    _watch_loaders(recorder)
+    torch.nn.modules.module.register_module_buffer_registration_hook(
+        lambda module, name, buffer: recorder.buffers.setdefault(module, None)
     )
-
-    numbers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
-    depths: dict[int, int] = {}
-    grads: dict[int, list[Trace | None]] = {}
-    streams: dict[int, BinaryIO] = {}
-    forwards = [0]
-
-    def number_of(optimizer: Optimizer) -> int:
-        return numbers.setdefault(optimizer, len(numbers))
-
-    original_init = Optimizer.__init__
-
-    @functools.wraps(original_init)
-    def init(self: Optimizer, *args: Any, **kwargs: Any) -> None:
-        original_init(self, *args, **kwargs)
-        number_of(self)
-
-    def before(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        number = number_of(optimizer)
-        depths[number] = depths.get(number, 0) + 1
-        if depths[number] == 1:  # a subclass that calls super().step() is one step
-            grads[number] = _gradients(optimizer)
-
-    def after(optimizer: Optimizer, args: Any, kwargs: Any) -> None:
-        number = number_of(optimizer)
-        depths[number] -= 1
-        if depths[number]:
-            return
-        used = grads.pop(number)
-        if len(args) > 1 or kwargs.get("closure") is not None:  # the closure computed them within the step
-            used = _gradients(optimizer)
-        record = number, [_trace(p) for p in _parameters(optimizer)], used, forwards[0]
-        rank = _rank()
-        if rank not in streams:
-            streams[rank] = (folder / f"rank{rank}.pkl").open("ab", buffering=0)
-        streams[rank].write(pickle.dumps(record, protocol=5))
-
-    original_forward = DistributedDataParallel.forward
-
-    @functools.wraps(original_forward)
-    def forward(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
-        forwards[0] += 1
-        return original_forward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
-
-    DistributedDataParallel.forward = forward  # type: ignore[method-assign]
-    Optimizer.__init__ = init  # type: ignore[method-assign]
-    register_optimizer_step_pre_hook(before)
-    register_optimizer_step_post_hook(after)
+    register_optimizer_step_pre_hook(recorder.before)
+    register_optimizer_step_post_hook(recorder.after)
+    if os.environ.get("DDPIFY_DROPOUT") == "off":
+        for name in DROPOUTS:
+            setattr(torch.nn.functional, name, lambda input, *args, **kwargs: input)
     torch.manual_seed(seed)
+
+
+def _watch_optimizers(recorder: Recorder) -> None:
+    from torch.optim.optimizer import Optimizer
+
+    plain = Optimizer.profile_hook_step(_plain_step) if "DDPIFY_PLAIN" in os.environ else None
+    original = Optimizer.__init__
+
+    @functools.wraps(original)
+    def init(self: Optimizer, *args: Any, **kwargs: Any) -> None:
+        original(self, *args, **kwargs)
+        recorder.number_of(self)
+        if plain is not None:
+            self.step = types.MethodType(plain, self)  # type: ignore[method-assign]
+
+    Optimizer.__init__ = init  # type: ignore[method-assign]
+
+
+def _plain_step(self: Optimizer, closure: Callable[[], Any] | None = None) -> Any:
+    """One step of gradient descent: no momentum, no decay, nothing that amplifies rounding."""
+    import torch
+
+    with torch.enable_grad():
+        loss = None if closure is None else closure()
+    with torch.no_grad():
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                if parameter.grad is not None:
+                    parameter.add_(parameter.grad, alpha=-float(group.get("lr", 0.01)))
+    return loss
+
+
+def _watch_backward(recorder: Recorder) -> None:
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    backward, forward = torch.autograd.backward, DistributedDataParallel.forward
+
+    @functools.wraps(backward)
+    def recorded_backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
+        if torch._C._current_graph_task_id() == -1:  # not one that checkpointing runs within another
+            recorder.backwards += 1
+            first = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors))
+            if first.numel() == 1:
+                recorder.losses.append(float(first.detach()))
+        backward(tensors, grad_tensors, *args, **kwargs)
+
+    @functools.wraps(forward)
+    def recorded_forward(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
+        recorder.forwards += 1
+        return forward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
+
+    torch.autograd.backward = recorded_backward
+    DistributedDataParallel.forward = recorded_forward  # type: ignore[method-assign]
+
+
+def _watch_loaders(recorder: Recorder) -> None:
+    from torch.utils.data.dataloader import _BaseDataLoaderIter as Pass
+
+    init, reset, next_index, next_batch = Pass.__init__, Pass._reset, Pass._next_index, Pass.__next__
+
+    def number(self: Any) -> None:
+        recorder.passes += 1
+        self._ddpify_pass = recorder.passes
+
+    @functools.wraps(init)
+    def recorded_init(self: Any, *args: Any, **kwargs: Any) -> None:
+        number(self)
+        init(self, *args, **kwargs)
+
+    @functools.wraps(reset)
+    def recorded_reset(self: Any, loader: Any, first_iter: bool = False) -> None:
+        if not first_iter:
+            number(self)
+        reset(self, loader, first_iter)
+
+    @functools.wraps(next_index)
+    def recorded_index(self: Any) -> Any:
+        index = next_index(self)  # type: ignore[no-untyped-call]
+        drawn = index if isinstance(index, list | tuple) else [index]
+        if all(isinstance(place, int) for place in drawn):
+            recorder.write("batch", (self._ddpify_pass, tuple(drawn)))
+        return index
+
+    @functools.wraps(next_batch)
+    def recorded_batch(self: Any) -> Any:
+        batch = next_batch(self)
+        if self._dataset_kind == 1 and (rows := _rows(batch)):  # a stream: nothing but the content names a sample
+            recorder.write("batch", (self._ddpify_pass, rows))
+        return batch
+
+    Pass.__init__, Pass._reset = recorded_init, recorded_reset  # type: ignore[method-assign]
+    Pass._next_index, Pass.__next__ = recorded_index, recorded_batch  # type: ignore[method-assign]
+
+
+def _rows(batch: Any) -> tuple[int, ...]:
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    first = next((leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor) and leaf.dim()), None)
+    if first is None:
+        return ()
+    return tuple(zlib.crc32(_memory(row.detach().cpu().contiguous().reshape(-1))) for row in first)
 
 
 def _seed(seed: int) -> None:
@@ -110,15 +270,48 @@ def _rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
-def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+def _random_state() -> int:
+    """A digest of the host's generators; equal ones have drawn the same."""
+    import torch
+
+    numpy = sys.modules.get("numpy")
+    states = torch.get_rng_state(), random.getstate(), numpy and numpy.random.get_state()
+    digest = zlib.crc32(_memory(states[0]))
+    digest = zlib.crc32(repr(states[1]).encode(), digest)
+    return zlib.crc32(states[2][1].tobytes() + repr(states[2][2:]).encode(), digest) if states[2] else digest
+
+
+def _parameters(optimizer: Optimizer) -> list[torch.Tensor]:
     """Its parameters; on XLA everything recorded so far is run first, rather than a part of it for each of them."""
     if "torch_xla" in sys.modules:
         sys.modules["torch_xla"].sync()
     return [parameter for group in optimizer.param_groups for parameter in group["params"]]
 
 
-def _gradients(optimizer: torch.optim.Optimizer) -> list[Trace | None]:
+def _gradients(optimizer: Optimizer) -> list[Trace | None]:
     return [None if p.grad is None else _trace(p.grad) for p in _parameters(optimizer)]
+
+
+def _statistics(modules: weakref.WeakKeyDictionary[nn.Module, None]) -> Iterator[torch.Tensor]:
+    """The running statistics of every module that lives, in order of creation."""
+    for module in list(modules):
+        for name, buffer in module._buffers.items():
+            if buffer is not None and name in ("running_mean", "running_var"):
+                yield buffer
+
+
+def _names(parameters: list[torch.Tensor]) -> list[str]:
+    """What the parameters are called in the outermost module that holds them; "" for a tensor outside of modules."""
+    from torch import nn
+
+    modules = [value for value in gc.get_objects() if issubclass(type(value), nn.Module) and "_modules" in vars(value)]
+    inner = {id(child) for module in modules for child in module._modules.values()}
+    names: dict[int, str] = {}
+    for module in modules:
+        if id(module) not in inner:
+            for name, parameter in module.named_parameters():
+                names.setdefault(id(parameter), f"{type(module).__name__}.{name}")
+    return [names.get(id(parameter), "") for parameter in parameters]
 
 
 def _trace(tensor: torch.Tensor) -> Trace:
@@ -134,26 +327,73 @@ def _trace(tensor: torch.Tensor) -> Trace:
         tensor = tensor.float()
     values = tensor.reshape(-1).contiguous()
     norm, digest = float(values.double().norm()), ""
-    if values.numel() > WHOLE:
+    if values.numel() > SMALL:
         digest = hashlib.sha256(_memory(values)).hexdigest()
-        values = values[_sample(values.numel())]
+        limit = WHOLE if _rank() == 0 else SMALL
+        values = values if values.numel() <= limit else values[_sample(values.numel(), limit)]
     return str(values.dtype).removeprefix("torch."), bytes(_memory(values)), norm, digest
 
 
 def _memory(values: torch.Tensor) -> Any:
     """The bytes of a contiguous tensor, without numpy; it must outlive them."""
-    return (ctypes.c_char * values.nbytes).from_address(values.data_ptr())
+    return (ctypes.c_char * values.nbytes).from_address(values.data_ptr()) if values.nbytes else b""
 
 
 @functools.cache
-def _sample(size: int) -> torch.Tensor:
+def _sample(size: int, count: int) -> torch.Tensor:
     import torch
 
-    places = torch.randint(size, (WHOLE,), generator=torch.Generator().manual_seed(0))
+    places = torch.randint(size, (count,), generator=torch.Generator().manual_seed(0))
     return places.sort().values
+
+
+def _protect(folders: list[str]) -> None:
+    """Let no Python code write to these folders: absolute paths and links may lead there from a scratch copy."""
+    import torch
+
+    def watch(event: str, args: tuple[Any, ...]) -> None:
+        if event == "open":
+            path, _, flags = args
+            writes = isinstance(flags, int) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+        elif event in ("os.mkdir", "os.remove", "os.rmdir", "os.truncate", "os.rename", "shutil.rmtree"):
+            path, writes = args[0], True
+        else:
+            return
+        if not writes or not isinstance(path, str | bytes | os.PathLike):
+            return
+        above, name = os.path.split(os.path.abspath(os.fsdecode(path)))
+        place = os.path.join(os.path.realpath(above), name)
+        if event == "open":
+            place = os.path.realpath(place)
+        if any(place == folder or place.startswith(folder + os.sep) for folder in folders):
+            raise PermissionError(f"ddpify verify: the script writes to {place}, outside of the copy that it runs in")
+
+    original = torch.save
+
+    @functools.wraps(original)
+    def save(obj: Any, f: Any, *args: Any, **kwargs: Any) -> None:
+        if isinstance(f, str | os.PathLike):
+            sys.audit("open", f, "wb", os.O_WRONLY)  # it writes by C++, which tells nobody
+        original(obj, f, *args, **kwargs)
+
+    torch.save = save
+    sys.addaudithook(watch)
+
+
+def _next_sitecustomize() -> None:
+    """Import the sitecustomize that this one hides, if there is one."""
+    here = str(Path(__file__).parent)
+    sys.path[:] = [place for place in sys.path if place != here]
+    own = sys.modules.pop(__name__)
+    with contextlib.suppress(ImportError):
+        importlib.import_module(__name__)
+    sys.modules[__name__] = own
 
 
 for _module in os.environ.get("DDPIFY_PRETEND", "").split():
     importlib.import_module(_module).install()
+if "DDPIFY_PROTECT" in os.environ:
+    _protect([os.path.realpath(folder) for folder in os.environ["DDPIFY_PROTECT"].split(os.pathsep)])
 if "DDPIFY_RECORD" in os.environ:
     _install(Path(os.environ["DDPIFY_RECORD"]))
+_next_sitecustomize()

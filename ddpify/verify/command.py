@@ -1,0 +1,188 @@
+"""`ddpify verify SCRIPT`: convert it, run both versions in scratch copies, hold them against each other, tell."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import signal
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ddpify.files import BadInput, shown
+from ddpify.verify import hazards, picture, scratch, trial, verdict
+from ddpify.verify.processes import TIMED_OUT
+from ddpify.verify.program import Program, converted, reached
+from ddpify.verify.runs import Run
+from ddpify.verify.trial import Trial, failure
+
+TARGETS = ("cpu", "cuda")
+EQUAL, DIFFERENT, COULD_NOT_RUN = 0, 1, 2
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for: the words of the command line.
+
+    against: a hand-made conversion to hold against the script, instead of converting it. steps: 0 for all.
+    timeout: seconds for each run. tolerance: 0 for that of docs/contract.md. output: where pictures go, "" for nowhere.
+    """
+
+    script: str
+    arguments: tuple[str, ...] = ()
+    processes: int = 2
+    steps: int = 100
+    target: str = "cpu"
+    against: str = ""
+    sgd: bool = False
+    timeout: float = 600.0
+    tolerance: float = 0.0
+    links: tuple[str, ...] = ()
+    output: str = ""
+
+
+class CouldNotRun(Exception):
+    """A run that cannot be compared; `lines` say why, and what to do."""
+
+    def __init__(self, *lines: str) -> None:
+        super().__init__(lines[0])
+        self.lines = lines
+
+
+def run(options: Options) -> int:
+    """Verify a conversion, print what was found; return the exit code: 0 equal, 1 not, 2 could not run.
+
+    Raises:
+        BadInput: the command line cannot be used.
+    """
+    _check(options)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # children and copies go then too
+    script = Path(options.script).resolve()
+    program = reached(script) if options.against else converted(options.script, options.target)
+    try:
+        found = _verify(options, script, program)
+    except CouldNotRun as error:
+        print("\n".join(error.lines), flush=True)
+        return COULD_NOT_RUN
+    print("\n".join(_told(found, options)), flush=True)
+    if options.output:
+        for line in picture.write(found, Path(options.output), _title(options), _told(found, options)):
+            print(line)
+    return DIFFERENT if found.differences else EQUAL
+
+
+def _check(options: Options) -> None:
+    for package in ("torch", "numpy"):
+        if importlib.util.find_spec(package) is None:
+            raise BadInput("ddpify verify", f"needs {package} in this environment", f"pip install {package}")
+    if options.target not in TARGETS:
+        raise BadInput("ddpify verify", f"target {options.target} is not run here", f"give one of {', '.join(TARGETS)}")
+    if options.processes < 1 or options.steps < 0 or options.timeout <= 0:
+        raise BadInput("ddpify verify", "-n must be at least 1, --steps 0 or more, --timeout above 0", "correct it")
+    for name in filter(None, (options.script, options.against)):
+        if not Path(name).is_file():
+            raise BadInput(name, "no such script", "check the spelling")
+    if options.output:
+        place = Path(options.output)
+        if place.exists() and not place.is_dir():
+            raise BadInput(options.output, "is not a folder", "give --output the name of a folder")
+
+
+def _verify(options: Options, script: Path, program: Program) -> verdict.Verdict:
+    other = Path(options.against).resolve() if options.against else script
+    plan = _plan(options, script, [*program.files, *(reached(other).files if options.against else ())])
+    original = _original(plan, script, program, {})
+    title = shown(other) if options.against else "the converted script"
+    print(f"running {title} in {options.processes} processes", flush=True)
+    settings = {} if options.against else {"DDPIFY_CHECK": "1"}
+    world_size = options.processes if options.processes > 1 else 0
+    many = trial.run(plan, other, program.changed, world_size, settings)
+    _require_end(many, original, title, plan, options.processes)
+    return verdict.judge(
+        original,
+        many,
+        options.processes,
+        program.text,
+        lambda: _original(plan, script, program, {"DDPIFY_NOISE": str(verdict.NOISE)}),
+        options.tolerance,
+    )
+
+
+def _plan(options: Options, script: Path, files: Sequence[Path]) -> Trial:
+    here = Path.cwd().resolve()
+    is_here = script.is_relative_to(here) and here not in (Path.home().resolve(), *Path.home().resolve().parents)
+    folder = here if is_here else script.parent
+    root = Path(os.path.commonpath([folder, *(path.parent for path in files)]))
+    settings: dict[str, str] = {"CUDA_VISIBLE_DEVICES": ""} if options.target == "cpu" else {}
+    if options.sgd:
+        settings["DDPIFY_PLAIN"] = "1"
+    if options.against:
+        settings["DDPIFY_DROPOUT"] = "off"
+    project = scratch.survey(root, [Path(link) for link in options.links])
+    return Trial(
+        project, folder, script, options.arguments, options.steps, options.timeout, options.processes, settings
+    )
+
+
+def _original(plan: Trial, script: Path, program: Program, settings: Mapping[str, str]) -> Run:
+    again = ", again, with its gradients disturbed as rounding would" if settings else ""
+    print(f"running {shown(script)} in one process{again}", flush=True)
+    done = trial.run(plan, script, {}, 0, settings)
+    steps = len(done.steps())
+    if done.rc == TIMED_OUT:
+        raise CouldNotRun(
+            f"{shown(script)}: could not run: after {plan.limit:g} s the original was at step {steps}; "
+            "give fewer --steps, a longer --timeout, or arguments for a smaller run"
+        )
+    if done.rc:
+        reason = f"{shown(script)}: could not run: the original fails by itself, with exit code {done.rc}:"
+        raise CouldNotRun(reason, *failure(done))
+    if not steps:
+        raise CouldNotRun(
+            f"{shown(script)}: could not run: the original made no step of a torch optimizer, so there is nothing to "
+            "compare; check its arguments"
+        )
+    return done
+
+
+def _require_end(many: Run, original: Run, title: str, plan: Trial, processes: int) -> None:
+    counts = [len(many.steps(rank)) for rank in range(processes)]
+    guess = hazards.of_end(many.stderr, counts)
+    likely = [f"likely {guess.id}: {guess.reason}"] if guess else []
+    made = " and ".join(map(str, counts))
+    if many.rc == TIMED_OUT:
+        raise CouldNotRun(
+            f"{title}: could not run: hung, or too slow: after {plan.limit:g} s (--timeout) its ranks had made {made} "
+            f"steps, the original {len(original.steps())}",
+            *likely,
+            *failure(many),
+        )
+    if many.rc:
+        reason = (
+            f"{title}: could not run: it fails after {made} steps, with exit code {many.rc}; the original does not:"
+        )
+        raise CouldNotRun(reason, *failure(many), *likely)
+    if missing := [rank for rank in range(processes) if not many.steps(rank)]:
+        raise CouldNotRun(f"{title}: could not run: rank {missing[0]} made no step of a torch optimizer", *likely)
+
+
+def _title(options: Options) -> str:
+    held = options.against or "its conversion"
+    return f"{options.script} in one process, and {held} in {options.processes}"
+
+
+def _told(found: verdict.Verdict, options: Options) -> list[str]:
+    """The report for people."""
+    lines = []
+    if found.differences:
+        lines.append(f"NOT EQUAL: {options.script} and {options.against or 'its conversion'} train different things")
+        for number, difference in enumerate(found.differences):
+            lines.append(f"  {'first' if not number else 'also'}: {difference.what}")
+            lines.append(f"    likely {difference.hazard.id}: {difference.hazard.reason}")
+        lines += ["equal:"] if found.equal else []
+    else:
+        lines.append(f"EQUAL: {_title(options)} processes, over {found.steps} optimizer steps")
+    width = max((len(what) for what, _ in found.equal), default=0)
+    lines += [f"  {what:<{width}}  {sentence}" for what, sentence in found.equal]
+    lines += [f"note: {note}" for note in found.notes]
+    return lines

@@ -1,0 +1,58 @@
+"""The script to verify, and what its conversion changes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from ddpify.command import readers
+from ddpify.conversion import convert_program
+from ddpify.files import BadInput
+from ddpify.inputs import gather
+from ddpify.outcome import Outcome, reports
+from ddpify.programs import program
+from ddpify.report import Report
+from ddpify.report import text as told
+
+
+@dataclass(frozen=True)
+class Program:
+    """files: the script and its local modules, real paths. text: all their code. changed: their converted bytes."""
+
+    files: tuple[Path, ...]
+    text: str
+    changed: Mapping[Path, bytes] = field(default_factory=dict)
+
+
+def reached(script: Path) -> Program:
+    """Return a script and the local modules that it reaches, as they are."""
+    load, imports = readers(gather([str(script)]))
+    files = program(script, imports).files
+    return Program(files, "\n".join(load(path).text for path in files))
+
+
+def converted(name: str, target: str) -> Program:
+    """Return a script with its conversion; one that is converted already as it is.
+
+    Raises:
+        BadInput: it is refused, or there is nothing in it to convert.
+    """
+    inputs = gather([name])
+    if inputs.problems:
+        problem = inputs.problems[0]
+        raise BadInput(problem.path, problem.message, problem.remedy, problem.line)
+    load, imports = readers(inputs)
+    sources = tuple(load(path) for path in program(inputs.named[0], imports).files)
+    outcome = Outcome(sources, convert_program(sources, target), silent=False)
+    found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
+    if outcome.failed:
+        lines = told(Report(tuple(reports(outcome, "converted", lambda source: "")), target))[1]
+        raise BadInput(name, f"cannot be converted: {lines[0]}", "ddpify verify --against compares one that you made")
+    if not outcome.codes and "ddpify_runtime" not in found.text:
+        reason = next(
+            (result.reason for result in outcome.converted.results.values() if result.reason), "nothing to do"
+        )
+        raise BadInput(name, f"has nothing to convert ({reason})", "give the script that holds the training loop")
+    changed = {source.path: source.encode(code) for source, code in outcome.codes.items()}
+    return Program(found.files, found.text, changed)

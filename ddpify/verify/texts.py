@@ -1,0 +1,70 @@
+"""What two runs printed, line by line; times and what two runs of the original print differently are left out."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from itertools import zip_longest
+
+from ddpify.verify.compare import NUMBER, close_number
+
+_QUANTITY = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+# A clock, a number with a unit of time, or one after a word for it.
+TIME = re.compile(
+    rf"\b\d+:\d\d(?::\d\d)?(?:\.\d+)?\b|{_QUANTITY}\s*(?:[mµun]?s|secs?|seconds?|mins|minutes?|hours?)\b(?!\w)"
+    rf"|{_QUANTITY}\s*\w+/(?:s|sec|second)\b|\b(?:\w*time|elapsed|took|eta|duration|speed|throughput)\W{{0,4}}{_QUANTITY}",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True)
+class TextDifference:
+    """The first line (1-based) that differs; `ours` or `original` is None where the text ended before."""
+
+    line: int
+    ours: str | None
+    original: str | None
+
+
+def first_difference(
+    original: str, ours: str, control: str | None, tolerance: float
+) -> tuple[TextDifference | None, int]:
+    """Hold a text against the original's.
+
+    Args:
+        original, ours: the texts. control: what the original printed in another run, if that is known: numbers that
+            differ between these two may differ as much (ten times as much, if they are close) in ours.
+        tolerance: relative difference of numbers; one unit of the last printed digit is always allowed.
+    Returns:
+        The first difference, and how many numbers were left out: times, and what the control has otherwise.
+    """
+    left_out = len(TIME.findall(original))
+    texts = (
+        TIME.sub("<time>", text).splitlines() for text in (original, ours, original if control is None else control)
+    )
+    for number, (a, b, c) in enumerate(zip_longest(*texts), start=1):
+        if a is None or b is None:
+            if c is None and a is None and control is not None:
+                continue
+            return TextDifference(number, b, a), left_out
+        if a == b:
+            continue
+        if c is not None and _words(a) != _words(c):  # the original does not print this line twice
+            left_out += 1
+            continue
+        if _words(a) != _words(b):
+            return TextDifference(number, b, a), left_out
+        others = NUMBER.findall(a if c is None else c)
+        for x, y, z in zip(NUMBER.findall(a), NUMBER.findall(b), others, strict=True):
+            if close_number(x, y, tolerance):
+                continue
+            if x == z:
+                return TextDifference(number, b, a), left_out
+            if close_number(x, z, tolerance) and abs(float(x) - float(y)) > 10 * abs(float(x) - float(z)):
+                return TextDifference(number, b, a), left_out
+            left_out += 1
+    return None, left_out
+
+
+def _words(line: str) -> list[str]:
+    return [" ".join(part.split()) for part in NUMBER.split(line)]
