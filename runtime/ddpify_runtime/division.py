@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 from torch.utils._pytree import tree_flatten
 
 from . import random_states
@@ -103,6 +104,8 @@ _FAILS = "it cannot compute a part of the batch"
 
 def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
     _require_equal_inputs(leaves)
+    if any(isinstance(leaf, Tensor) and leaf.layout is not torch.strided for leaf in leaves):
+        return Division(reason="a tensor in its input is sparse")
     if random_states.has_generator(module):
         return Division(reason="it draws from a generator of its own")
     try:
@@ -135,6 +138,7 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
 
 def _require_equal_inputs(leaves: Sequence[Any]) -> None:
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not leaf.is_complex()]
+    tensors = [leaf for leaf in tensors if leaf.layout is torch.strided]
     digest = torch.nan_to_num(torch.tensor([float(len(leaves)), *map(_digest, tensors[:15])], dtype=torch.float64))
     digest = torch.cat([digest, digest.new_zeros(16 - len(digest))])
     lowest, highest = digest.clone(), digest.clone()
@@ -162,6 +166,12 @@ def is_watched(module: nn.Module) -> bool:
         if any(not type(hook).__module__.startswith("torch.") for hook in part._forward_pre_hooks.values()):
             return True
     return any(p._backward_hooks or (p.requires_grad and not p.is_leaf) for p in module.parameters())
+
+
+def is_compilable(module: nn.Module, found: Division) -> bool:
+    """Whether a compiled module can take its share: it needs no mode that sees its operations, and sends nothing."""
+    batch_statistics = any(isinstance(part, _BatchNorm) for part in module.modules())
+    return not (found.places or found.losses or batch_statistics)
 
 
 def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:

@@ -145,8 +145,13 @@ class TrainingCall:
 
         if _few(leaves):
             return Division(reason="fewer samples than processes")  # this time; not remembered
-        found = division.find(self.module, call, [_whole(leaf) for leaf in leaves], known)
-        name = type(self.module).__name__
+        # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
+        module = getattr(self.module, "_orig_mod", self.module)
+        found = division.find(module, call, [_whole(leaf) for leaf in leaves], known)
+        compiled = module is not self.module or self.call != module._call_impl
+        if compiled and not found.reason and not division.is_compilable(module, found):
+            found = Division(reason="it is compiled, and draws random numbers, normalises batches or computes its loss")
+        name = type(module).__name__
         if found.reason:
             if known is not None:
                 raise RuntimeError(
