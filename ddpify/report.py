@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Status = Literal["converted", "would convert", "nothing to do", "refused", "untouched", "error"]
 FAILED = ("refused", "untouched", "error")
+ADVICE = "DDP5"  # the rules that read scripts which are distributed already
 
 
 @dataclass(frozen=True)
@@ -98,8 +99,10 @@ def _messages(changes: Sequence[Change]) -> Iterator[str]:
 
 
 def _remarks(file: FileReport) -> Iterator[str]:
-    if file.status not in FAILED:
-        yield from (_finding(file.name, finding) for finding in file.findings)
+    """What a conversion should be read with; of a file that is left as it is, the hazards that it has already."""
+    for finding in file.findings:
+        if file.status not in FAILED or finding.rule.startswith(ADVICE):
+            yield _finding(file.name, finding)
 
 
 def _refusals(file: FileReport) -> Iterator[str]:
@@ -182,7 +185,8 @@ def _command(kind: str, name: str, line: int, title: str, message: str) -> str:
 def explanation(rule: Rule) -> str:
     """The page of a rule: what it does, why, and an example."""
     parts = [f"{rule.id}  {rule.title}", rule.why.strip(), "Before:", _indented(rule.before)]
-    parts += [f"After, for {rule.target}:", _indented(rule.after)] if rule.after.strip() else ["This is refused."]
+    after = "Put right by hand:" if rule.advice else f"After, for {rule.target}:"
+    parts += [after, _indented(rule.after)] if rule.after.strip() else ["This is refused."]
     return "\n\n".join(parts)
 
 

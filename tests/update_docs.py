@@ -44,16 +44,26 @@ def pages() -> dict[str, str]:
 
 
 def _table() -> str:
-    return _TABLE + "".join(
-        f"| [{rule.id}]({rule.id}.md) | {rule.title} | {rule.target if rule.after else 'refused'} |\n" for rule in RULES
-    )
+    return _TABLE + "".join(f"| [{rule.id}]({rule.id}.md) | {rule.title} | {_kind(rule)} |\n" for rule in RULES)
+
+
+def _kind(rule: Rule) -> str:
+    if rule.advice:
+        return "distributed scripts"
+    return rule.target if rule.after else "refused"
 
 
 def _page(rule: Rule) -> str:
     result = convert({Path(NAME): rule.before}, rule.target, rule.on_request)[Path(NAME)]
     said = _said(rule, result)
     parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
-    if rule.after:
+    if rule.advice:
+        said = "\n".join(line for line in said.split("\n") if f"[{rule.id}]" in line)
+        better = diff(NAME, rule.before.encode(), rule.after.encode()).decode()
+        parts += ["It reads scripts that are distributed already, which stay as they are. Of this one:"]
+        parts += [_block("python", rule.before), "it says:", _block("text", said)]
+        parts += ["and has nothing to say after:", _block("diff", better)]
+    elif rule.after:
         change = diff(NAME, rule.before.encode(), rule.after.encode()).decode()
         request = " --modernize" if rule.on_request else ""
         parts += [f"`ddpify {NAME} --target {rule.target}{request}`:", _block("diff", change)]

@@ -67,7 +67,8 @@ def convert(program: Mapping[Path, str], target: str, modernize: bool = False) -
 
     kind = distribution.kind(scripts) if target == "xla" else "one process"
     trains = _trains(scripts) or kind == "xla"
-    rules = [rule for rule in RULES if kind in rule.kinds and (trains or rule.without_loop)]
+    applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
+    rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]
     found = [_Found.of(script, TARGETS[target], rules, modernize) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}

@@ -120,7 +120,8 @@ class Rule:
 
     `before` and `after` are whole scripts converted for `target`; a rule that refuses has `after = ""`.
     `without_loop`: it also applies to a program that has no training loop of its own. `kinds`: the kinds of programs
-    that it is for. `on_request`: its edits are only made with --modernize, and otherwise told as warnings.
+    that it is for. `on_request`: its edits are only made with --modernize, and otherwise told as warnings. `advice`: it
+    reports on scripts that are distributed already, which stay as they are; `after` is then `before` put right by hand.
     """
 
     id: str
@@ -133,3 +134,4 @@ class Rule:
     without_loop: bool = False
     kinds: tuple[Kind, ...] = ("one process",)
     on_request: bool = False
+    advice: bool = False

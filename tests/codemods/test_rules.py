@@ -13,7 +13,12 @@ PATH = Path("train.py")
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_example(rule: Rule) -> None:
     result = convert({PATH: rule.before}, rule.target, rule.on_request)[PATH]
-    if rule.after:
+    if rule.advice:
+        better = convert({PATH: rule.after}, rule.target)[PATH]
+        assert rule.id in {finding.rule for finding in result.findings}
+        assert rule.id not in {finding.rule for finding in better.findings}
+        assert (result.code, better.code) == (rule.before, rule.after)
+    elif rule.after:
         assert result.code == rule.after
     else:
         assert {finding.rule for finding in result.findings if finding.severity == "refused"} == {rule.id}

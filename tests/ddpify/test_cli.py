@@ -74,3 +74,19 @@ def test_usage_errors(tmp_path: Path) -> None:
     assert b"PATH" in ddpify(cwd=tmp_path, code=2).stderr
     assert b"--nonsense" in ddpify("train.py", "--nonsense", cwd=tmp_path, code=2).stderr
     assert b"text" in ddpify("train.py", "--format", "yaml", cwd=tmp_path, code=2).stderr
+
+
+def test_a_distributed_script_is_refused_and_its_hazards_are_told(tmp_path: Path) -> None:
+    from ddpify_codemods import RULES
+
+    advice = next(rule for rule in RULES if rule.id == "DDP501")
+    (tmp_path / "train.py").write_text(advice.before, encoding="utf-8")
+    done = ddpify("train.py", "--target", "cuda", "--check", cwd=tmp_path, code=2)
+    assert [line for line in done.stderr.decode().splitlines() if "[DDP302]" in line]
+    assert [line for line in lines(done.stdout) if line.startswith("train.py:9: ") and line.endswith("[DDP501]")]
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == advice.before
+
+
+def test_explain_shows_how_to_put_a_hazard_right(tmp_path: Path) -> None:
+    shown = ddpify("explain", "DDP501", cwd=tmp_path).stdout.decode()
+    assert "Put right by hand:" in shown and "set_epoch(epoch)" in shown
