@@ -25,7 +25,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from . import batch_norm, division, outputs, region
+from . import batch_norm, division, failure, outputs, region
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split
 from .division import Division
@@ -177,8 +177,12 @@ class TrainingCall:
         args, kwargs = tree_unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places)
         before = None if found.places else torch.get_rng_state()
-        with division.shared(here, found.losses):
-            output = reduction.forward(*args, **kwargs)
+        try:
+            with division.shared(here, found.losses):
+                output = reduction.forward(*args, **kwargs)
+        except Exception as error:  # whatever the user's forward raises
+            failure.require_everywhere(error, f"the training forward of {type(self.module).__name__}")
+            raise
         if before is not None and not torch.equal(before, torch.get_rng_state()):
             raise RuntimeError(
                 f"ddpify: the forward of {type(self.module).__name__} began to draw random numbers after it had been "

@@ -8,17 +8,13 @@ import logging
 import multiprocessing
 import os
 import sys
-from datetime import timedelta
 from types import TracebackType
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from . import environment, parallel, random_states
-
-# How long a process waits at its exit for the others, which may be elsewhere if it called sys.exit alone (HAZARDS P7).
-END_LIMIT = timedelta(seconds=60)
+from . import environment, failure, parallel, random_states
 
 _failed = False
 
@@ -133,9 +129,5 @@ def _end() -> None:
     """At exit: leave in step with the others, unless this or another process ends for another reason."""
     if _failed or not dist.is_initialized():
         return
-    try:
-        group: Any = dist.group.WORLD
-        group.monitored_barrier(END_LIMIT)
-    except RuntimeError:  # another rank does something else: its launcher ends it when this process is gone
-        return
-    destroy_process_group()
+    if failure.everyone_is_here():  # else another rank does something else: it fails when this process is gone (P7)
+        destroy_process_group()

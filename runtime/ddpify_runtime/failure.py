@@ -1,0 +1,56 @@
+"""What one rank meets and the others may not: they cannot know of it, and would wait for ever (HAZARDS L20, P7, P8)."""
+
+from __future__ import annotations
+
+import os
+import sys
+import traceback
+from datetime import timedelta
+
+import torch.distributed as dist
+from torch.distributed.distributed_c10d import _get_default_store
+
+# How long a rank waits for the others to come to the same point: they compute the same, so they are not far.
+LIMIT = timedelta(seconds=60)
+
+_met = 0
+
+
+def everyone_is_here() -> bool:
+    """Whether all ranks call this within the limit. It goes through the store: the others may be in a collective.
+
+    (A monitored barrier would do on rank 0 only: on the others it waits as long as the process group's own timeout.)
+    """
+    global _met
+    _met += 1
+    store, key = _get_default_store(), f"ddpify/{_met}"
+    if store.add(key, 1) == dist.get_world_size():
+        store.set(f"{key}/all", "")
+    try:
+        store.wait([f"{key}/all"], LIMIT)
+    except RuntimeError:
+        return False
+    return True
+
+
+def require_everywhere(error: Exception, where: str) -> None:
+    """Return when every rank has an exception here, so that the script may handle it on all of them.
+
+    Otherwise the script could not: the other ranks wait for this one. This process ends, with the reason on stderr, and
+    its launcher ends the others.
+
+    Args:
+        error: what was raised here. where: for the message.
+    """
+    if everyone_is_here():
+        return
+    stream = sys.__stderr__
+    if stream is not None:
+        traceback.print_exception(error, file=stream)
+        print(
+            f"ddpify: {type(error).__name__} in {where} on rank {dist.get_rank()} alone: {error}. The other processes "
+            "wait for this one, so the run ends here. Raise what depends on the data before the model is called",
+            file=stream,
+            flush=True,
+        )
+    os._exit(1)  # past every `except` of the script

@@ -1,0 +1,69 @@
+"""What one rank alone cannot go on from ends the run, and says why (L20, P8)."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+SCRIPT = """
+import sys
+from datetime import timedelta
+import torch
+from ddpify_runtime import DistributedDataParallel, destroy_process_group, failure, get_rank, init_process_group
+
+failure.LIMIT = timedelta(seconds=3)
+
+
+class Careful(torch.nn.Linear):
+    def forward(self, x):
+        if (x > 9).any():
+            raise ValueError("out of range")
+        return super().forward(x)
+
+
+init_process_group("gloo")
+model = DistributedDataParallel(Careful(4, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+failed = 0
+for step in range(8):
+    x = torch.rand(6, 4)
+    if step == 5:
+        x[{rows}] = 10
+    optimizer.zero_grad()
+    try:
+        loss = model(x).square().mean()
+        loss.backward()
+    except ValueError:
+        failed += 1
+        continue
+    optimizer.step()
+print("failed", failed, "times")
+{end}
+"""
+
+
+def train(folder: Path, rows: str, end: str = "destroy_process_group()") -> subprocess.CompletedProcess[str]:
+    (folder / "train.py").write_text(SCRIPT.replace("{rows}", rows).replace("{end}", end))
+    launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
+    command = [sys.executable, *launcher, "train.py"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_an_exception_on_every_rank_is_the_scripts_to_handle(tmp_path: Path) -> None:
+    done = train(tmp_path, ":")
+    assert (done.returncode, done.stdout) == (0, "failed 1 times\n"), done.stderr
+
+
+def test_an_exception_on_one_rank_alone_ends_the_run(tmp_path: Path) -> None:
+    done = train(tmp_path, "1")  # a row of rank 1
+    assert done.returncode == 1 and done.stdout == ""
+    assert "ddpify: ValueError in the training forward of Careful on rank 1 alone: out of range." in done.stderr
+
+
+def test_a_rank_that_leaves_alone_ends_the_run(tmp_path: Path) -> None:
+    done = train(tmp_path, ":", "if get_rank(): sys.exit(0)\ntorch.distributed.barrier()")
+    assert done.returncode == 1
+    assert "torch.distributed.barrier()" in done.stderr  # rank 0, whose peer is gone
