@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint unit e2e fixtures clean
+.PHONY: demo test lint unit e2e scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
@@ -21,6 +21,10 @@ unit: $(VENV)/ready
 
 e2e: $(VENV)/ready
 	$(BIN)/pytest -n 2 tests/e2e
+
+# Hundreds of random scripts instead of the sample that `make unit` takes.
+scripts: $(VENV)/ready
+	DDPIFY_SCRIPTS=$${DDPIFY_SCRIPTS:-400} $(BIN)/pytest -n 2 tests/properties
 
 # Rewrites the expected outputs beside the fixtures.
 fixtures: $(VENV)/ready

@@ -46,7 +46,8 @@ class Reduction:
         self.ddp.broadcast_buffers = False  # before each forward; its argument has another name from torch 2.10 on
         self.parameters: list[nn.Parameter] = self.ddp._build_params_for_reducer()[0]
         self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}
-        self.got: set[int] = set()
+        self.told: set[int] = set()  # of which the reducer knows that they are ready
+        self.got: set[int] = set()  # which have a gradient from this pass
         for parameter in trainable:
             parameter.register_post_accumulate_grad_hook(self._note)
 
@@ -65,6 +66,7 @@ class Reduction:
         if self.task != -1:  # the pass before ended with an exception that the script caught
             self.ddp.reducer._reset_state()
         self.task = task
+        self.told.clear()
         self.got.clear()
         self.before = [parameter.grad is None for parameter in self.parameters]
         self.forward_module.got.grad = torch.ones_like(self.forward_module.got)
@@ -74,19 +76,22 @@ class Reduction:
         later(self._complete)
 
     def _note(self, parameter: Tensor) -> None:
-        self.got.add(self.places[id(parameter)])
+        self.told.add(self.places[id(parameter)])
+        if parameter.requires_grad:  # it may have been frozen after the forward
+            self.got.add(self.places[id(parameter)])
 
     def _complete(self) -> None:
         """All gradients of the pass are there: report the parameters that got none."""
         assert self.ddp is not None
         got = self.forward_module.got
         last = self.places[id(got)]
-        self.lacking = [place for place in range(len(self.parameters)) if place not in self.got and place != last]
+        others = [place for place in range(len(self.parameters)) if place != last]
+        self.lacking = [place for place in others if place not in self.got]
         if self.lacking:
             assert got.grad is not None
             here = [float(place not in self.lacking) for place in range(len(self.parameters))]
             got.grad.copy_(torch.tensor(here))
-        for place in [*self.lacking, last]:
+        for place in [*(place for place in others if place not in self.told), last]:
             self.ddp.reducer._autograd_hook(place)  # type: ignore[attr-defined]
         # The reducer has queued its own end by now; this comes after it.
         Variable._execution_engine.queue_callback(self._leave)

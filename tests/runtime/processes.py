@@ -18,8 +18,11 @@ import torch.distributed as dist
 LIMIT = 120  # seconds until a hanging process is killed
 
 
-def run(world_size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
+def run(world_size: int, function: Callable[..., Any], *args: Any, port: int = 0) -> list[Any]:
     """`function(*args)` in `world_size` forked processes; their results by rank.
+
+    Args:
+        port: if given, the function forms the group itself, at this port, from torchrun's variables.
 
     Raises:
         AssertionError: a process raised or did not end; with its traceback.
@@ -28,7 +31,9 @@ def run(world_size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
     with tempfile.TemporaryDirectory() as folder:
         pipes = [context.Pipe(duplex=False) for _ in range(world_size)]
         processes = [
-            context.Process(target=_work, args=(rank, world_size, f"{folder}/store", pipes[rank][1], function, args))
+            context.Process(
+                target=_work, args=(rank, world_size, port or f"{folder}/store", pipes[rank][1], function, args)
+            )
             for rank in range(world_size)
         ]
         for process in processes:
@@ -46,14 +51,20 @@ def run(world_size: int, function: Callable[..., Any], *args: Any) -> list[Any]:
 
 
 def _work(
-    rank: int, world_size: int, store: str, pipe: Connection, function: Callable[..., Any], args: tuple[Any, ...]
+    rank: int,
+    world_size: int,
+    meeting: int | str,
+    pipe: Connection,
+    function: Callable[..., Any],
+    args: tuple[Any, ...],
 ) -> None:
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world_size), "LOCAL_RANK": str(rank)}
+    os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(meeting)}
     answer: tuple[str, Any]
     try:
-        if world_size > 1:
-            dist.init_process_group("gloo", init_method=f"file://{store}", rank=rank, world_size=world_size)
+        if world_size > 1 and isinstance(meeting, str):
+            dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world_size)
         answer = "", function(*args)
     except BaseException:  # noqa: BLE001  whatever it is, it is the answer
         answer = f"rank {rank}:\n{traceback.format_exc()}", None

@@ -100,6 +100,14 @@ def frozen_by_turns(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
 
 
+@case(linear)
+def frozen_after_the_forward(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    loss = F.cross_entropy(model(x), y)
+    model[0].requires_grad_(False)
+    yield loss
+    model[0].requires_grad_(True)
+
+
 @case(lambda: Classifier(nn.BatchNorm1d(6)))
 def batch_norm(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
