@@ -109,7 +109,8 @@ MODELS = {
                   "t = x.view(len(x), 3, 2)\n"
                   "w = F.softmax(self.q(t) @ self.q(t).transpose(1, 2), dim=-1)\n"
                   "return self.out((w @ self.v(t)).mean(1))"),
-    "tied": ("self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)\nself.b.weight, self.o = self.a.weight, nn.Linear(6, 3)",
+    "tied": ("self.a, self.o = nn.Linear(6, 6), nn.Linear(6, 3)\n"
+             "self.b = nn.Linear(6, 6)\nself.b.weight = self.a.weight",
              "return self.o(torch.tanh(self.b(torch.tanh(self.a(x)))))"),
     "unused": ("self.a, self.b, self.c = nn.Linear(6, 8), nn.Linear(8, 3), nn.Linear(2, 2)",
                "return self.b(torch.sigmoid(self.a(x)))"),
