@@ -172,7 +172,7 @@ STEPS = {
         """,
     "accumulated": """\
         (loss / 2).backward()
-        if (number + 1) % 2 == 0:
+        if number % 2 == 0:
             opt.step()
             opt.zero_grad()
             record(model)
