@@ -56,6 +56,19 @@ def _wrapped_names(script: Script) -> frozenset[str]:
     return frozenset(ast.unparse(call.args[0]) for call in calls if call.args)
 
 
+def is_wrapped_later(script: Script, move: ast.Call) -> bool:
+    """Whether `….to(…)` moves a model that is given to DistributedDataParallel."""
+    assert isinstance(move.func, ast.Attribute)
+    if ast.unparse(move.func.value) in _wrapped_names(script):
+        return True
+    return any(
+        origin is move
+        for wrapper in script.find(ast.Call)
+        if is_wrapper_call(script, wrapper) and wrapper.args
+        for origin in origins(script, wrapper.args[0])
+    )
+
+
 def is_loader(script: Script, node: ast.expr) -> bool:
     """Whether an expression is a torch DataLoader."""
     return any(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .bindings import arguments
-from .header import main_guard, module_level_work
+from .header import main_guard
 from .origins import passed
 from .script import Script
 
@@ -104,8 +104,3 @@ def torchrun_guard(script: Script) -> ast.If | None:
     """The main guard whose body every process of torchrun runs; None where there is none or it is not plain."""
     guard = main_guard(script.tree)
     return guard if script.is_entry and guard and not guard.orelse and not spawns(script) else None
-
-
-def works_at_import(script: Script) -> ast.stmt | None:
-    """The first statement of a started file that does something outside of functions and of the main guard."""
-    return next(iter(module_level_work(script.tree)), None) if script.is_entry else None

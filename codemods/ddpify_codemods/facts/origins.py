@@ -9,6 +9,7 @@ from .bindings import arguments, attribute_bindings, bindings
 from .script import Script
 
 _DEPTH = 8  # names on the way; a loop of names ends here
+_PASSES_ON = ("enumerate", "iter", "islice", "tqdm", "trange", "zip")  # what they give back is what they were given
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -27,7 +28,7 @@ def origins(script: Script, node: ast.expr, depth: int = _DEPTH) -> Iterator[ast
     elif isinstance(node, ast.Attribute):
         found = attribute_bindings(script).get(ast.unparse(node), [])
     elif isinstance(node, ast.Call):
-        found = _returned(script, node)
+        found = node.args if _last(node.func) in _PASSES_ON else _returned(script, node)
     else:
         found = []
     for value in found:
@@ -51,13 +52,16 @@ def passed(script: Script, function: ast.FunctionDef | ast.AsyncFunctionDef, par
         names = names[1:]
     found = []
     for call in script.find(ast.Call):
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if last != called:
+        if _last(call.func) != called:
             continue
         found += [keyword.value for keyword in call.keywords if keyword.arg == parameter]
         if parameter in names and names.index(parameter) < len(call.args):
             found.append(call.args[names.index(parameter)])
     return found
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
 
 
 def _returned(script: Script, call: ast.Call) -> list[ast.expr]:

@@ -34,10 +34,21 @@ def _joined(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | F
         message = "the process group is made where the processes of XLA are not started yet"
         yield Finding(RULE.id, "refused", call.lineno, message, remedy)
         return
+    yield from _backend(script, call)
     timeout = [keyword.value for keyword in call.keywords if keyword.arg == "timeout"]
     template = f'{{}}("{target.backend}", {target.init_arguments}' + (", timeout={})" if timeout else ")")
     message = "make the process group of XLA: it knows ranks and world size"
     yield Replace(call, template, message, modules=_MODULES, parts=(call.func, *timeout))
+
+
+def _backend(script: Script, call: ast.Call) -> Iterator[Delete]:
+    """Drop `backend = "nccl" if … else "gloo"` where nothing else reads it."""
+    given = [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "backend")]
+    name = given[0].id if given and isinstance(given[0], ast.Name) else ""
+    uses = [node for node in script.find(ast.Name) if node.id == name]
+    made = [node for node in script.find(ast.Assign) if node.targets[0] in uses]
+    if len(uses) == 2 and len(made) == 1 and script.scope(made[0]) is script.scope(call):
+        yield Delete(made[0], "XLA has one backend")
 
 
 def _sets_address(script: Script, owner: ast.expr, names: list[ast.expr]) -> bool:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ..facts.bindings import bindings
 from ..facts.distribution import joins_process_group
 from ..facts.launch import is_before_launch
+from ..facts.leftovers import idle_assignments
 from ..facts.script import Script
 from ..rule import Delete, Edit, Finding, Insert, Replace, Rule
 from ..targets import Target
@@ -25,6 +26,7 @@ _MESSAGE = "ask XLA for the place of this process"
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Replace what torchrun and the launcher of older versions of torch hand over."""
+    idle = set(idle_assignments(script))
     for node in script.find(ast.expr):
         variable = _variable(script, node)
         if variable:
@@ -40,6 +42,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call in script.find(ast.Call):
         if joins_process_group(script, call):
             yield from _given(script, call)
+        elif _counts_gpus(script, call) and script.statement(call) not in idle:
+            message = "ask XLA for the number of devices of this machine"
+            yield Replace(call, "xr.local_device_count()", message, modules=_MODULES)
+
+
+def _counts_gpus(script: Script, call: ast.Call) -> bool:
+    return script.qualified(call.func) == "torch.cuda.device_count" and not is_before_launch(script, call)
 
 
 def _variable(script: Script, node: ast.expr) -> str:

@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from ..facts.distribution import joins_process_group
-from ..facts.launch import is_before_launch, works_at_import
+from ..facts.eager import is_wrapper_call
+from ..facts.header import main_guard
+from ..facts.launch import is_before_launch, spawns
 from ..facts.leftovers import idle_assignments
 from ..facts.script import Script
 from ..rule import Delete, Edit, Finding, Rule
@@ -52,10 +54,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     yield from (Delete(statement, "XLA has one device a process") for statement in idle)
     gone = {node for nodes in idle.values() for node in nodes}
     joined = any(joins_process_group(script, call) for call in script.find(ast.Call))
-    work = works_at_import(script) if joined else None
-    if work is not None:
-        remedy = 'put it into a function that is called under `if __name__ == "__main__":`'
-        yield _refused(work, "this runs whenever the file is imported, as every process of XLA does", remedy)
+    if script.is_entry and joined and not spawns(script) and main_guard(script.tree) is None:
+        remedy = 'put what trains into a function, and call that under `if __name__ == "__main__":`'
+        yield Finding(RULE.id, "refused", 1, "every process of XLA imports this file, which would start it all", remedy)
     for node in script.nodes:
         reason = _reason(script, node) if node not in gone else ""
         if reason:
@@ -68,6 +69,8 @@ def _refused(node: ast.AST, message: str, remedy: str) -> Finding:
 
 def _reason(script: Script, node: ast.AST) -> str:
     """Why a node cannot be moved to XLA; "" for what can."""
+    if isinstance(node, ast.Call) and is_before_launch(script, node) and _uses_device(script, node):
+        return f"{ast.unparse(node.func)} is used where the processes of XLA are not started yet"
     if isinstance(node, ast.Attribute) and node.attr in _METHODS:
         return f"{node.attr} has no form under XLA"
     if isinstance(node, ast.keyword):
@@ -83,8 +86,17 @@ def _reason(script: Script, node: ast.AST) -> str:
         return f"{name} has no form under XLA"
     if name.startswith("torch.cuda.") and _needs_gpu(name):
         return f"{name} needs a GPU"
-    counts = name == "torch.cuda.device_count" and not is_before_launch(script, node)
-    return f"{name} counts GPUs, of which there are none" if counts else ""
+    return ""
+
+
+def _uses_device(script: Script, call: ast.Call) -> bool:
+    """Whether a call puts something on a device, or needs the other processes."""
+    name = script.qualified(call.func)
+    if name == "torch.device":
+        return bool(call.args) and not (isinstance(call.args[0], ast.Constant) and call.args[0].value == "cpu")
+    communicates = name.startswith("torch.distributed.") and not name.endswith(("available", "init_process_group"))
+    gpu = isinstance(call.func, ast.Attribute) and call.func.attr == "cuda"
+    return communicates or gpu or is_wrapper_call(script, call)
 
 
 def _needs_gpu(name: str) -> bool:

@@ -21,7 +21,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call in script.find(ast.Call):
         if is_wrapper_call(script, call):
             yield from _wrapped(script, target, call)
+    yield from _tied(script)
     for optimizer in optimizers(script):
+        if optimizer.only_tensors or (optimizer.passed_in and not optimizer.bases):
+            message = "this optimizer's parameters come from elsewhere"
+            remedy = "make sure that their model is on the xla device before: XLA makes new parameters of it"
+            yield Finding(RULE.id, "warning", optimizer.call.lineno, message, remedy)
         for base in optimizer.bases:
             if not is_moved_before(script, base.node, optimizer.call.lineno):
                 name = base.code
@@ -29,6 +34,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 code = f"for {name} in {base.each_of}:\n    {name}.to({target.device})" if base.each_of else line
                 message = "move the model before its optimizer is built: XLA makes new parameters of it"
                 yield Insert(script.statement(optimizer.call), code, message, modules=_XLA)
+
+
+def _tied(script: Script) -> Iterator[Finding]:
+    """Weights that two layers share: on XLA `.to()` gives each layer its own (X2)."""
+    for statement in script.find(ast.Assign):
+        place, value = statement.targets[0], statement.value
+        if (
+            isinstance(place, ast.Attribute)
+            and isinstance(value, ast.Attribute)
+            and place.attr == value.attr == "weight"
+        ):
+            message = f"{ast.unparse(place)} is tied, and moving a model to XLA unties it"
+            remedy = "use one layer twice, for example by torch.nn.functional.linear with its weight"
+            yield Finding(RULE.id, "refused", statement.lineno, message, remedy)
 
 
 def _wrapped(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Finding]:

@@ -1,0 +1,42 @@
+"""The helper that gives a torch_xla script several CPU devices."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.xla import runs
+
+
+def test_collectives() -> None:
+    printed = runs.xla(runs.SCRIPTS / "collectives.py", 4, "the arguments arrive")
+    for rank in range(4):
+        assert f"rank {rank} of 4 is right" in printed
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        ("fails", "ValueError: rank 1 has had enough"),
+        ("ends", "RuntimeError: a collective waits for ranks that do not come: rank 1 has ended"),
+    ],
+)
+def test_ranks_that_part(how: str, message: str) -> None:
+    printed = runs.xla(runs.SCRIPTS / "uneven.py", 2, how, code=1)
+    assert printed.splitlines()[-1].startswith(message)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--devices", "0", "x.py"], "--devices 0: there must be at least one"),
+        (["--devices", "two", "x.py"], "invalid int value: 'two'"),
+        (["--devices", "2", "no_such_script.py"], "no such script: no_such_script.py"),
+        (["x.py"], "the following arguments are required: --devices"),
+    ],
+)
+def test_wrong_words(tmp_path: Path, words: list[str], message: str) -> None:
+    (tmp_path / "x.py").touch()
+    printed = runs.helper(words, tmp_path, code=2)
+    assert message in printed.splitlines()[-1] and "Traceback" not in printed
