@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
-from .origins import origins
+from .origins import origins, sources
 from .script import Script
 
 WRAPPERS = frozenset(
@@ -92,19 +92,19 @@ def is_made_on_host(script: Script, node: ast.AST) -> bool:
     )
 
 
-def is_moved_before(script: Script, node: ast.expr, line: int) -> bool:
-    """Whether a module was moved to a device where it is made, or by a statement above a line of its function."""
-    for origin in origins(script, node):
-        if is_wrapper_call(script, origin) or any(is_move(part) for part in _chain(origin)):
-            return True
-        if isinstance(origin, (ast.Name, ast.Attribute)) and any(
-            ast.unparse(receiver) == ast.unparse(origin)
-            and script.scope(receiver) is script.scope(origin)
-            and (receiver.lineno < line or script.scope(origin) is not script.scope(node))
-            for receiver in _receivers(script)
-        ):
-            return True
-    return False
+def is_moved_before(script: Script, node: ast.expr, line: int, depth: int = 8) -> bool:
+    """Whether a module is on its device when a line is reached: moved where it was made, or by a statement since.
+
+    Args: the file; the module; a 1-based line of its function; how many names to follow.
+    """
+    if is_wrapper_call(script, node) or any(is_move(part) for part in _chain(node)):
+        return True
+    scope = script.scope(node)
+    moved = (receiver for receiver in _receivers(script) if receiver.lineno < line and script.scope(receiver) is scope)
+    if isinstance(node, (ast.Name, ast.Attribute)) and any(ast.unparse(each) == ast.unparse(node) for each in moved):
+        return True
+    values = [value for value in sources(script, node) if script.scope(value) is not scope or value.lineno < line]
+    return depth > 0 and any(is_moved_before(script, value, value.lineno, depth - 1) for value in values)
 
 
 def _chain(node: ast.expr) -> Iterator[ast.expr]:

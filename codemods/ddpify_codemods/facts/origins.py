@@ -21,18 +21,19 @@ def origins(script: Script, node: ast.expr, depth: int = _DEPTH) -> Iterator[ast
     a parameter from what the callers in this file hand over, a call of a function of this file from what it returns.
     """
     yield node
-    if depth == 0:
-        return
-    if isinstance(node, ast.Name):
-        found = _of_name(script, node)
-    elif isinstance(node, ast.Attribute):
-        found = attribute_bindings(script).get(ast.unparse(node), [])
-    elif isinstance(node, ast.Call):
-        found = node.args if _last(node.func) in _PASSES_ON else _returned(script, node)
-    else:
-        found = []
-    for value in found:
+    for value in sources(script, node) if depth else ():
         yield from origins(script, value, depth - 1)
+
+
+def sources(script: Script, node: ast.expr) -> list[ast.expr]:
+    """The expressions that a value was made by, one step back: what is assigned, handed over or returned."""
+    if isinstance(node, ast.Name):
+        return _of_name(script, node)
+    if isinstance(node, ast.Attribute):
+        return list(attribute_bindings(script).get(ast.unparse(node), []))
+    if isinstance(node, ast.Call):
+        return node.args if _last(node.func) in _PASSES_ON else _returned(script, node)
+    return []
 
 
 def _of_name(script: Script, name: ast.Name) -> list[ast.expr]:
