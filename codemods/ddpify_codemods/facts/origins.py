@@ -33,7 +33,7 @@ def sources(script: Script, node: ast.expr) -> list[ast.expr]:
         return list(attribute_bindings(script).get(ast.unparse(node), []))
     if isinstance(node, ast.Call):
         return node.args if _last(node.func) in _PASSES_ON else _returned(script, node)
-    return []
+    return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
 
 
 def _of_name(script: Script, name: ast.Name) -> list[ast.expr]:
