@@ -32,7 +32,7 @@ def sources(script: Script, node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Attribute):
         return list(attribute_bindings(script).get(ast.unparse(node), []))
     if isinstance(node, ast.Call):
-        return node.args if _last(node.func) in _PASSES_ON else _returned(script, node)
+        return list(node.args) if _last(node.func) in _PASSES_ON else _returned(script, node)
     return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
 
 

@@ -57,16 +57,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if script.is_entry and joined and not spawns(script) and main_guard(script.tree) is None:
         remedy = 'put what trains into a function, and call that under `if __name__ == "__main__":`'
         yield Finding(RULE.id, "refused", 1, "every process of XLA imports this file, which would start it all", remedy)
+    yield from _batch_norms(script)
+    for node in script.nodes:
+        reason = _reason(script, node) if node not in gone else ""
+        if reason:
+            yield _refused(node, reason, "take it out, or train with --target cuda or cpu from the one-process form")
+
+
+def _batch_norms(script: Script) -> Iterator[Finding]:
     for node in script.find(ast.Attribute):
         if script.qualified(node).startswith("torch.nn.BatchNorm"):
             message = "torch_xla 2.9 keeps the biased variance of a batch in running_var: (n - 1) / n of torch's"
             yield Finding(
                 RULE.id, "note", node.lineno, message, "nothing to do for training; evaluation differs a little"
             )
-    for node in script.nodes:
-        reason = _reason(script, node) if node not in gone else ""
-        if reason:
-            yield _refused(node, reason, "take it out, or train with --target cuda or cpu from the one-process form")
 
 
 def _refused(node: ast.AST, message: str, remedy: str) -> Finding:
