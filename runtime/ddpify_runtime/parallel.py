@@ -64,10 +64,8 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     options = {"gradient_as_bucket_view": gradient_as_bucket_view}
     if device_ids is not None and all(parameter.is_cuda for parameter in module.parameters()):
         options["device_ids"] = list(device_ids)  # type: ignore[assignment]
-    if sync_batch_norm:
-        batch_norm.route(module)
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
-    vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, options)
+    vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, options, sync_batch_norm)
     return module
 
 
@@ -89,10 +87,13 @@ class DataParallel(nn.DataParallel[Module]):
 class TrainingCall:
     """Stands in front of one module's call."""
 
-    def __init__(self, module: nn.Module, call: Callable[..., Any], options: dict[str, Any]) -> None:
+    def __init__(
+        self, module: nn.Module, call: Callable[..., Any], options: dict[str, Any], sync_batch_norm: bool
+    ) -> None:
         self.module = module
         self.call = call
         self.options = options
+        self.sync_batch_norm = sync_batch_norm
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, Reduction] = {}
@@ -133,7 +134,9 @@ class TrainingCall:
 
     def _division(self, leaves: list[Any], spec: TreeSpec) -> Division:
         """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
-        form = str(spec), *map(_form, leaves)
+        # Layers may have been added, replaced or put into another mode since (M7).
+        parts = tuple((id(part), part.training) for part in self.module.modules())
+        form = str(spec), parts, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         if known is not None and (known.reason or calls & (calls - 1) or calls.bit_length() % 2 == 0):
@@ -145,6 +148,8 @@ class TrainingCall:
 
         if _few(leaves):
             return Division(reason="fewer samples than processes")  # this time; not remembered
+        if self.sync_batch_norm:
+            batch_norm.route(self.module)
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = getattr(self.module, "_orig_mod", self.module)
         found = division.find(module, call, [_whole(leaf) for leaf in leaves], known)

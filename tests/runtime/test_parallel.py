@@ -475,6 +475,30 @@ def sparse_gradients(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]
     yield F.cross_entropy(model((x.abs() * 10).long().clamp(max=39)), y)
 
 
+class Mixes(nn.Module):
+    """A layer that looks at the other samples, without parameters."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return x - 0.1 * x.mean(0)
+
+
+def replacing(layer: Callable[[], nn.Module]) -> Step:
+    """From the third step on, another layer is in the middle (M7)."""
+
+    def step(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+        model.steps_made = getattr(model, "steps_made", 0) + 1
+        if model.steps_made == 3:
+            model.middle = layer()
+        yield F.cross_entropy(model(x), y)
+
+    return step
+
+
+CASES["replaced_by_batch_norm"] = Classifier, replacing(lambda: nn.BatchNorm1d(6, affine=False))
+CASES["replaced_by_dropout"] = Classifier, replacing(lambda: nn.Dropout(0.3))
+CASES["replaced_by_a_layer_that_mixes"] = Classifier, replacing(Mixes)
+
+
 def train(name: str) -> list[Tensor]:
     """Parameters, gradients and buffers after each of 7 steps; batches of 12, 5 and 2 samples."""
     build, step = CASES[name]
