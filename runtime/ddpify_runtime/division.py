@@ -104,6 +104,8 @@ _FAILS = "it cannot compute a part of the batch"
 
 def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
     _require_equal_inputs(leaves)
+    if known is None:
+        _require_equal_weights(module)
     if any(isinstance(leaf, Tensor) and leaf.layout is not torch.strided for leaf in leaves):
         return Division(reason="a tensor in its input is sparse")
     if random_states.has_generator(module):
@@ -149,6 +151,25 @@ def _require_equal_inputs(leaves: Sequence[Any]) -> None:
             "ddpify: the processes drew different batches, so they would train something else. Something in the "
             "script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a seed taken from "
             "the time, or a generator without a seed"
+        )
+
+
+def _require_equal_weights(module: nn.Module) -> None:
+    """Before the first division only: later, what is computed outside of it may differ in the last digits on GPUs."""
+    tensors = [p for p in module.parameters() if not (nn.parameter.is_lazy(p) or p.is_complex())]
+    sizes = [float(sum(map(len, module.state_dict()))), float(sum(tensor.numel() for tensor in tensors))]
+    weights = sum(map(_digest, tensors), 0.0)
+    scale = sum((_digest(tensor.abs()) for tensor in tensors), 0.0)
+    lowest = torch.nan_to_num(torch.tensor([*sizes, weights], dtype=torch.float64))
+    highest = lowest.clone()
+    dist.all_reduce(lowest, dist.ReduceOp.MIN)
+    dist.all_reduce(highest, dist.ReduceOp.MAX)
+    difference = highest - lowest
+    if difference[:2].any() or float(difference[2]) > 1e-3 * scale:
+        raise RuntimeError(
+            f"ddpify: {type(module).__name__} is not the same on every process: its size or its first weights differ. "
+            "Something in the script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a "
+            "seed taken from the time, or a generator without a seed"
         )
 
 

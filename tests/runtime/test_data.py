@@ -68,6 +68,12 @@ def test_each_rank_loads_its_rows() -> None:
     assert max(loaded) - min(loaded) <= 10
 
 
+def test_a_sampler_is_given_when_the_loader_is_made() -> None:
+    """As torch's own: there is no such script to convert (D4)."""
+    with pytest.raises(ValueError, match="sampler attribute should not be set"):
+        DataLoader(Counted()).sampler = WeightedRandomSampler([1.0] * 53, 53)
+
+
 def test_random_samples_are_loaded_whole() -> None:
     assert [count for _, count, _ in run(2, batches, "torch", {"shuffle": True})] == [106, 106]
 

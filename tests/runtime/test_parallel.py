@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from ddpify_runtime import DataParallel, DistributedDataParallel
 from torch import Tensor, nn
@@ -470,6 +471,11 @@ def data_parallel(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
 
 
+@case(lambda: nn.Sequential(nn.LazyLinear(6), nn.Tanh(), nn.Linear(6, 3)))
+def lazy_parameters(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
 @case(lambda: nn.Sequential(nn.Embedding(40, 6, sparse=True), nn.Flatten(), nn.Linear(48, 3)))
 def sparse_gradients(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model((x.abs() * 10).long().clamp(max=39)), y)
@@ -603,6 +609,24 @@ def different_batches() -> str:
 def test_different_batches_are_an_error() -> None:
     for message in run(2, different_batches):
         assert "drew different batches" in message and "PYTHONHASHSEED" in message
+
+
+def different_models(kind: str) -> str:
+    """The message of a first forward, when the rank decides about the model."""
+    rank = dist.get_rank()
+    torch.manual_seed(rank if kind == "weights" else 0)
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 2 + rank if kind == "sizes" else 2))
+    try:
+        DistributedDataParallel(model)(torch.arange(8))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("kind", ["weights", "sizes", ""])
+def test_different_models_are_an_error(kind: str) -> None:
+    for message in run(2, different_models, kind):
+        assert message.startswith("ddpify: Sequential is not the same on every process") if kind else not message
 
 
 class ChangesItsWays(Classifier):
