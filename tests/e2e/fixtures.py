@@ -28,6 +28,7 @@ class Fixture:
     refused: str  # id of the rule that refuses to convert it, or ""
     compile: bool  # it needs torch.compile's front end (see pretend/no_dynamo.py)
     divided: bool  # its training forwards can be divided; false for one that each rank has to run whole
+    hazards: tuple[str, ...]  # what it is about: ids of docs/hazards.md
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
 
     @property
@@ -51,6 +52,7 @@ def load(name: str) -> Fixture:
         refused=str(settings.get("refused", "")),
         compile=bool(settings.get("compile", False)),
         divided=bool(settings.get("divided", True)),
+        hazards=tuple(settings["hazards"]),
         records=bool(settings.get("records", True)),
     )
 
