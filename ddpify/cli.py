@@ -36,12 +36,12 @@ class Format(str, Enum):
 def main() -> None:
     """Run the command line and exit.
 
-    rules, explain and verify are commands; any other first word is a path (a file called "rules" is ./rules).
+    rules, explain, verify and run are commands; any other first word is a path (a file called "rules" is ./rules).
     """
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name need not be text
-    chosen = about if sys.argv[1:2] and sys.argv[1] in ("rules", "explain", "verify") else app
+    chosen = about if sys.argv[1:2] and sys.argv[1] in ("rules", "explain", "verify", "run") else app
     try:
         chosen(prog_name="ddpify")
     finally:
@@ -180,6 +180,31 @@ def verify(
         words = (script, tuple(arguments or ()), processes, steps, target, against, sgd, timeout, tolerance)
         try:
             return run(Options(*words, tuple(link or ()), output))
+        except BadInput as error:
+            problem = error.problem
+            print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)
+            return 2
+
+    raise typer.Exit(_guarded(work))
+
+
+@about.command(epilog="The exit code is that of the script; 2 if it could not be started.")
+def run(
+    script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A converted script.")],
+    arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")] = None,
+    devices: Annotated[
+        int, typer.Option("--devices", "-n", metavar="N", min=0, help="Processes, one for each device; 0: all GPUs.")
+    ] = 0,
+    target: Annotated[str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda or xla: what it is for.")] = "",
+) -> None:
+    """Start a converted script on several devices of this machine."""
+
+    def work() -> int:
+        from ddpify import start
+        from ddpify.files import BadInput
+
+        try:
+            start.run(script, arguments or (), devices, target)
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)
