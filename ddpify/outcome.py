@@ -108,7 +108,8 @@ def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], s
             )
         else:
             report = replace(report, reason=result.reason)
-        if source is outcome.entry and outcome.codes and not outcome.failed:
+        starts = result.launch or "process_group(" in outcome.codes.get(source, "")
+        if source is outcome.entry and starts and not outcome.failed:
             report = replace(report, launch=launch(source, result.launch))
         told.append(report)
     return told

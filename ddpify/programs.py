@@ -39,20 +39,34 @@ def program(entry: Path, imports: Imports) -> Program:
     """
     files = {entry: None}
     waiting = deque([entry])
+    roots = _roots(entry)
     while waiting:
         file = waiting.popleft()
-        for root in _roots(entry):
+        for number, root in enumerate(roots):
             for module in imports(file, root):
-                if module not in files:
+                if module not in files and not _is_found_before(module, root, roots[:number]):
                     files[module] = None
                     waiting.append(module)
     return Program(tuple(files))
 
 
 def _roots(entry: Path) -> list[Path]:
-    """Where Python looks for absolute imports: beside the script, or above its package (`python -m package.script`)."""
+    """Where Python looks for absolute imports: beside the script, above its package (`python -m package.script`), or
+    in a folder above that is put on its path (`sys.path`, PYTHONPATH), up to the project's root."""
     above = next(folder for folder in entry.parents if not (folder / "__init__.py").exists() or folder == folder.parent)
-    return list(dict.fromkeys((entry.parent, above)))
+    project = _project(entry)
+    here = Path.cwd()
+    if len(project) == 1 and here in entry.parents:  # nothing marks a root: where the user stands, scripts are started
+        project = list(entry.parents)[: list(entry.parents).index(here) + 1]
+    return list(dict.fromkeys((entry.parent, above, *project)))
+
+
+def _is_found_before(module: Path, root: Path, roots: Iterable[Path]) -> bool:
+    """Whether Python would have taken a module of that name from an earlier folder of its path."""
+    if not module.is_relative_to(root):
+        return False
+    top = module.relative_to(root).parts[0].removesuffix(".py")
+    return any((folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in roots)
 
 
 def find_programs(sources: Mapping[Path, Source], imports: Imports) -> list[Program]:

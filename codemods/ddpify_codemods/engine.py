@@ -12,6 +12,7 @@ from pathlib import Path
 from .facts import distribution
 from .facts.header import main_guard, module_level_work
 from .facts.optimizers import optimizers
+from .facts.reach import reaches_backward
 from .facts.script import Script
 from .rule import Change, Edit, Finding, Insert, Replace, Rule
 from .runtime_names import RUNTIME, imports_runtime
@@ -76,7 +77,7 @@ def convert(program: Mapping[Path, str], target: str, modernize: bool = False) -
         return _unchanged(program, "no training loop")
     if kind != "one process":
         return _rewritten_as_torch(found, TARGETS[target], RULES)
-    found = _with_warning_if_undivided(found)
+    found = _with_warning_if_not_started(_with_warning_if_undivided(found))
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings) for each in found}
     if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
         raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
@@ -114,6 +115,16 @@ def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:
     remedy = "hand over model.parameters() where the optimizer is built"
     warning = Finding("DDP102", "warning", optimizers(first.script)[0].call.lineno, message, remedy)
     return [replace(each, findings=(*each.findings, warning)) if each is first else each for each in found]
+
+
+def _with_warning_if_not_started(found: list[_Found]) -> list[_Found]:
+    """Say so when the file only defines things: what imports and calls them has to join the process group."""
+    first = found[0]
+    if first.script.is_entry:
+        return found
+    message = "nothing in this file runs when it is started, so it joins no process group and divides nothing"
+    remedy = 'convert the script that starts it, or call its function below `if __name__ == "__main__":`'
+    return [replace(first, findings=(Finding("DDP101", "warning", 1, message, remedy), *first.findings)), *found[1:]]
 
 
 @dataclass(frozen=True)
@@ -208,14 +219,14 @@ def _runs_something(tree: ast.Module) -> bool:
     return main_guard(tree) is not None or bool(module_level_work(tree))
 
 
-def _trains(scripts: Iterable[Script]) -> bool:
-    """Whether a gradient is computed and an optimizer built, anywhere in the program."""
+def _trains(scripts: Sequence[Script]) -> bool:
+    """Whether the program comes to compute a gradient, and an optimizer is built anywhere in it."""
     backward = any(
         isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
         for script in scripts
         for call in script.find(ast.Call)
     )
-    return backward and any(optimizers(script) for script in scripts)
+    return backward and any(optimizers(script) for script in scripts) and reaches_backward(scripts)
 
 
 def _rewrite(found: _Found) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import warnings
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 
@@ -16,20 +17,26 @@ def local_modules(script: Path, text: str, root: Path | None = None) -> list[Pat
     does when Python runs the script.
     Returns their paths, without repeats and without the file itself; none for a text that does not parse.
     """
+    found: dict[Path, None] = {}
+    for node in _statements(text):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                found.update(dict.fromkeys(_resolve(root or script.parent, alias.name.split("."))))
+        else:
+            found.update(dict.fromkeys(_from(node, script, root or script.parent)))
+    return [path for path in found if path != script]
+
+
+@lru_cache(maxsize=256)
+def _statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    """The import statements of a file, which is asked for once per folder that absolute imports may start at."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
-        return []
-    found: dict[Path, None] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for alias in node.names:
-                found.update(dict.fromkeys(_resolve(root or script.parent, alias.name.split("."))))
-        elif isinstance(node, ast.ImportFrom):
-            found.update(dict.fromkeys(_from(node, script, root or script.parent)))
-    return [path for path in found if path != script]
+        return ()
+    return tuple(node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
 
 
 def _from(node: ast.ImportFrom, script: Path, root: Path) -> Iterator[Path]:

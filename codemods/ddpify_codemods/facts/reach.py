@@ -1,0 +1,87 @@
+"""Whether what a script starts can come to a `.backward()`: by names, so rather once too often than once too seldom.
+
+A script that imports a module with a training loop need not train: it may evaluate a model with another part of it.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator, Sequence
+
+from .header import main_guard
+from .script import Script
+
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_LOOKS_UP = frozenset({"getattr", "__import__", "eval", "exec", "globals", "locals", "vars"})
+_CALLED_BY_PYTHON = frozenset({"forward"})  # besides __init__, __call__ and the like
+
+
+def reaches_backward(scripts: Sequence[Script]) -> bool:
+    """Whether a program may call `.backward()`.
+
+    Args: its scripts, the one that is started first. All of that one counts as reached; of the others what runs when
+    they are imported, and the functions, classes and methods whose names occur in something that is reached.
+    """
+    entry, *modules = scripts
+    waiting: list[ast.AST] = [entry.tree, *(part for module in modules for part in _run_at_import(module.tree))]
+    by_name: dict[str, list[ast.AST]] = {}
+    for module in modules:
+        for node in module.nodes:
+            if isinstance(node, _DEFINITIONS):
+                by_name.setdefault(node.name, []).append(node)
+    while waiting:
+        names, is_known = _names(waiting.pop())
+        if "backward" in names or not is_known:
+            return True
+        for name in names & by_name.keys():
+            for definition in by_name.pop(name):
+                waiting += _body(definition)
+    return False
+
+
+def _run_at_import(tree: ast.Module) -> Iterator[ast.AST]:
+    guard = main_guard(tree)
+    for node in tree.body:
+        if isinstance(node, _DEFINITIONS):
+            yield from node.decorator_list
+            if node.decorator_list:  # it may be registered somewhere, under another name
+                yield from _body(node)
+        elif node is not guard:
+            yield node
+
+
+def _body(definition: ast.AST) -> Iterable[ast.AST]:
+    """What runs when a definition is used: of a class, not its methods until they are named."""
+    if not isinstance(definition, ast.ClassDef):
+        return [definition]
+    own = (node for node in definition.body if not isinstance(node, _DEFINITIONS) or _is_called_by_python(node.name))
+    return [*definition.bases, *own]
+
+
+def _is_called_by_python(name: str) -> bool:
+    return name in _CALLED_BY_PYTHON or (name.startswith("__") and name.endswith("__"))
+
+
+def _names(node: ast.AST) -> tuple[frozenset[str], bool]:
+    """The names in a part of a program, and whether they are all that it can use."""
+    names: set[str] = set()
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            names.add(part.id)
+        elif isinstance(part, ast.Attribute):
+            names.add(part.attr)
+        elif isinstance(part, ast.alias):
+            names.add(part.name.rpartition(".")[2])
+        elif isinstance(part, ast.Call) and _looks_up(part):
+            constant = part.args[1] if part.args[1:] else None
+            if not (isinstance(constant, ast.Constant) and isinstance(constant.value, str)):
+                return frozenset(), False
+            names.add(constant.value)
+    return frozenset(names), True
+
+
+def _looks_up(call: ast.Call) -> bool:
+    """Whether a call finds something by a name that is made in the run."""
+    if isinstance(call.func, ast.Attribute):
+        return call.func.attr in ("import_module", "methodcaller")
+    return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP
