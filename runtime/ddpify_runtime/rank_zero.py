@@ -75,14 +75,21 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
 def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
     """`function` on rank 0 first, then on the others: for downloads and caches (I4).
 
+    Random numbers that it draws, such as the first weights of a model, are the same on every rank.
+
     Raises:
         Exception: that function raises, on every rank, whatever rank 0 raised.
     """
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = wholes(args), wholes(kwargs)
+        before = random_states.read()
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
-        return result if get_rank() == 0 else function(*args, **kwargs)
+        if get_rank() == 0:
+            return result
+        with random_states.kept():
+            random_states.write(before)
+            return function(*args, **kwargs)
 
     return function if _single() else call
 

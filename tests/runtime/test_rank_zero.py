@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import torch
 from ddpify_runtime import get_rank, rank_zero_first, rank_zero_only, rank_zero_path, rank_zero_value
 
 from .processes import run
@@ -74,6 +75,16 @@ def download(path: Path) -> str:
 
 def test_downloads_happen_first_on_rank_zero(tmp_path: Path) -> None:
     assert run(3, download, tmp_path / "data") == ["fetched", "found", "found"]
+
+
+def draw() -> list[list[float]]:
+    return [rank_zero_first(torch.rand)(2).tolist(), torch.rand(2).tolist()]
+
+
+def test_every_rank_draws_what_rank_zero_draws() -> None:
+    first, second, third = run(3, draw)
+    assert first == second == third
+    assert first[0] != first[1]
 
 
 def alone() -> list[Any]:
