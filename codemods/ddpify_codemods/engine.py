@@ -14,7 +14,7 @@ from .facts.header import main_guard, module_level_work
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
-from .rule import Change, Edit, Finding, Insert, Replace, Rule
+from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule
 from .runtime_names import RUNTIME, imports_runtime
 from .targets import TARGETS, Target
 
@@ -153,7 +153,9 @@ class _Found:
                 elif item.message:
                     remedy = "rewrite it with --modernize"
                     findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
-        return cls(script, tuple(edits), tuple(sorted(findings, key=_line)))
+        deleted = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)}
+        told = (finding for finding in findings if finding.line not in deleted)
+        return cls(script, tuple(edits), tuple(sorted(told, key=_line)))
 
     @property
     def changes(self) -> tuple[Change, ...]:
