@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .optimizers import optimizers
 from .origins import origins, sources
 from .script import Script
 
@@ -45,21 +46,22 @@ def is_wrapped(script: Script, node: ast.expr) -> bool:
 
 
 def is_module(script: Script, node: ast.expr) -> bool:
-    """Whether an expression is a wrapped model, or the model in it."""
+    """Whether an expression is a wrapped model, the model in it, or one that an optimizer trains."""
     inner = node.value if isinstance(node, ast.Attribute) and node.attr == "module" else node
-    return is_wrapped(script, inner) or ast.unparse(node) in _wrapped_names(script)
+    return is_wrapped(script, inner) or ast.unparse(node) in _model_names(script)
 
 
 @lru_cache(maxsize=64)
-def _wrapped_names(script: Script) -> frozenset[str]:
+def _model_names(script: Script) -> frozenset[str]:
     calls = (call for call in script.find(ast.Call) if is_wrapper_call(script, call))
-    return frozenset(ast.unparse(call.args[0]) for call in calls if call.args)
+    trained = (base.code for optimizer in optimizers(script) for base in optimizer.bases)
+    return frozenset(ast.unparse(call.args[0]) for call in calls if call.args) | frozenset(trained)
 
 
 def is_wrapped_later(script: Script, move: ast.Call) -> bool:
     """Whether `….to(…)` moves a model that is given to DistributedDataParallel."""
     assert isinstance(move.func, ast.Attribute)
-    if ast.unparse(move.func.value) in _wrapped_names(script):
+    if ast.unparse(move.func.value) in _model_names(script):
         return True
     return any(
         origin is move
@@ -103,8 +105,14 @@ def is_moved_before(script: Script, node: ast.expr, line: int, depth: int = 8) -
     moved = (receiver for receiver in _receivers(script) if receiver.lineno < line and script.scope(receiver) is scope)
     if isinstance(node, (ast.Name, ast.Attribute)) and any(ast.unparse(each) == ast.unparse(node) for each in moved):
         return True
-    values = [value for value in sources(script, node) if script.scope(value) is not scope or value.lineno < line]
-    return depth > 0 and any(is_moved_before(script, value, value.lineno, depth - 1) for value in values)
+    if depth == 0:
+        return False
+    values = sources(script, node)
+    here = [value for value in values if script.scope(value) is scope and value.lineno < line]
+    elsewhere = [value for value in values if script.scope(value) is not scope]  # in an order that is not known
+    if here:
+        return any(is_moved_before(script, value, value.lineno, depth - 1) for value in here)
+    return bool(elsewhere) and all(is_moved_before(script, value, value.lineno, depth - 1) for value in elsewhere)
 
 
 def _chain(node: ast.expr) -> Iterator[ast.expr]:

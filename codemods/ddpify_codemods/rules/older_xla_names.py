@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.older_xla import old_names
+from ..facts.devices import inside_f_string, source
+from ..facts.older_xla import OldName, old_names
 from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
 from ..targets import Target
@@ -16,7 +17,11 @@ _ARGUMENTS = ("enabled", "dtype", "cache_enabled")
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rename what is deprecated or gone."""
-    for old in old_names(script):
+    names = list(old_names(script))
+    yield from _in_f_strings(script, names)
+    for old in names:
+        if inside_f_string(script, old.node):
+            continue
         name = old.meaning.rpartition(".")[2]
         message = f"{name} {old.state}: use {old.code}"
         call = script.parents[old.node]
@@ -40,6 +45,25 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for constant in script.find(ast.Constant):
         if constant.value == "pjrt://":
             yield Replace(constant, '"xla://"', "pjrt:// is deprecated: use xla://")
+
+
+def _in_f_strings(script: Script, names: list[OldName]) -> Iterator[Edit | Finding]:
+    """Old names in f-strings, whose own places Python 3.11 does not know: the text is replaced as a whole."""
+    found: dict[ast.expr, list[OldName]] = {}
+    for old in names:
+        texts = [parent for parent in script.ancestors(old.node) if isinstance(parent, ast.JoinedStr)]
+        if texts:
+            found.setdefault(texts[-1], []).append(old)
+    for text, inside in found.items():
+        code = new = source(script, text)
+        for old in inside:
+            new = new.replace(ast.unparse(old.node), old.code)
+        message = f"{', '.join(old.meaning.rpartition('.')[2] for old in inside)}: use {inside[0].code}"
+        if new == code or "{}" in code:
+            remedy = "rewrite it by hand: it stands in an f-string"
+            yield Finding(RULE.id, "warning", text.lineno, message, remedy)
+        else:
+            yield Replace(text, new, message, modules=tuple(line for old in inside for line in old.modules))
 
 
 def _has_kind(call: ast.AST) -> bool:

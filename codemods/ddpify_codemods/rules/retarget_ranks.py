@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ..facts.bindings import bindings
+from ..facts.devices import indexed_string, inside_f_string
 from ..facts.distribution import joins_process_group
 from ..facts.launch import is_before_launch
 from ..facts.leftovers import idle_assignments
@@ -29,8 +30,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     idle = set(idle_assignments(script))
     for node in script.find(ast.expr):
         variable = _variable(script, node)
-        if variable:
+        if variable and not inside_f_string(script, node):
             yield from _read(script, node, _VARIABLES[variable])
+        elif isinstance(node, ast.JoinedStr) and not indexed_string(node) and _reads_environment(script, node):
+            message = "the place of the process is read inside an f-string"
+            yield Finding(RULE.id, "refused", node.lineno, message, "give it a name before")
     for statement in script.find(ast.Assign):
         place = statement.targets[0]
         if isinstance(place, ast.Subscript) and _environ(script, place):
@@ -47,8 +51,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(call, "xr.local_device_count()", message, modules=_MODULES)
 
 
+def _reads_environment(script: Script, text: ast.JoinedStr) -> bool:
+    return any(_variable(script, node) for node in ast.walk(text) if isinstance(node, ast.expr))
+
+
 def _counts_gpus(script: Script, call: ast.Call) -> bool:
-    return script.qualified(call.func) == "torch.cuda.device_count" and not is_before_launch(script, call)
+    counts = script.qualified(call.func) == "torch.cuda.device_count"
+    return counts and not is_before_launch(script, call) and not inside_f_string(script, call)
 
 
 def _variable(script: Script, node: ast.expr) -> str:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ..facts.bindings import names_in
+from ..facts.devices import inside_f_string
 from ..facts.launch import is_before_launch, spawns
 from ..facts.script import Script
 from ..facts.world_size import is_world_size, parameters, parameters_of_world_size
@@ -76,7 +77,8 @@ def _unused(script: Script, gone: set[ast.AST]) -> Iterator[Delete | Finding]:
             gone |= set(ast.walk(found))
             yield Delete(found, "XLA knows how many devices there are")
     for call in script.find(ast.Call):
-        if call not in gone and script.qualified(call.func) == _COUNT and is_before_launch(script, call):
+        counts = script.qualified(call.func) == _COUNT and not inside_f_string(script, call)
+        if call not in gone and counts and is_before_launch(script, call):
             message = "the number of GPUs is used before the processes are started"
             yield Finding(RULE.id, "refused", call.lineno, message, "use it in the function that spawn starts")
 

@@ -43,6 +43,7 @@ def test_current_code(lines: str) -> None:
         ("d = xm.xla_device()", "d = torch_xla.device()"),
         ("d = xm.xla_device(1)", "d = torch_xla.device(1)"),
         ("xm.mark_step()", "torch_xla.sync()"),
+        ("print(f'{xm.get_ordinal()}/{xm.xrt_world_size():d}')", "print(f'{xr.global_ordinal()}/{xr.world_size():d}')"),
         ("xm.mark_step(wait=True)", "torch_xla.sync(wait=True)"),
         ("xm.add_step_closure(xm.mark_step)", "xm.add_step_closure(torch_xla.sync)"),
         ("x = xm.get_ordinal()", "x = xr.global_ordinal()"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .eager import check_noop, check_transformed, program_findings
+from .eager import check_noop, check_transformed, program_findings, refusals
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,8 @@ def test_nothing_to_do(lines: str) -> None:
         ("x = 'RANK' in os.environ", "x = True"),
         ("os.environ['RANK'] = '0'\nx = 1", "x = 1"),
         ("x = 8 // torch.cuda.device_count()", "x = 8 // xr.local_device_count()"),
+        ("print(f'{torch.cuda.device_count()} GPUs')", "print(f'{torch.cuda.device_count()} GPUs')"),
+        ("x = torch.device(f\"cuda:{os.environ['LOCAL_RANK']}\")", "x = torch_xla.device()"),
         (
             "x = 1\ndist.init_process_group('nccl', rank=args.rank, world_size=args.n)",
             "x = 1\nargs.rank = xr.global_ordinal()\nargs.n = xr.world_size()\n"
@@ -46,6 +48,10 @@ def test_a_number_of_gpus_that_only_chose_one() -> None:
         "gpu_id = rank % torch.cuda.device_count()\nm = DDP(nn.Linear(4, 1).to(gpu_id), device_ids=[gpu_id])",
         "m = DDP(nn.Linear(4, 1).to(torch_xla.device()), gradient_as_bucket_view=True)",
     )
+
+
+def test_a_rank_in_an_f_string() -> None:
+    assert refusals("print(f\"rank {os.environ['RANK']}\")") == ["DDP205"]
 
 
 def test_a_rank_that_is_read_at_import() -> None:

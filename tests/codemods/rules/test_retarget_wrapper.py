@@ -84,6 +84,32 @@ def test_the_order_is_that_of_the_callers(before: str, after: str, moved: bool) 
     assert (f"    model = model.to({_DEVICE})\n    return torch.optim.SGD" in code) is moved
 
 
+def test_an_attribute_that_is_wrapped_elsewhere() -> None:
+    code = program("""\
+    import torch
+    import torch.distributed as dist
+    from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+    class Trainer:
+        def __init__(self):
+            self.model = torch.nn.Linear(4, 1)
+            self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+        def train(self):
+            self.model = DDP(self.model.cuda())
+            self.model(torch.rand(8, 4)).mean().backward()
+            self.optimizer.step()
+
+
+    if __name__ == "__main__":
+        dist.init_process_group("nccl")
+        Trainer().train()
+    """)
+    assert "self.model.to(torch_xla.device())\n        self.optimizer = " in code
+    assert "self.model(torch.rand(8, 4).to(torch_xla.device()))" in code
+
+
 def test_tied_weights_are_refused() -> None:
     above = """\
     class Tied(nn.Module):
