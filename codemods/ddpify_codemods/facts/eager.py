@@ -58,19 +58,6 @@ def _model_names(script: Script) -> frozenset[str]:
     return frozenset(ast.unparse(call.args[0]) for call in calls if call.args) | frozenset(trained)
 
 
-def is_wrapped_later(script: Script, move: ast.Call) -> bool:
-    """Whether `….to(…)` moves a model that is given to DistributedDataParallel."""
-    assert isinstance(move.func, ast.Attribute)
-    if ast.unparse(move.func.value) in _model_names(script):
-        return True
-    return any(
-        origin is move
-        for wrapper in script.find(ast.Call)
-        if is_wrapper_call(script, wrapper) and wrapper.args
-        for origin in origins(script, wrapper.args[0])
-    )
-
-
 def is_loader(script: Script, node: ast.expr) -> bool:
     """Whether an expression is a torch DataLoader."""
     return any(
@@ -126,3 +113,34 @@ def _receivers(script: Script) -> Iterator[ast.expr]:
     for call in script.find(ast.Call):
         if is_move(call) and isinstance(call.func, ast.Attribute):
             yield call.func.value
+
+
+def cpu_devices(script: Script) -> dict[ast.expr, None]:
+    """What a wrapped model is moved to, where that is the CPU: `device = torch.device("cpu")`."""
+    found: dict[ast.expr, None] = {}
+    for move in script.find(ast.Call):
+        if not is_move(move) or len(move.args) != 1 or not isinstance(move.func, ast.Attribute):
+            continue
+        made = [each for each in origins(script, move.args[0]) if not isinstance(each, (ast.Name, ast.Attribute))]
+        if _is_model_moved(script, move) and made and all(_is_cpu(script, each) for each in made):
+            found |= dict.fromkeys(made)
+    return found
+
+
+def _is_cpu(script: Script, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and script.qualified(node.func) == "torch.device" and len(node.args) == 1:
+        return _is_cpu(script, node.args[0])
+    return isinstance(node, ast.Constant) and node.value == "cpu"
+
+
+def _is_model_moved(script: Script, move: ast.Call) -> bool:
+    """Whether `….to(…)` moves a model that is given to DistributedDataParallel."""
+    assert isinstance(move.func, ast.Attribute)
+    if ast.unparse(move.func.value) in _model_names(script):
+        return True
+    return any(
+        origin is move
+        for wrapper in script.find(ast.Call)
+        if is_wrapper_call(script, wrapper) and wrapper.args
+        for origin in origins(script, wrapper.args[0])
+    )

@@ -104,3 +104,22 @@ def torchrun_guard(script: Script) -> ast.If | None:
     """The main guard whose body every process of torchrun runs; None where there is none or it is not plain."""
     guard = main_guard(script.tree)
     return guard if script.is_entry and guard and not guard.orelse and not spawns(script) else None
+
+
+def shared_names(script: Script, guard: ast.If) -> set[str]:
+    """Names that the guard's block makes and that functions of the file read."""
+    inside = {node for statement in guard.body for node in ast.walk(statement)}
+    made = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    for node in inside:
+        if isinstance(node, (ast.Import, ast.ImportFrom)):
+            made |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
+    read = set()
+    for node in script.find(ast.Name):
+        scope = script.scope(node)
+        if node in inside or isinstance(scope, ast.Module) or not isinstance(node.ctx, ast.Load):
+            continue
+        bound = {arg.arg for arg in ast.walk(scope.args) if isinstance(arg, ast.arg)}
+        stored = (inner for inner in ast.walk(scope) if isinstance(inner, ast.Name))
+        bound |= {inner.id for inner in stored if isinstance(inner.ctx, ast.Store)}
+        read |= {node.id} - bound
+    return made & read

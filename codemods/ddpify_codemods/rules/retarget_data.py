@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.eager import is_loader, is_made_on_host, is_module, is_move, is_wrapped_later
+from ..facts.eager import cpu_devices, is_loader, is_made_on_host, is_module, is_move
 from ..facts.origins import origins
 from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
@@ -17,7 +17,7 @@ _LOADER = "import torch_xla.distributed.parallel_loader as pl"
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Move what models, losses and collectives are given, unless the script does."""
     done: set[ast.AST] = set()
-    for node in _cpu_devices(script):
+    for node in cpu_devices(script):
         yield Replace(node, target.device, "train on the xla device", modules=("import torch_xla",))
     for value in _values(script):
         found = list(origins(script, value))
@@ -47,24 +47,6 @@ def _values(script: Script) -> Iterator[ast.expr]:
                 for part in ast.walk(origin):
                     if isinstance(part, ast.Call):
                         yield from _arguments(part)
-
-
-def _cpu_devices(script: Script) -> dict[ast.expr, None]:
-    """What a wrapped model is moved to, where that is the CPU: `device = torch.device("cpu")`."""
-    found: dict[ast.expr, None] = {}
-    for move in script.find(ast.Call):
-        if not is_move(move) or len(move.args) != 1 or not isinstance(move.func, ast.Attribute):
-            continue
-        made = [each for each in origins(script, move.args[0]) if not isinstance(each, (ast.Name, ast.Attribute))]
-        if is_wrapped_later(script, move) and made and all(_is_cpu(script, each) for each in made):
-            found |= dict.fromkeys(made)
-    return found
-
-
-def _is_cpu(script: Script, node: ast.expr) -> bool:
-    if isinstance(node, ast.Call) and script.qualified(node.func) == "torch.device" and len(node.args) == 1:
-        return _is_cpu(script, node.args[0])
-    return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
 def _arguments(call: ast.Call) -> list[ast.expr]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.launch import spawns, torchrun_guard
+from ..facts.launch import shared_names, spawns, torchrun_guard
 from ..facts.script import Script
 from ..facts.world_size import is_world_size
 from ..rule import ChangeParameters, Delete, Edit, Finding, GuardToFunction, Insert, Replace, Rule
@@ -30,7 +30,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield ChangeParameters(main, "torch_xla.launch hands over the index of the process", first="index")
         yield Replace(guard.body[0].value, f"torch_xla.launch({main.name})", message, modules=_XLA)
         return
-    shared = sorted(_shared_names(script, guard))
+    shared = sorted(shared_names(script, guard))
     if shared:
         yield Insert(guard.body[0], f"global {', '.join(shared)}", "other functions read these names")
     code = f'\n\nif __name__ == "__main__":\n    torch_xla.launch({_NAME})\n'
@@ -76,25 +76,6 @@ def _single_call(script: Script, guard: ast.If) -> ast.FunctionDef | None:
     found = [node for node in script.tree.body if isinstance(node, ast.FunctionDef) and node.name == name]
     single = len(uses) == 1 and len(found) == 1 and not found[0].decorator_list
     return found[0] if single and not list(ast.iter_child_nodes(found[0].args)) else None
-
-
-def _shared_names(script: Script, guard: ast.If) -> set[str]:
-    """Names that the guard's block makes and that functions of the file read."""
-    inside = {node for statement in guard.body for node in ast.walk(statement)}
-    made = {node.id for node in inside if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
-    for node in inside:
-        if isinstance(node, (ast.Import, ast.ImportFrom)):
-            made |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
-    read = set()
-    for node in script.find(ast.Name):
-        scope = script.scope(node)
-        if node in inside or isinstance(scope, ast.Module) or not isinstance(node.ctx, ast.Load):
-            continue
-        bound = {arg.arg for arg in ast.walk(scope.args) if isinstance(arg, ast.arg)}
-        stored = (inner for inner in ast.walk(scope) if isinstance(inner, ast.Name))
-        bound |= {inner.id for inner in stored if isinstance(inner.ctx, ast.Store)}
-        read |= {node.id} - bound
-    return made & read
 
 
 RULE = Rule(

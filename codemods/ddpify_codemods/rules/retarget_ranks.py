@@ -9,19 +9,14 @@ from ..facts.bindings import bindings
 from ..facts.devices import indexed_string, inside_f_string
 from ..facts.distribution import joins_process_group
 from ..facts.launch import is_before_launch
+from ..facts.launcher_environment import VARIABLES, read_variable, variable_of
 from ..facts.leftovers import idle_assignments
+from ..facts.origins import passed
 from ..facts.script import Script
 from ..rule import Delete, Edit, Finding, Insert, Replace, Rule
 from ..targets import Target
 
 _MODULES = ("import torch_xla.runtime as xr",)
-_VARIABLES = {
-    "RANK": "xr.global_ordinal()",
-    "WORLD_SIZE": "xr.world_size()",
-    "LOCAL_RANK": "xr.local_ordinal()",
-    "LOCAL_WORLD_SIZE": "xr.local_device_count()",
-}
-_READS = {"os.environ.get", "os.getenv"}
 _MESSAGE = "ask XLA for the place of this process"
 
 
@@ -29,15 +24,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Replace what torchrun and the launcher of older versions of torch hand over."""
     idle = set(idle_assignments(script))
     for node in script.find(ast.expr):
-        variable = _variable(script, node)
+        variable = read_variable(script, node)
         if variable and not inside_f_string(script, node):
-            yield from _read(script, node, _VARIABLES[variable])
+            yield from _read(script, node, VARIABLES[variable])
         elif isinstance(node, ast.JoinedStr) and not indexed_string(node) and _reads_environment(script, node):
             message = "the place of the process is read inside an f-string"
             yield Finding(RULE.id, "refused", node.lineno, message, "give it a name before")
     for statement in script.find(ast.Assign):
         place = statement.targets[0]
-        if isinstance(place, ast.Subscript) and _environ(script, place):
+        if isinstance(place, ast.Subscript) and variable_of(script, place):
             yield Delete(statement, "XLA knows the place of this process")
         elif _is_parsed(script, statement) and _has_local_rank(script):
             name = ast.unparse(place)
@@ -46,38 +41,28 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call in script.find(ast.Call):
         if joins_process_group(script, call):
             yield from _given(script, call)
+        elif script.qualified(call.func).endswith("DistributedSampler"):
+            yield from _counted(call)
         elif _counts_gpus(script, call) and script.statement(call) not in idle:
             message = "ask XLA for the number of devices of this machine"
             yield Replace(call, "xr.local_device_count()", message, modules=_MODULES)
 
 
+def _counted(sampler: ast.Call) -> Iterator[Edit]:
+    """A number of replicas that is written down."""
+    for keyword in sampler.keywords:
+        number = keyword.value
+        if keyword.arg == "num_replicas" and isinstance(number, ast.Constant) and number.value is not None:
+            yield Replace(number, "xr.world_size()", _MESSAGE, modules=_MODULES)
+
+
 def _reads_environment(script: Script, text: ast.JoinedStr) -> bool:
-    return any(_variable(script, node) for node in ast.walk(text) if isinstance(node, ast.expr))
+    return any(read_variable(script, node) for node in ast.walk(text))
 
 
 def _counts_gpus(script: Script, call: ast.Call) -> bool:
     counts = script.qualified(call.func) == "torch.cuda.device_count"
     return counts and not is_before_launch(script, call) and not inside_f_string(script, call)
-
-
-def _variable(script: Script, node: ast.expr) -> str:
-    """The variable that an expression reads or looks for; "" for anything else."""
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-        return _environ(script, node)
-    if isinstance(node, ast.Call) and script.qualified(node.func) in _READS and node.args:
-        return _constant(node.args[0])
-    looks = isinstance(node, ast.Compare) and len(node.ops) == 1 and isinstance(node.ops[0], ast.In)
-    if looks and script.qualified(node.comparators[0]) == "os.environ":  # type: ignore[attr-defined]
-        return _constant(node.left)  # type: ignore[attr-defined]
-    return ""
-
-
-def _environ(script: Script, node: ast.Subscript) -> str:
-    return _constant(node.slice) if script.qualified(node.value) == "os.environ" else ""
-
-
-def _constant(node: ast.expr) -> str:
-    return str(node.value) if isinstance(node, ast.Constant) and node.value in _VARIABLES else ""
 
 
 def _read(script: Script, node: ast.expr, code: str) -> Iterator[Edit | Finding]:
@@ -113,20 +98,30 @@ def _given(script: Script, call: ast.Call) -> Iterator[Edit | Finding]:
     """What holds rank and world size for init_process_group goes on to hold them."""
     for keyword in call.keywords:
         code = {"rank": "xr.global_ordinal()", "world_size": "xr.world_size()"}.get(keyword.arg or "")
-        if code and isinstance(keyword.value, ast.Attribute):
-            line = f"{ast.unparse(keyword.value)} = {code}"
-            yield Insert(script.statement(call), line, _MESSAGE, modules=_MODULES)
-        elif code and isinstance(keyword.value, ast.Name):
-            values = bindings(script, script.scope(call)).get(keyword.value.id, [])
-            for value in values:
-                if not _knows(script, value):
-                    yield from _placed(script, value, Replace(value, code, _MESSAGE, modules=_MODULES))
+        if code:
+            yield from _held(script, keyword.value, code)
+
+
+def _held(script: Script, holder: ast.expr, code: str, depth: int = 4) -> Iterator[Edit | Finding]:
+    scope = script.scope(holder)
+    if isinstance(holder, ast.Attribute):
+        line = f"{ast.unparse(holder)} = {code}"
+        edit = Insert(script.statement(holder), line, _MESSAGE, modules=_MODULES)
+        yield from _placed(script, holder, edit)
+    elif isinstance(holder, ast.Name) and holder.id in bindings(script, scope):
+        for value in bindings(script, scope)[holder.id]:
+            if not _knows(script, value):
+                yield from _placed(script, value, Replace(value, code, _MESSAGE, modules=_MODULES))
+    elif isinstance(holder, ast.Name) and not isinstance(scope, ast.Module) and depth:
+        for argument in passed(script, scope, holder.id):
+            yield from _held(script, argument, code, depth - 1)
 
 
 def _knows(script: Script, value: ast.expr) -> bool:
     """Whether a value is taken from the process group, or from the environment, which another edit replaces."""
     nodes = [node for node in ast.walk(value) if isinstance(node, ast.expr)]
-    return any(script.qualified(node).startswith("torch.distributed.") or _variable(script, node) for node in nodes)
+    group = "torch.distributed."
+    return any(script.qualified(node).startswith(group) or read_variable(script, node) for node in nodes)
 
 
 RULE = Rule(

@@ -23,6 +23,7 @@ _GROUP = frozenset(
         "barrier",
         "broadcast",
         "destroy_process_group",
+        "elastic.multiprocessing.errors.record",
         "get_rank",
         "get_world_size",
         "init_process_group",

@@ -24,6 +24,10 @@ def test_nothing_to_do(lines: str) -> None:
         ("x = int(os.getenv('LOCAL_WORLD_SIZE', '1'))", "x = xr.local_device_count()"),
         ("x = os.environ['RANK']", "x = str(xr.global_ordinal())"),
         ("x = 'RANK' in os.environ", "x = True"),
+        (
+            "s = torch.utils.data.DistributedSampler(d, num_replicas=2, rank=rank)",
+            "s = torch.utils.data.DistributedSampler(d, num_replicas=xr.world_size(), rank=rank)",
+        ),
         ("os.environ['RANK'] = '0'\nx = 1", "x = 1"),
         ("x = 8 // torch.cuda.device_count()", "x = 8 // xr.local_device_count()"),
         ("print(f'{torch.cuda.device_count()} GPUs')", "print(f'{torch.cuda.device_count()} GPUs')"),
@@ -47,6 +51,15 @@ def test_a_number_of_gpus_that_only_chose_one() -> None:
     check_transformed(
         "gpu_id = rank % torch.cuda.device_count()\nm = DDP(nn.Linear(4, 1).to(gpu_id), device_ids=[gpu_id])",
         "m = DDP(nn.Linear(4, 1).to(torch_xla.device()), gradient_as_bucket_view=True)",
+    )
+
+
+def test_a_world_size_that_callers_hand_over() -> None:
+    above = "def setup(size):\n    dist.init_process_group('nccl', world_size=size)\n"
+    check_transformed(
+        "x = 1\nsetup(args.world_size)\nn = args.gpus * 2\nsetup(n)",
+        "x = 1\nargs.world_size = xr.world_size()\nsetup(args.world_size)\nn = xr.world_size()\nsetup(n)",
+        above,
     )
 
 

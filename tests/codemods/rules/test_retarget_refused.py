@@ -16,6 +16,7 @@ from .eager import check_noop, check_transformed, refusals
         "dist.all_reduce(x, group=None)",
         "x = group(process_group=1)",
         "mp.set_start_method('spawn')",
+        "from torch.distributed.elastic.multiprocessing.errors import record\nrecord(show)",
     ],
 )
 def test_nothing_to_do(lines: str) -> None:
