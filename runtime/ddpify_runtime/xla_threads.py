@@ -43,6 +43,7 @@ def main(arguments: Sequence[str]) -> None:
         parser.error("torch_xla is not installed: pip install torch==2.9.0 torch_xla==2.9.0")
     if os.environ.get("PJRT_DEVICE", "CPU") != "CPU":
         parser.error(f"PJRT_DEVICE={os.environ['PJRT_DEVICE']}: this is for CPUs; start the script itself on a TPU")
+    print(f"ddpify: {given.devices} XLA devices on this CPU, for correctness, not for speed", file=sys.stderr)
     _set_environment(given.devices, given.script)
     _start_children_here()
     sys.argv = [given.script, *given.arguments]

@@ -11,6 +11,7 @@ from tests.xla import runs
 
 def test_collectives() -> None:
     printed = runs.xla(runs.SCRIPTS / "collectives.py", 4, "the arguments arrive")
+    assert "ddpify: 4 XLA devices on this CPU, for correctness, not for speed" in printed
     for rank in range(4):
         assert f"rank {rank} of 4 is right" in printed
 
