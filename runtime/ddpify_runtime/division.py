@@ -132,9 +132,12 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
             found = Division(inputs, batch, outputs, trial.places, trial.losses)
-            if _same_gradients(module, call, few, found, total):
-                return found
-            reasons[-1] = "the gradients of a sample depend on the rest of the batch"
+            try:
+                if _same_gradients(module, call, few, found, total):
+                    return found
+                reasons[-1] = "the gradients of a sample depend on the rest of the batch"
+            except NotDivisible as error:
+                reasons[-1] = str(error)
     return Division(reason=reasons[0] if reasons else "no tensor in its input has a sample for every process")
 
 
@@ -259,6 +262,9 @@ def _same_gradients(
     """Whether the gradients of the shares add up to those of the whole. A collective.
 
     Outputs alone do not show a backward of one's own that mixes samples, nor a mixing that starts at zero.
+
+    Raises:
+        NotDivisible: its backward fills `.grad` by itself, past the reduction; alike on every rank.
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     generator = torch.Generator().manual_seed(0)
@@ -310,9 +316,18 @@ def _gradients(
     pairs = [(output, weight) for output, weight in zip(outputs, weights, strict=True) if weight is not None]
     if not pairs or not parameters:
         return []
-    gradients = torch.autograd.grad(
-        [output for output, _ in pairs], parameters, [weight for _, weight in pairs], allow_unused=True
-    )
+    before = [parameter.grad for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.grad = None
+        gradients = torch.autograd.grad(
+            [output for output, _ in pairs], parameters, [weight for _, weight in pairs], allow_unused=True
+        )
+        if any(parameter.grad is not None for parameter in parameters):
+            raise NotDivisible("its backward runs a backward of its own, as that of reversible layers does")
+    finally:
+        for parameter, gradient in zip(parameters, before, strict=True):
+            parameter.grad = gradient
     return [
         torch.zeros_like(parameter) if gradient is None else gradient.to_dense().clone()
         for gradient, parameter in zip(gradients, parameters, strict=True)

@@ -252,6 +252,33 @@ def backward_that_mixes(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tens
     yield F.cross_entropy(model(x), y)
 
 
+class ComputesAgain(torch.autograd.Function):
+    """x + layer(x), which keeps nothing for its backward: that computes the layer again, and calls backward itself."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, layer: nn.Module) -> Tensor:
+        ctx.x, ctx.layer = x.detach(), layer
+        with torch.no_grad():
+            return x + layer(x)  # type: ignore[no-any-return]
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        x = ctx.x.clone().requires_grad_()
+        with torch.enable_grad():
+            torch.autograd.backward(ctx.layer(x), gradients[0])
+        return gradients[0] + x.grad, None
+
+
+class Reversible(Classifier):
+    def forward(self, x: Tensor) -> Tensor:
+        return self.head(ComputesAgain.apply(torch.tanh(self.first(x)), self.middle))  # type: ignore[no-any-return, no-untyped-call]
+
+
+@case(lambda: Reversible(nn.Linear(6, 6)))
+def reversible(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
 class FillsAList(Classifier):
     """Keeps its features in a list that the loss reads."""
 
