@@ -160,7 +160,10 @@ def _require_equal_inputs(leaves: Sequence[Any]) -> None:
 def _require_equal_weights(module: nn.Module) -> None:
     """Before the first division only: later, what is computed outside of it may differ in the last digits on GPUs."""
     tensors = [p for p in module.parameters() if not (nn.parameter.is_lazy(p) or p.is_complex())]
-    sizes = [float(sum(map(len, module.state_dict()))), float(sum(tensor.numel() for tensor in tensors))]
+    sizes = [
+        float(sum(len(name) for name, _ in module.named_parameters())),
+        float(sum(tensor.numel() for tensor in tensors)),
+    ]
     weights = sum(map(_digest, tensors), 0.0)
     scale = sum((_digest(tensor.abs()) for tensor in tensors), 0.0)
     lowest = torch.nan_to_num(torch.tensor([*sizes, weights], dtype=torch.float64))
