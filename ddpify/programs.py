@@ -66,7 +66,7 @@ def _is_found_before(module: Path, root: Path, roots: Iterable[Path]) -> bool:
     if not module.is_relative_to(root):
         return False
     top = module.relative_to(root).parts[0].removesuffix(".py")
-    return any((folder / top).is_dir() or (folder / f"{top}.py").is_file() for folder in roots)
+    return any((folder / f"{top}.py").is_file() or any((folder / top).glob("*.py")) for folder in roots)
 
 
 def find_programs(sources: Mapping[Path, Source], imports: Imports) -> list[Program]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
 
@@ -63,12 +64,15 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
         Exception: that function raises, on every rank, whatever rank 0 raised.
     """
 
+    absent: Any = Absent()
+
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = wholes(args), wholes(kwargs)
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
-        absent: Any = Absent()
         return result if get_rank() == 0 else absent  # type: ignore[no-any-return]
 
+    if _interrupted():
+        return function if get_rank() == 0 else lambda *args, **kwargs: absent
     return function if _single() else call
 
 
@@ -91,7 +95,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
             random_states.write(before)
             return function(*args, **kwargs)
 
-    return function if _single() else call
+    return function if _single() or _interrupted() else call
 
 
 def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
@@ -106,7 +110,7 @@ def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
         _, result = _on_rank_zero(lambda: (None, function(*args, **kwargs)))
         return result  # type: ignore[no-any-return]
 
-    return function if _single() else call
+    return function if _single() or _interrupted() else call
 
 
 def rank_zero_path(path: R) -> R | str:
@@ -116,6 +120,11 @@ def rank_zero_path(path: R) -> R | str:
 
 def _single() -> bool:
     return get_world_size() == 1 or region.alone()
+
+
+def _interrupted() -> bool:
+    """Whether this is the handler of a Ctrl-C, which stops the ranks at different places: they cannot meet (P9)."""
+    return isinstance(sys.exc_info()[1], KeyboardInterrupt)
 
 
 def _on_rank_zero(function: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:

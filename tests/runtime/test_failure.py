@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import torch
 
 SCRIPT = """
 import sys
@@ -67,3 +70,41 @@ def test_a_rank_that_leaves_alone_ends_the_run(tmp_path: Path) -> None:
     done = train(tmp_path, ":", "if get_rank(): sys.exit(0)\ntorch.distributed.barrier()")
     assert done.returncode == 1
     assert "torch.distributed.barrier()" in done.stderr  # rank 0, whose peer is gone
+
+
+INTERRUPTED = """
+import sys
+from datetime import timedelta
+import torch
+from ddpify_runtime import DistributedDataParallel, failure, init_process_group, rank_zero_only
+
+failure.LIMIT = timedelta(seconds=3)
+init_process_group("gloo")
+model = DistributedDataParallel(torch.nn.Linear(4, 2))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+try:
+    for step in range(1_000_000):
+        optimizer.zero_grad()
+        model(torch.ones(6, 4)).square().mean().backward()
+        optimizer.step()
+        if step == 9:
+            print("started", flush=True)
+except KeyboardInterrupt:
+    rank_zero_only(torch.save)(model.state_dict(), "interrupted.pt")
+    sys.exit(0)
+"""
+
+
+def test_what_is_saved_when_a_run_is_interrupted_is_saved_once(tmp_path: Path) -> None:
+    """Ctrl-C stops the ranks at different places (P9)."""
+    (tmp_path / "train.py").write_text(INTERRUPTED)
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        command, cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+    ) as process:
+        assert process.stdout is not None and process.stdout.readline() == "started\n"
+        process.send_signal(signal.SIGINT)
+        process.wait(100)
+    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "interrupted.pt"}
+    assert set(torch.load(tmp_path / "interrupted.pt")) == {"weight", "bias"}
