@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from .devices import source
 from .script import Script
 
 _RUNTIME_NAMES = (
@@ -46,12 +47,17 @@ _DEPRECATED = ("xla_device", "mark_step")  # DeprecationWarning in 2.9; the othe
 
 @dataclass(frozen=True)
 class OldName:
-    """A use of an old name: the expression, what it means, the source of the new one and the import that it needs."""
+    """A use of an old name.
+
+    node: the expression. meaning: what it means. code: the source of the new one. modules: the import that it needs.
+    by_hand: why nothing can take its place without its author; "" as a rule.
+    """
 
     node: ast.expr
     meaning: str
     code: str
     modules: tuple[str, ...]
+    by_hand: str = ""
 
     @property
     def state(self) -> str:
@@ -70,10 +76,24 @@ def old_names(script: Script) -> Iterator[OldName]:
             continue
         meaning = script.qualified(node)
         code = _RENAMED.get(meaning, "")
+        if not code:
+            continue
+        modules: tuple[str, ...] = (f"import {code.partition('.')[0]}",)
         if code.startswith("torch_xla.runtime."):
-            name = code.rpartition(".")[2]
-            yield OldName(
-                node, meaning, f"{alias or 'xr'}.{name}", () if alias else ("import torch_xla.runtime as xr",)
-            )
-        elif code:
-            yield OldName(node, meaning, code, (f"import {code.partition('.')[0]}",))
+            code = f"{alias or 'xr'}.{code.rpartition('.')[2]}"
+            modules = () if alias else ("import torch_xla.runtime as xr",)
+        yield OldName(node, meaning, code, modules, _by_hand(script, node, meaning))
+
+
+def _by_hand(script: Script, node: ast.expr, meaning: str) -> str:
+    call = script.parents[node]
+    if meaning.endswith(".xla_device") and isinstance(call, ast.Call) and call.func is node and _has_kind(call):
+        return "choose the kind of device by PJRT_DEVICE, and call torch_xla.device()"
+    text = next((source(script, parent) for parent in script.ancestors(node) if isinstance(parent, ast.JoinedStr)), "")
+    if text and (ast.unparse(node) not in text or "{}" in text):
+        return "rewrite it by hand: it stands in an f-string"
+    return ""
+
+
+def _has_kind(call: ast.Call) -> bool:
+    return len(call.args) > 1 or any(keyword.arg == "devkind" for keyword in call.keywords)

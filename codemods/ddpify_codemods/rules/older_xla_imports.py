@@ -19,7 +19,7 @@ _LOADER = "torch_xla.distributed.parallel_loader.ParallelLoader"
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Import modules that moved from their new places, and drop imports that nothing needs any more."""
-    gone = {old.node for old in old_names(script)}
+    gone = {old.node for old in old_names(script) if not old.by_hand}
     gone |= {call.func for call in script.find(ast.Call) if script.qualified(call.func) in _REWRITTEN}
     gone |= {node for node in script.find(ast.Name) if script.qualified(node) == _LOADER}
     inside = {node for root in gone for node in ast.walk(root)}

@@ -17,28 +17,24 @@ _ARGUMENTS = ("enabled", "dtype", "cache_enabled")
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rename what is deprecated or gone."""
-    names = list(old_names(script))
-    yield from _in_f_strings(script, names)
-    for old in names:
-        if inside_f_string(script, old.node):
-            continue
+    texts: dict[ast.expr, list[OldName]] = {}
+    for old in old_names(script):
         name = old.meaning.rpartition(".")[2]
         message = f"{name} {old.state}: use {old.code}"
         call = script.parents[old.node]
         called = isinstance(call, ast.Call) and call.func is old.node
-        if name == "GradScaler" and called:
+        if old.by_hand:
+            yield Finding(RULE.id, "warning", old.node.lineno, message, old.by_hand)
+        elif inside_f_string(script, old.node):
+            text = [parent for parent in script.ancestors(old.node) if isinstance(parent, ast.JoinedStr)][-1]
+            texts.setdefault(text, []).append(old)
+        elif name in ("GradScaler", "get_ordinal") and called:
             assert isinstance(call, ast.Call)
-            yield Replace(
-                call, f"{old.code}(enabled=False)", f"{message}; bfloat16 needs no scaling", modules=old.modules
-            )
-        elif name == "get_ordinal" and called:
-            assert isinstance(call, ast.Call)
-            yield Replace(call, f"{old.code}()", message, modules=old.modules)
-        elif name == "xla_device" and called and _has_kind(call):
-            remedy = "choose the kind of device by PJRT_DEVICE, and call torch_xla.device()"
-            yield Finding(RULE.id, "warning", old.node.lineno, "xla_device(devkind=…) has no newer form", remedy)
+            arguments = "enabled=False" if name == "GradScaler" else ""  # bfloat16 needs no scaling
+            yield Replace(call, f"{old.code}({arguments})", message, modules=old.modules)
         else:
             yield Replace(old.node, old.code, message, modules=old.modules)
+    yield from _in_f_strings(script, texts)
     for call in script.find(ast.Call):
         if script.qualified(call.func) in _AUTOCAST:
             yield _autocast(call)
@@ -47,27 +43,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(constant, '"xla://"', "pjrt:// is deprecated: use xla://")
 
 
-def _in_f_strings(script: Script, names: list[OldName]) -> Iterator[Edit | Finding]:
+def _in_f_strings(script: Script, texts: dict[ast.expr, list[OldName]]) -> Iterator[Replace]:
     """Old names in f-strings, whose own places Python 3.11 does not know: the text is replaced as a whole."""
-    found: dict[ast.expr, list[OldName]] = {}
-    for old in names:
-        texts = [parent for parent in script.ancestors(old.node) if isinstance(parent, ast.JoinedStr)]
-        if texts:
-            found.setdefault(texts[-1], []).append(old)
-    for text, inside in found.items():
-        code = new = source(script, text)
+    for text, inside in texts.items():
+        new = source(script, text)
         for old in inside:
             new = new.replace(ast.unparse(old.node), old.code)
-        message = f"{', '.join(old.meaning.rpartition('.')[2] for old in inside)}: use {inside[0].code}"
-        if new == code or "{}" in code:
-            remedy = "rewrite it by hand: it stands in an f-string"
-            yield Finding(RULE.id, "warning", text.lineno, message, remedy)
-        else:
-            yield Replace(text, new, message, modules=tuple(line for old in inside for line in old.modules))
-
-
-def _has_kind(call: ast.AST) -> bool:
-    return isinstance(call, ast.Call) and (len(call.args) > 1 or any(key.arg == "devkind" for key in call.keywords))
+        message = f"{inside[0].meaning.rpartition('.')[2]} {inside[0].state}: use {inside[0].code}"
+        yield Replace(text, new, message, modules=tuple(line for old in inside for line in old.modules))
 
 
 def _autocast(call: ast.Call) -> Replace:
