@@ -58,6 +58,9 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
     sent = flat.to(torch.uint8) if flat.dtype == torch.bool else flat
     shares: list[Tensor] = [torch.empty_like(sent) for _ in range(world_size)]
     dist.all_gather(shares, sent)
+    if local.device.type == "xla":  # nothing is a view there, and below a dispatch mode no view could be written to
+        stacked = torch.stack(shares, dim=1).flatten(0, 1)[:total].to(local.dtype)
+        return stacked.movedim(0, dim).flatten(rows.dim, rows.dim + 1)
     size = list(local.shape)
     size[rows.dim] = size[rows.dim] // mine * total
     whole = local.new_empty(size)  # not a view of something: the script may change it in place

@@ -6,6 +6,7 @@ also orders the loaders, advances alike on every rank (HAZARDS S2, S4, E1). Paid
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -37,6 +38,14 @@ class Draws(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
+        result = self._handled(func, args, kwargs)
+        if "torch_xla" not in sys.modules:
+            return result
+        from .xla.functional import functional
+
+        return functional(result, args, kwargs)
+
+    def _handled(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not _is_random(func, args, kwargs):
             return func(*args, **kwargs)
         if self.region.mode == "record":

@@ -20,9 +20,8 @@ def read() -> dict[str, Any]:
         states["numpy"] = numpy.random.get_state()
     if torch.cuda.is_initialized():
         states["cuda"] = torch.cuda.get_rng_state()
-    torch_xla = sys.modules.get("torch_xla")
-    if torch_xla is not None and torch_xla._XLAC._xla_runtime_is_initialized():
-        states["xla"] = torch_xla.core.xla_model.get_rng_state()
+    if (seed := xla_seed()) is not None:
+        states["xla"] = seed
     return states
 
 
@@ -35,8 +34,16 @@ def write(states: dict[str, Any]) -> None:
         numpy.random.set_state(states["numpy"])
     if "cuda" in states:
         torch.cuda.set_rng_state(states["cuda"])
-    if "xla" in states:
+    if "xla" in states and states["xla"] != xla_seed():  # setting it also changes what follows the next sync
         sys.modules["torch_xla"].manual_seed(states["xla"])
+
+
+def xla_seed() -> int | None:
+    """The state of the XLA device's generator; None where there is no such device."""
+    torch_xla = sys.modules.get("torch_xla")
+    if torch_xla is None or not torch_xla._XLAC._xla_runtime_is_initialized():
+        return None
+    return int(torch_xla.core.xla_model.get_rng_state())
 
 
 def key() -> tuple[Any, ...]:

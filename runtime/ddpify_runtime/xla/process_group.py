@@ -68,16 +68,16 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         return self._name
 
     def barrier(self, opts: Any) -> Any:
-        torch_xla.sync()
+        _run_graph()
         return self.host.barrier(opts)
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
-        torch_xla.sync()
+        _run_graph()
         self.host.monitored_barrier(timeout, wait_all_ranks)
 
     def _run(self, name: str, *args: Any) -> Any:
         if not any(tensor.device.type == "xla" for tensor in tree_leaves(args) if isinstance(tensor, Tensor)):
-            torch_xla.sync()  # a rank that is waited for must not be waiting within its graph
+            _run_graph()  # a rank that is waited for must not be waiting within its graph
             return getattr(self.host, name)(*args)
         if self.device is not None:
             return getattr(self.device, name)(*args)
@@ -87,7 +87,7 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         """Run a collective on host copies. The tensors that it writes to are its first argument, as everywhere."""
         if args and hasattr(args[-1], "timeout"):
             args[-1].timeout = LIMIT
-        torch_xla.sync()  # all of the graph: reading one tensor would run what it needs, and later run that again
+        _run_graph()  # reading one tensor would run what that needs, and later run it again
         copies = tree_map_only(Tensor, Tensor.cpu, results)
         try:
             getattr(self.host, name)(copies, *tree_map_only(Tensor, Tensor.cpu, args)).wait()
@@ -99,6 +99,11 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         done: Any = torch.futures.Future()
         done.set_result(results)
         return _create_work_from_future(done)
+
+
+def _run_graph() -> None:
+    """Run all that was recorded. Unlike torch_xla.sync() it is no step: that would also reseed the device."""
+    torch_xla._XLAC._xla_sync_live_tensors(str(torch_xla.device()), [], False)
 
 
 @contextmanager
