@@ -18,7 +18,8 @@ class Batches:
 
     same, divided: how many batches of the original the ranks together hold, and how many of these no rank holds whole.
     number, place: the pass and the place in it (1-based) of the first other batch; 0 if there is none. whole: the
-    original's batch there; parts: those of the ranks. training: whether optimizer steps were made in that pass.
+    original's batch there; parts: those of the ranks. training: whether optimizer steps were made in that pass;
+    shorter: whether it has fewer batches on rank 0 than in the original.
     padded: the passes, training or not, in which the ranks drew some samples twice that the original drew once.
     repeated: the ranks drew the order of an earlier pass again, the original did not.
     """
@@ -30,6 +31,7 @@ class Batches:
     whole: tuple[int, ...] = ()
     parts: tuple[tuple[int, ...], ...] = ()
     training: bool = True
+    shorter: bool = False
     padded: tuple[tuple[int, bool], ...] = ()
     repeated: bool = False
 
@@ -56,8 +58,11 @@ def compare_batches(original: Record, ranks: Sequence[Record]) -> Batches:
             else:
                 trained = _training(original)
                 padded = tuple((n, n in trained) for n in reference if _is_padded(reference, others, n))
+                shorter = len(drawn[0]) < len(wholes)
                 repeated = _repeats(others[0]) and not _repeats(reference)
-                return Batches(same, divided, number, place + 1, whole, parts, number in trained, padded, repeated)
+                return Batches(
+                    same, divided, number, place + 1, whole, parts, number in trained, shorter, padded, repeated
+                )
     return Batches(same, divided)
 
 

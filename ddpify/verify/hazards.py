@@ -88,6 +88,8 @@ def of_step(found: StepDifference, evidence: Evidence) -> Hazard:
     batch = _of_batches(found, evidence)
     if batch:
         return batch
+    if one.draws != two.draws:
+        return Hazard("S2", "random numbers are drawn for a part of the batch: other ones than for the whole")
     factor, rest = ratio(two.grads, one.grads)
     if rest < CONSTANT and abs(factor - 1) > CONSTANT:
         return _of_factor(factor, evidence)
@@ -101,7 +103,7 @@ def of_step(found: StepDifference, evidence: Evidence) -> Hazard:
 def _of_batches(found: StepDifference, evidence: Evidence) -> Hazard | None:
     if evidence.batches.number and evidence.batches.training and _drawn_before(evidence, found.step):
         return of_batches(evidence.batches)
-    sizes = _sizes(evidence, found.step)
+    sizes = [sum(step.rows) for step in evidence.ranks(found.step)]
     if len(set(sizes)) > 1:
         return Hazard("D6", f"the ranks have {' and '.join(map(str, sizes))} samples: a mean of means is not the mean")
     return None
@@ -111,7 +113,7 @@ def of_batches(batches: Batches) -> Hazard:
     """Why the samples of a batch are other ones."""
     if not batches.training:
         return Hazard("E1", "the evaluation set is divided or drawn otherwise")
-    if _grown(batches):
+    if _grown(batches) and batches.shorter:
         return Hazard("D5", "the batch size is kept for each rank: the batches together are too large")
     drawn = [sample for part in batches.parts for sample in part]
     if Counter(drawn) - Counter(batches.whole) and set(drawn) == set(batches.whole):
@@ -188,7 +190,8 @@ def of_end(stderr: str, counts: list[int]) -> Hazard | None:
     words = {
         "Expected to have finished reduction": Hazard("M4", "a parameter got no gradient in some step"),
         "sampler option is mutually exclusive": Hazard("D3", "a loader has both shuffle=True and a sampler"),
-        "Trying to resize storage": Hazard("D15", "a tensor has the size of the global batch"),
+        "Expected hidden size": Hazard("D15", "a tensor has the size of the global batch"),
+        "must match the size of tensor": Hazard("D15", "a tensor has the size of the global batch"),
         "unrecognized arguments: --local": Hazard("P3", "the script's argparse does not know the launcher's argument"),
         "doesn't require any gradient": Hazard("M5", "a module without a trained parameter is wrapped"),
         "object has no attribute": Hazard("M1", "an attribute or method is looked for on the wrapper"),
@@ -197,6 +200,8 @@ def of_end(stderr: str, counts: list[int]) -> Hazard | None:
     for word, hazard in words.items():
         if word in stderr:
             return hazard
+    if "Connection closed by peer" in stderr and stderr.count("Error: ") == stderr.count("Connection closed by peer"):
+        return Hazard("D19", "a rank had ended while another one waited for it: uneven steps, or a decision of its own")
     if len(set(counts)) > 1:
         return Hazard("D19", f"the ranks made {' and '.join(map(str, counts))} steps: one waits for the others")
     return None
@@ -240,16 +245,6 @@ def _drawn_before(evidence: Evidence, step: int) -> bool:
         sum(each.number < batches.number for each in drawn) + sum(each.number == batches.number for each in drawn) > 0
         and sum(each.number == batches.number for each in drawn) >= batches.place
     ) or any(each.number > batches.number for each in drawn)
-
-
-def _sizes(evidence: Evidence, step: int) -> list[int]:
-    """The numbers of samples that each rank drew last before a step."""
-    sizes = []
-    for rank in range(evidence.world_size):
-        record = evidence.other.records[rank]
-        drawn = record.steps[step].batches
-        sizes.append(len(record.batches[drawn - 1].samples) if drawn else 0)
-    return sizes
 
 
 def _statistics_differ(evidence: Evidence, step: int) -> bool:

@@ -20,8 +20,8 @@ class Step:
     """One optimizer step: traces of the parameters after it and of the gradients it used, and what led to it.
 
     forwards, backwards: of torch's DistributedDataParallel and of all, up to this step. losses: what was differentiated
-    since the step before. rates: the learning rate of each group. draws: a digest of the random number generators.
-    batches: how many batches were drawn from loaders before this step.
+    since the step before. rows: of the first input of each such forward since then. rates: the learning rate of each
+    group. draws: a digest of the random number generators. batches: how many batches were drawn before this step.
     """
 
     optimizer: int
@@ -32,6 +32,7 @@ class Step:
     rates: list[float] = field(default_factory=list)
     losses: list[float] = field(default_factory=list)
     backwards: int = 0
+    rows: list[int] = field(default_factory=list)
     draws: int = 0
     batches: int = 0
 

@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.data import BatchSampler, IterableDataset, Sampler, SequentialSampler, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from . import random_states
+from . import check, random_states
 from .batch import Share
 from .process_group import get_world_size
 
@@ -91,6 +91,7 @@ class _Shares(Sampler[list[int]]):
             shared = self.loader._proven and len(batch) >= dist.get_world_size()
             self.totals.append(len(batch) if shared else 0)
             _remember()
+            check.draw(list(batch))
             yield list(batch)[dist.get_rank() :: dist.get_world_size()] if shared else batch
 
 

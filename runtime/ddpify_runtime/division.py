@@ -133,7 +133,7 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
             found = Division(inputs, batch, outputs, trial.places, trial.losses)
             try:
-                if _same_gradients(module, call, few, found, total):
+                if same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"
             except NotDivisible as error:
@@ -259,7 +259,7 @@ def _try(
     return _Trial(forms, matches, local_region.places, losses > 0)
 
 
-def _same_gradients(
+def same_gradients(
     module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division, total: int
 ) -> bool:
     """Whether the gradients of the shares add up to those of the whole. A collective.

@@ -25,7 +25,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from . import batch_norm, division, failure, outputs, region
+from . import batch_norm, check, division, failure, outputs, region
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split
 from .division import Division
@@ -152,7 +152,8 @@ class TrainingCall:
             batch_norm.route(self.module)
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = getattr(self.module, "_orig_mod", self.module)
-        found = division.find(module, call, [_whole(leaf) for leaf in leaves], known)
+        whole = [_whole(leaf) for leaf in leaves]
+        found = division.find(module, call, whole, known)
         compiled = module is not self.module or self.call != module._call_impl
         if compiled and not found.reason and not division.is_compilable(module, found):
             found = Division(reason="it is compiled, and draws random numbers, normalises batches or computes its loss")
@@ -169,6 +170,9 @@ class TrainingCall:
                 f"{found.reason}",
                 stacklevel=4,
             )
+        if not found.reason:
+            total = found.samples(leaves)
+            check.gradient(self.module, lambda: division.same_gradients(module, call, whole, found, total))
         self.divisions[form] = found
         return found
 
@@ -240,6 +244,11 @@ def _few(leaves: Sequence[Any]) -> bool:
     """Whether an input has fewer rows than there are processes, so that nothing can be learnt from it."""
     sizes = [len(leaf) for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
     return bool(sizes) and sizes[0] < dist.get_world_size()
+
+
+def routed() -> list[nn.Module]:
+    """The modules whose training forwards are divided."""
+    return [call.module for call in _routed]
 
 
 def release() -> None:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import environment, failure, parallel, random_states
+from . import check, environment, failure, parallel, random_states
 
 _failed = False
 
@@ -54,6 +54,7 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
             raise RuntimeError(f"backend {backend!r} cannot run here: use nccl, gloo or xla")
     dist.init_process_group(backend, init_method)
     _share_random_states()
+    check.start()
     if dist.get_rank():
         _silence()
     sys.excepthook = _report_failure
@@ -64,6 +65,7 @@ def destroy_process_group() -> None:
     """Wait for the other ranks and leave the process group; nothing to do in a script that was started alone."""
     if not dist.is_initialized():
         return
+    check.finish()
     dist.barrier()
     # A gloo worker thread that outlives the interpreter aborts the process after a good run (seen 5 times in 79 ends of
     # other tools): every object that still holds the group must go before the group does.

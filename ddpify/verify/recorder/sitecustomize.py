@@ -14,12 +14,14 @@ DDPIFY_PROTECT  folders in which Python code may not write
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import functools
 import gc
 import hashlib
 import importlib
+import io
 import os
 import pickle
 import random
@@ -27,7 +29,7 @@ import sys
 import types
 import weakref
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -60,7 +62,9 @@ class Recorder:
         self.grads: dict[int, list[Trace | None]] = {}
         self.named: set[int] = set()
         self.losses: list[float] = []
+        self.rows: list[int] = []
         self.made = self.forwards = self.backwards = self.passes = 0
+        self.stopped = False
         self.generator: torch.Generator | None = None
 
     def write(self, kind: str, values: Any) -> None:
@@ -99,21 +103,27 @@ class Recorder:
             "rates": [float(group.get("lr", 0.0)) for group in optimizer.param_groups],
             "losses": self.losses,  # what .backward() was called on since the step before
             "forwards": self.forwards,  # of torch's DistributedDataParallel, so far
+            "rows": self.rows,  # of the first input of each such forward since the step before
             "backwards": self.backwards,  # so far
             "draws": _random_state(),
         }
-        self.losses = []
+        self.losses, self.rows = [], []
         self.write("step", step)
         self.made += 1
         if self.steps and self.made >= self.steps:
             self.stop()
 
     def stop(self) -> None:
-        if self.made > self.steps:  # the script has caught the SystemExit
-            sys.stdout.flush()
-            os._exit(0)
+        """End the script as it would end itself: its files are closed, what it has registered for its exit runs."""
+        if self.made > self.steps:  # it has caught the SystemExit
+            _leave()
         self.write("stopped", self.steps)
+        self.stopped = True
         raise SystemExit(0)
+
+    def end(self) -> None:
+        if self.stopped:
+            _leave()
 
     def disturb(self, parameters: list[torch.Tensor]) -> None:
         import torch
@@ -127,6 +137,14 @@ class Recorder:
             grad.data.add_(noise, alpha=self.noise * (size / count) ** 0.5)
 
 
+def _leave() -> None:
+    """End at once: gloo aborts an interpreter that ends while a process group is still there."""
+    for value in gc.get_objects():
+        if isinstance(value, io.IOBase) and not value.closed and value.writable():
+            value.flush()
+    os._exit(0)
+
+
 def _install(folder: Path) -> None:
     seed = SEED + int(os.environ.get("RANK", "0"))
     _seed(seed)
@@ -135,6 +153,7 @@ def _install(folder: Path) -> None:
     from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
     recorder = Recorder(folder, int(os.environ.get("DDPIFY_STEPS", "0")), float(os.environ.get("DDPIFY_NOISE", "0")))
+    atexit.register(recorder.end)  # the first to be registered runs last
     _watch_optimizers(recorder)
     _watch_backward(recorder)
     _watch_loaders(recorder)
@@ -197,6 +216,7 @@ def _watch_backward(recorder: Recorder) -> None:
     @functools.wraps(forward)
     def recorded_forward(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
         recorder.forwards += 1
+        recorder.rows += [len(value) for value in args[:1] if isinstance(value, torch.Tensor) and value.dim()]
         return forward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
 
     torch.autograd.backward = recorded_backward
@@ -228,7 +248,7 @@ def _watch_loaders(recorder: Recorder) -> None:
         index = next_index(self)  # type: ignore[no-untyped-call]
         drawn = index if isinstance(index, list | tuple) else [index]
         if all(isinstance(place, int) for place in drawn):
-            recorder.write("batch", (self._ddpify_pass, tuple(drawn)))
+            recorder.write("batch", (self._ddpify_pass, _in_full_set(self._dataset, drawn)))
         return index
 
     @functools.wraps(next_batch)
@@ -240,6 +260,15 @@ def _watch_loaders(recorder: Recorder) -> None:
 
     Pass.__init__, Pass._reset = recorded_init, recorded_reset  # type: ignore[method-assign]
     Pass._next_index, Pass.__next__ = recorded_index, recorded_batch  # type: ignore[method-assign]
+
+
+def _in_full_set(dataset: Any, places: Sequence[int]) -> tuple[int, ...]:
+    """The indices in the set that a Subset, of a random split as a rule, is a part of."""
+    from torch.utils.data import Subset
+
+    while isinstance(dataset, Subset):
+        places, dataset = [int(dataset.indices[place]) for place in places], dataset.dataset
+    return tuple(places)
 
 
 def _rows(batch: Any) -> tuple[int, ...]:

@@ -1,0 +1,132 @@
+"""Conversions as people write them by hand, each with one mistake; and runs of them."""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from textwrap import indent
+
+from ddpify.verify import command, processes, trial, verdict
+from ddpify.verify.command import Options
+from ddpify.verify.program import Program, reached
+from ddpify.verify.runs import Run
+from ddpify.verify.trial import Trial
+from ddpify.verify.verdict import Verdict
+
+PRETEND = Path(__file__).parents[1] / "e2e" / "pretend"
+PROCESSES = 2
+
+SCRIPT = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+{start}
+{seed}
+data = TensorDataset(torch.randn({samples}, 6), torch.randint(3, ({samples},)))
+loader = {loader}
+model = {model}
+{wrap}
+optimizer = torch.optim.SGD({parameters}, lr=0.1)
+{before}
+for epoch in range(2):
+{epoch}
+    for x, y in loader:
+{share}
+        optimizer.zero_grad()
+{step}
+        optimizer.step()
+{end}
+{last}
+{finish}
+"""
+
+# What stands in the gaps of every original, and what people change for DistributedDataParallel.
+PLAIN = {
+    "start": "",
+    "seed": "torch.manual_seed(0)",
+    "samples": "40",
+    "loader": "DataLoader(data, batch_size=8, shuffle=True)",
+    "model": "nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))",
+    "wrap": "",
+    "parameters": "model.parameters()",
+    "before": "",
+    "epoch": "",
+    "share": "",
+    "step": "F.cross_entropy(model(x), y).backward()",
+    "end": "",
+    "last": "",
+    "finish": "",
+}
+BY_HAND = {
+    "start": """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data.distributed import DistributedSampler
+dist.init_process_group("gloo")
+rank, world = dist.get_rank(), dist.get_world_size()""",
+    "wrap": "model = DistributedDataParallel(model)",
+    "finish": "dist.destroy_process_group()",
+    "share": "x, y = x[rank::world], y[rank::world]",  # the right samples, if the loader draws the global batch
+}
+DEPTHS = {"epoch": 4, "share": 8, "step": 8, "end": 4}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A mistake.
+
+    original: what fills the gaps of both. naive: what fills those of the hand-made conversion, beyond BY_HAND.
+    hazards: ids that the verdict must name, the first difference's first. code: the exit code that verify must have.
+    """
+
+    hazards: tuple[str, ...]
+    naive: Mapping[str, str] = field(default_factory=dict)
+    original: Mapping[str, str] = field(default_factory=dict)
+    code: int = 1
+
+
+def text(*gaps: Mapping[str, str]) -> str:
+    """The script with its gaps filled; later ones win."""
+    filled: dict[str, str] = {}
+    for each in gaps:
+        filled |= each
+    return SCRIPT.format(**{name: indent(code, " " * DEPTHS.get(name, 0)) for name, code in filled.items()})
+
+
+def verify(case: Case) -> Verdict:
+    """What verify finds for a case.
+
+    Raises:
+        CouldNotRun: as `ddpify verify` tells it.
+    """
+    original = text(PLAIN, case.original)
+    with tempfile.TemporaryDirectory() as folder:
+        other = Path(folder).resolve() / "naive.py"
+        other.write_text(text(PLAIN, case.original, BY_HAND, case.naive))
+        plan, _ = _plan(other.parent, original)
+        many = trial.run(plan, other, {}, PROCESSES, {})
+        one = run_original(original)
+        command.require_end(many, one, "naive.py", plan, PROCESSES)
+        return verdict.judge(one, many, PROCESSES, original, lambda: run_original(original, verdict.NOISE))
+
+
+@functools.cache
+def run_original(source: str, noise: float = 0.0) -> Run:
+    """Run an original; once in a session."""
+    with tempfile.TemporaryDirectory() as folder:
+        plan, program = _plan(Path(folder).resolve(), source)
+        return command.run_original(plan, program.files[0], {"DDPIFY_NOISE": str(noise)} if noise else {})
+
+
+def _plan(folder: Path, source: str) -> tuple[Trial, Program]:
+    script = folder / "train.py"
+    script.write_text(source)
+    program = reached(script)
+    plan = command.plan(Options(str(script), timeout=60, against="naive.py"), script, program.files)
+    paths = os.pathsep.join(map(str, [processes.RECORDER, PRETEND]))
+    return replace(plan, options={**plan.options, "DDPIFY_PRETEND": "no_dynamo", "PYTHONPATH": paths}), program
