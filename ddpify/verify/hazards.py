@@ -194,7 +194,7 @@ def of_end(stderr: str, counts: list[int]) -> Hazard | None:
         "must match the size of tensor": Hazard("D15", "a tensor has the size of the global batch"),
         "unrecognized arguments: --local": Hazard("P3", "the script's argparse does not know the launcher's argument"),
         "doesn't require any gradient": Hazard("M5", "a module without a trained parameter is wrapped"),
-        "object has no attribute": Hazard("M1", "an attribute or method is looked for on the wrapper"),
+        "DistributedDataParallel' object ": Hazard("M1", "an attribute or method is looked for on the wrapper"),
         "File exists": Hazard("I3", "several ranks make the same folder"),
     }
     for word, hazard in words.items():
@@ -253,17 +253,18 @@ def _statistics_differ(evidence: Evidence, step: int) -> bool:
 
 
 def _follows_parameters(one: Step, two: Step) -> bool:
-    """Whether what the gradients differ by is a multiple of the parameters or of their signs."""
+    """Whether what the gradients differ by is a multiple of the parameters before the step, or of their signs."""
+    rate = one.rates[0] if one.rates else 0.0
     for shape in (lambda x: x, numpy.sign):
         product = square = norm = 0.0
         for ours, original, parameter in zip(two.grads, one.grads, one.params, strict=True):
             if ours is None or original is None or len({x[0].size for x in (ours, original, parameter)}) > 1:
                 continue
             difference = ours[0].astype(float) - original[0].astype(float)
-            like = shape(parameter[0].astype(float))
-            product += float(difference @ like)
+            before = shape(parameter[0].astype(float) + rate * original[0].astype(float))
+            product += float(difference @ before)
             square += float(difference @ difference)
-            norm += float(like @ like)
+            norm += float(before @ before)
         if square and norm and product**2 / (square * norm) > 0.97:
             return True
     return False

@@ -133,7 +133,7 @@ CASES = {
     "an attribute of the wrapper": Case(("M1",), original={"step": "model[0].weight.sum().backward()"}, code=2),
     "the wrapper gone round": Case(("M3",), {"step": "F.cross_entropy(model.module(x), y).backward()"}),
     "a parameter without a gradient": Case(
-        ("M4",), original={"step": "F.cross_entropy(model(x), y).backward()", "model": "nn.ModuleDict()"}, code=2
+        ("M4",), original={"model": "nn.Linear(6, 3)\nmodel.unused = nn.Linear(2, 2)"}, code=2
     ),
     "unfrozen after the wrap": Case(
         ("M6",),
