@@ -17,12 +17,12 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: $(VENV)/ready
-	$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/xla
+	$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla
 
 e2e: $(VENV)/ready
-	$(BIN)/pytest -n 2 tests/e2e
+	$(BIN)/pytest -n 2 tests/e2e tests/verify tests/properties
 
-# Hundreds of random scripts instead of the sample that `make unit` takes.
+# Hundreds of random scripts instead of the sample that `make e2e` takes.
 scripts: $(VENV)/ready
 	DDPIFY_SCRIPTS=$${DDPIFY_SCRIPTS:-400} $(BIN)/pytest -n 2 tests/properties
 

@@ -9,6 +9,7 @@ from itertools import zip_longest
 from ddpify.verify.compare import NUMBER, close_number
 
 _QUANTITY = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+NEAR = 0.01  # relative: a number that two runs of the original print so near to each other is no clock's
 # A clock, a number with a unit of time, or one after a word for it.
 TIME = re.compile(
     rf"\b\d+:\d\d(?::\d\d)?(?:\.\d+)?\b|{_QUANTITY}\s*(?:[mµun]?s|secs?|seconds?|mins|minutes?|hours?)\b(?!\w)"
@@ -33,7 +34,7 @@ def first_difference(
 
     Args:
         original, ours: the texts. control: what the original printed in another run, if that is known: numbers that
-            differ between these two may differ as much (ten times as much, if they are close) in ours.
+            differ between these two may differ ten times as much in ours, or at all if they are not near each other.
         tolerance: relative difference of numbers; one unit of the last printed digit is always allowed.
     Returns:
         The first difference, and how many numbers were left out: times, and what the control has otherwise.
@@ -60,7 +61,8 @@ def first_difference(
                 continue
             if x == z:
                 return TextDifference(number, b, a), left_out
-            if close_number(x, z, tolerance) and abs(float(x) - float(y)) > 10 * abs(float(x) - float(z)):
+            noise = abs(float(x) - float(z))
+            if noise <= NEAR * abs(float(x)) and abs(float(x) - float(y)) > 10 * noise:
                 return TextDifference(number, b, a), left_out
             left_out += 1
     return None, left_out

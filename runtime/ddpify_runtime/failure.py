@@ -11,7 +11,7 @@ import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_store
 
 # How long a rank waits for the others to come to the same point: they compute the same, so they are not far.
-LIMIT = timedelta(seconds=60)
+LIMIT = timedelta(seconds=10)
 
 _met = 0
 
@@ -44,13 +44,18 @@ def require_everywhere(error: Exception, where: str) -> None:
     """
     if everyone_is_here():
         return
-    stream = sys.__stderr__
-    if stream is not None:
-        traceback.print_exception(error, file=stream)
-        print(
-            f"ddpify: {type(error).__name__} in {where} on rank {dist.get_rank()} alone: {error}. The other processes "
-            "wait for this one, so the run ends here. Raise what depends on the data before the model is called",
-            file=stream,
-            flush=True,
-        )
-    os._exit(1)  # past every `except` of the script
+    if sys.__stderr__ is not None:
+        traceback.print_exception(error, file=sys.__stderr__)
+    leave(
+        f"{type(error).__name__} in {where} on rank {dist.get_rank()} alone: {error}. The other processes wait for "
+        "this one, so the run ends here. Raise what depends on the data before the model is called"
+    )
+
+
+def leave(reason: str) -> None:
+    """End this process with an error, past every `except` of the script; its launcher ends the others."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
+    if sys.__stderr__ is not None:
+        print(f"ddpify: {reason}", file=sys.__stderr__, flush=True)
+    os._exit(1)

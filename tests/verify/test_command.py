@@ -1,0 +1,158 @@
+"""`ddpify verify` as a person uses it: real processes, exit codes, files that stay as they were."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ddpify.command import COMMAND, REFUSED, ddpify, environment
+
+SCRIPT = """\
+import sys
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+rows = torch.tensor([[float(word) for word in line.split()] for line in open("data/rows.txt")])
+loader = DataLoader(TensorDataset(rows[:, :4], rows[:, 4:]), batch_size=8, shuffle=True)
+model = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.2), nn.Linear(8, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+for epoch in range(2):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = nn.functional.mse_loss(model(x), y)
+        loss.backward()
+        optimizer.step()
+    print(f"epoch {epoch} loss {loss.item():.6f}")
+torch.save(model.state_dict(), "model.pt")
+open("log.txt", "a").write("done\\n")
+"""
+
+
+def project(folder: Path, script: str = SCRIPT) -> Path:
+    """A project that has been trained in before."""
+    (folder / "data").mkdir(parents=True)
+    (folder / "train.py").write_text(script)
+    lines = [" ".join(str((7 * row + 3 * column) % 11 / 11) for column in range(5)) for row in range(30)]
+    (folder / "data" / "rows.txt").write_text("\n".join(lines))
+    (folder / "model.pt").write_bytes(b"precious")
+    (folder / "log.txt").write_text("begun\n")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def test_equal_with_pictures_and_without_a_change_to_the_project(tmp_path: Path) -> None:
+    folder, temporary = project(tmp_path / "project"), tmp_path / "tmp"
+    temporary.mkdir()
+    before = contents(folder)
+    words = ["verify", "train.py", "-o", str(tmp_path / "out")]
+    done = ddpify(*words, cwd=folder, TMPDIR=str(temporary))
+    said = done.stdout.decode()
+    assert "EQUAL: train.py in one process, and its conversion in 2 processes, over 8 optimizer steps" in said
+    assert "files           log.txt, model.pt" in said
+    assert "hold the samples of the original" in said
+    assert "the same draws before every step" in said
+    assert contents(folder) == before
+    assert not list(temporary.iterdir())
+    assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "data:image/png;base64," in page
+    assert "http" not in page.split("base64,")[0]
+
+
+def test_hand_made_conversion_is_held_against_its_original(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    by_hand = SCRIPT.replace(
+        "torch.manual_seed(0)",
+        "import torch.distributed as dist\ndist.init_process_group('gloo')\ntorch.manual_seed(0)",
+    )
+    by_hand = by_hand.replace("\noptimizer =", "\nmodel = nn.parallel.DistributedDataParallel(model)\noptimizer =")
+    by_hand = by_hand.replace(
+        "in loader:\n", "in loader:\n        x, y = x[dist.get_rank()::2], y[dist.get_rank()::2]\n"
+    )
+    by_hand = by_hand.replace("mse_loss(model(x), y)", "mse_loss(model(x), y, reduction='sum')")
+    (folder / "ddp.py").write_text(by_hand)
+    (folder / "train.py").write_text(SCRIPT.replace("mse_loss(model(x), y)", "mse_loss(model(x), y, reduction='sum')"))
+    done = ddpify("verify", "train.py", "--against", "ddp.py", "--sgd", "--steps", "3", cwd=folder, code=1)
+    said = done.stdout.decode()
+    assert "NOT EQUAL: train.py and ddp.py" in said
+    assert "first: step 1: gradients" in said
+    assert "in Sequential.0.weight" in said
+    assert "likely L1: every gradient is 1/2 of the original's" in said
+
+
+@pytest.mark.parametrize(
+    ("script", "words", "message"),
+    [
+        ("import torch\nraise ValueError('unwell').backward(optimizer)", [], "train.py: has nothing to convert"),
+        (REFUSED, [], "train.py: cannot be converted"),
+        (SCRIPT, ["--target", "xla"], "target xla is not run here"),
+        (SCRIPT, ["-n", "0"], "-n must be at least 1"),
+        (SCRIPT, ["--against", "nowhere.py"], "nowhere.py: no such script"),
+        (SCRIPT, ["--link", "elsewhere"], "--link names something that is not in"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path: Path, script: str, words: list[str], message: str) -> None:
+    folder = project(tmp_path / "project", script)
+    done = ddpify("verify", "train.py", *words, cwd=folder, code=2)
+    (line,) = done.stderr.decode().splitlines()
+    assert message in line
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words", "message"),
+    [
+        ("rows = ", "rows = undefined, ", [], "NameError: name 'undefined'"),
+        ("range(2)", "range(0)", [], "made no step of a torch optimizer"),
+        ("        optimizer.step()", "        while True: pass", ["--timeout", "8"], "the original was at step 0"),
+    ],
+    ids=["error", "no steps", "hang"],
+)
+def test_original_that_cannot_run(tmp_path: Path, old: str, new: str, words: list[str], message: str) -> None:
+    folder = project(tmp_path / "project", SCRIPT.replace(old, new))
+    done = ddpify("verify", "train.py", *words, cwd=folder, code=2)
+    assert "train.py: could not run: " in done.stdout.decode()
+    assert message in done.stdout.decode()
+
+
+def test_absolute_path_into_the_project_is_not_written(tmp_path: Path) -> None:
+    folder = project(tmp_path / "project")
+    (folder / "train.py").write_text(SCRIPT.replace('"model.pt"', repr(str(folder / "model.pt"))))
+    done = ddpify("verify", "train.py", cwd=folder, code=2)
+    assert "outside of the copy that it runs in" in done.stdout.decode()
+    assert (folder / "model.pt").read_bytes() == b"precious"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="sees processes in /proc")
+def test_interrupt_ends_all_and_leaves_nothing(tmp_path: Path) -> None:
+    folder, temporary = project(tmp_path / "project"), tmp_path / "tmp"
+    temporary.mkdir()
+    (folder / "train.py").write_text(SCRIPT.replace("range(2)", "range(10**9)"))
+    words = [*COMMAND, "verify", "train.py", "--steps", "0"]
+    pipe = subprocess.PIPE
+    variables = {**environment(), "TMPDIR": str(temporary)}
+    with subprocess.Popen(words, cwd=folder, stdout=pipe, stderr=pipe, env=variables) as process:
+        assert process.stdout
+        process.stdout.readline()  # running the original
+        while not list(temporary.glob("*/record/rank0.pkl")):
+            assert process.poll() is None
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) == 130
+    assert not list(temporary.iterdir())
+    assert not [pid for pid in os.listdir("/proc") if pid.isdigit() and _works_in(pid, temporary)]
+
+
+def _works_in(pid: str, folder: Path) -> bool:
+    try:
+        return Path(f"/proc/{pid}/cwd").resolve().is_relative_to(folder)
+    except OSError:
+        return False
