@@ -158,11 +158,11 @@ def finish() -> None:
 
 
 def _digests(parameters: Sequence[Tensor]) -> list[int]:
-    """Two numbers in one for each tensor, of all its bits; computed where the tensor is."""
+    """Two numbers in one for each tensor, of all its bits; computed on its device where that can view bits."""
     kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     sums = []
     for parameter in parameters:
-        flat = parameter.detach()
+        flat = parameter.detach() if parameter.is_cuda else parameter.detach().cpu()
         flat = torch.view_as_real(flat) if flat.is_complex() else flat
         bits = flat.contiguous().view(kinds[flat.element_size()]).long()
         sums += [bits.sum().cpu(), (bits * bits).sum().cpu()]  # the first alone: opposite changes cancel (seen)
