@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import signal
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from ddpify.files import BadInput, shown
-from ddpify.verify import hazards, picture, scratch, trial, verdict
+from ddpify.verify import compare, hazards, picture, scratch, trial, verdict
 from ddpify.verify.processes import TIMED_OUT
 from ddpify.verify.program import Program, converted, reached
 from ddpify.verify.runs import Run
@@ -18,6 +19,8 @@ from ddpify.verify.trial import Trial, failure
 
 TARGETS = ("cpu", "cuda")
 EQUAL, DIFFERENT, COULD_NOT_RUN = 0, 1, 2
+REMARK = re.compile(r"Warning: (ddpify: .*)")
+STOPPED = re.compile(r"^.*RuntimeError: (ddpify.*)", re.MULTILINE)
 ABORT = "terminate called without an active exception"
 
 
@@ -43,11 +46,11 @@ class Options:
 
 
 class CouldNotRun(Exception):
-    """A run that cannot be compared; `lines` say why, and what to do."""
+    """A run that cannot be compared; `lines` say why, and what to do. code: the exit code."""
 
-    def __init__(self, *lines: str) -> None:
+    def __init__(self, *lines: str, code: int = COULD_NOT_RUN) -> None:
         super().__init__(lines[0])
-        self.lines = lines
+        self.lines, self.code = lines, code
 
 
 def run(options: Options) -> int:
@@ -64,7 +67,7 @@ def run(options: Options) -> int:
         found = _verify(options, script, program)
     except CouldNotRun as error:
         print("\n".join(error.lines), flush=True)
-        return COULD_NOT_RUN
+        return error.code
     print("\n".join(_told(found, options)), flush=True)
     if options.output:
         for line in picture.write(found, Path(options.output), _title(options), _told(found, options)):
@@ -99,7 +102,7 @@ def _verify(options: Options, script: Path, program: Program) -> verdict.Verdict
     world_size = options.processes if options.processes > 1 else 0
     many = trial.run(setting, other, program.changed, world_size, settings)
     require_end(many, original, title, setting, options.processes)
-    return verdict.judge(
+    found = verdict.judge(
         original,
         many,
         options.processes,
@@ -107,9 +110,27 @@ def _verify(options: Options, script: Path, program: Program) -> verdict.Verdict
         lambda: run_original(setting, script, {"DDPIFY_NOISE": str(verdict.NOISE)}),
         options.tolerance,
     )
+    found.notes += _remarks(options, program, original, many)
+    return found
+
+
+def _remarks(options: Options, program: Program, original: Run, many: Run) -> Iterator[str]:
+    """What else one should know about the two runs."""
+    if original.records[0].stopped:
+        yield f"both were ended after {options.steps} optimizer steps (--steps); what comes later was not compared"
+    if options.against and "dropout" in program.text.lower():
+        yield "dropout was switched off in both: a conversion by hand cannot draw the numbers of one process"
+    if not options.against and options.processes > 1 and any(compare.divided(many)):
+        yield "no training forward was divided: every process computed the whole, which is right and no faster"
+    yield from dict.fromkeys(REMARK.findall(many.stderr))
 
 
 def plan(options: Options, script: Path, files: Sequence[Path]) -> Trial:
+    """Return what all runs share.
+
+    Args:
+        options: what was asked for. script: the original. files: all that has to be in the copies, real paths.
+    """
     here = Path.cwd().resolve()
     is_here = script.is_relative_to(here) and here not in (Path.home().resolve(), *Path.home().resolve().parents)
     folder = here if is_here else script.parent
@@ -126,6 +147,13 @@ def plan(options: Options, script: Path, files: Sequence[Path]) -> Trial:
 
 
 def run_original(plan: Trial, script: Path, settings: Mapping[str, str]) -> Run:
+    """Run the original in one process.
+
+    Args:
+        plan: what all runs share. script: the original. settings: of the recorder; those of a control run, or none.
+    Raises:
+        CouldNotRun: it failed, took too long, or made no step.
+    """
     again = ", again, with its gradients disturbed as rounding would" if settings else ""
     print(f"running {shown(script)} in one process{again}", flush=True)
     done = trial.run(plan, script, {}, 0, settings)
@@ -147,6 +175,11 @@ def run_original(plan: Trial, script: Path, settings: Mapping[str, str]) -> Run:
 
 
 def require_end(many: Run, original: Run, title: str, plan: Trial, processes: int) -> None:
+    """Return if a run of many processes came to its end.
+
+    Raises:
+        CouldNotRun: it hung, crashed, was stopped by the runtime, or a rank made no step.
+    """
     counts = [len(many.steps(rank)) for rank in range(processes)]
     guess = hazards.of_end(many.stderr, counts)
     likely = [f"likely {guess.id}: {guess.reason}"] if guess else []
@@ -160,6 +193,8 @@ def require_end(many: Run, original: Run, title: str, plan: Trial, processes: in
         )
     if many.rc and ABORT in many.stderr and "Traceback" not in many.stderr and {*counts} == {len(original.steps())}:
         print(f"note: {title} aborts at its end, as gloo does without dist.destroy_process_group()", flush=True)
+    elif many.rc and (stopped := STOPPED.search(many.stderr)):
+        raise CouldNotRun(f"NOT EQUAL: {title} was stopped after {made} steps: {stopped[1]}", code=DIFFERENT)
     elif many.rc:
         reason = (
             f"{title}: could not run: it fails after {made} steps, with exit code {many.rc}; the original does not:"

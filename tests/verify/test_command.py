@@ -61,6 +61,7 @@ def test_equal_with_pictures_and_without_a_change_to_the_project(tmp_path: Path)
     assert "files           log.txt, model.pt" in said
     assert "hold the samples of the original" in said
     assert "the same draws before every step" in said
+    assert "note: " not in said
     assert contents(folder) == before
     assert not list(temporary.iterdir())
     assert (tmp_path / "out" / "curves.png").read_bytes().startswith(b"\x89PNG")
@@ -88,6 +89,8 @@ def test_hand_made_conversion_is_held_against_its_original(tmp_path: Path) -> No
     assert "first: step 1: gradients" in said
     assert "in Sequential.0.weight" in said
     assert "likely L1: every gradient is 1/2 of the original's" in said
+    assert "note: both were ended after 3 optimizer steps" in said
+    assert "note: dropout was switched off in both" in said
 
 
 @pytest.mark.parametrize(
@@ -130,6 +133,14 @@ def test_absolute_path_into_the_project_is_not_written(tmp_path: Path) -> None:
     done = ddpify("verify", "train.py", cwd=folder, code=2)
     assert "outside of the copy that it runs in" in done.stdout.decode()
     assert (folder / "model.pt").read_bytes() == b"precious"
+
+
+def test_what_the_runtime_stops_is_not_equal(tmp_path: Path) -> None:
+    script = SCRIPT.replace("import sys\n", "import os\n").replace("model(x)", "model(x + os.urandom(1)[0])")
+    done = ddpify("verify", "train.py", cwd=project(tmp_path / "project", script), code=1)
+    said = done.stdout.decode()
+    assert "NOT EQUAL: the converted script was stopped" in said
+    assert "the processes drew different batches" in said
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="sees processes in /proc")
