@@ -63,7 +63,7 @@ def text(report: Report) -> tuple[list[str], list[str]]:
         The lines that say what was done, and the lines that say what could not be done.
     """
     done = [line for file in report.files if file.changes for line in _done(file, report)]
-    done += [line for file in report.files if file.changes or not file.silent for line in _remarks(file)]
+    done += [line for file in report.files for line in _remarks(file)]
     idle = [file for file in report.files if file.status == "nothing to do" and not file.silent]
     if len(idle) == 1:
         done.append(f"nothing to do in {idle[0].name}: {idle[0].reason}")
@@ -100,8 +100,9 @@ def _messages(changes: Sequence[Change]) -> Iterator[str]:
 
 def _remarks(file: FileReport) -> Iterator[str]:
     """What a conversion should be read with; of a file that is left as it is, the hazards that it has already."""
+    is_told = file.status not in FAILED and (bool(file.changes) or not file.silent)
     for finding in file.findings:
-        if file.status not in FAILED or finding.rule.startswith(ADVICE):
+        if is_told or finding.rule.startswith(ADVICE):
             yield _finding(file.name, finding)
 
 

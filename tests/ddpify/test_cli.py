@@ -81,9 +81,10 @@ def test_a_distributed_script_is_refused_and_its_hazards_are_told(tmp_path: Path
 
     advice = next(rule for rule in RULES if rule.id == "DDP501")
     (tmp_path / "train.py").write_text(advice.before, encoding="utf-8")
-    done = ddpify("train.py", "--target", "cuda", "--check", cwd=tmp_path, code=2)
-    assert [line for line in done.stderr.decode().splitlines() if "[DDP302]" in line]
-    assert [line for line in lines(done.stdout) if line.startswith("train.py:9: ") and line.endswith("[DDP501]")]
+    for given in ("train.py", "."):
+        done = ddpify(given, "--target", "cuda", "--check", cwd=tmp_path, code=2)
+        assert [line for line in done.stderr.decode().splitlines() if "[DDP302]" in line]
+        assert [line for line in lines(done.stdout) if line.startswith("train.py:9: ") and line.endswith("[DDP501]")]
     assert (tmp_path / "train.py").read_text(encoding="utf-8") == advice.before
 
 
