@@ -90,7 +90,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
         before = random_states.read()
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
         if get_rank() == 0:
-            return result
+            return result  # type: ignore[no-any-return]
         with random_states.kept():
             random_states.write(before)
             return function(*args, **kwargs)
