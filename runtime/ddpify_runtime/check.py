@@ -27,9 +27,12 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from . import failure
+
 FIRST = 3  # steps that are all compared; then
 EVERY = 10  # one of so many is
 LIMIT = timedelta(seconds=120)  # how long a rank may be behind the others in a step
+END_LIMIT = timedelta(seconds=10)  # and at its end
 
 _running: Check | None = None
 
@@ -107,6 +110,7 @@ def start() -> None:
     if os.environ.get("DDPIFY_CHECK", "0") in ("", "0"):
         return
     _running = check = Check()
+    failure.END_LIMIT = END_LIMIT
     register_optimizer_step_post_hook(check.step)
     original = _BaseDataLoaderIter._next_index
 

@@ -10,13 +10,15 @@ from datetime import timedelta
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_store
 
-# How long a rank waits for the others to come to the same point: they compute the same, so they are not far.
-LIMIT = timedelta(seconds=10)
+# How long a rank waits for the others in the middle of a step: they compute the same, so they are not far.
+LIMIT = timedelta(seconds=30)
+# At its end the others may still evaluate on slower machines: ending them would lose what they have.
+END_LIMIT = timedelta(minutes=5)
 
 _met = 0
 
 
-def everyone_is_here() -> bool:
+def everyone_is_here(limit: timedelta) -> bool:
     """Whether all ranks call this within the limit. It goes through the store: the others may be in a collective.
 
     (A monitored barrier would do on rank 0 only: on the others it waits as long as the process group's own timeout.)
@@ -27,7 +29,7 @@ def everyone_is_here() -> bool:
     if store.add(key, 1) == dist.get_world_size():
         store.set(f"{key}/all", "")
     try:
-        store.wait([f"{key}/all"], LIMIT)
+        store.wait([f"{key}/all"], limit)
     except RuntimeError:
         return False
     return True
@@ -42,7 +44,7 @@ def require_everywhere(error: Exception, where: str) -> None:
     Args:
         error: what was raised here. where: for the message.
     """
-    if everyone_is_here():
+    if everyone_is_here(LIMIT):
         return
     if sys.__stderr__ is not None:
         traceback.print_exception(error, file=sys.__stderr__)

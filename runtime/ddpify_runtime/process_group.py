@@ -131,9 +131,9 @@ def _end() -> None:
     """At exit: leave in step with the others, unless this or another process ends for another reason."""
     if _failed or not dist.is_initialized():
         return
-    if not failure.everyone_is_here():
+    if not failure.everyone_is_here(failure.END_LIMIT):
         failure.leave(
-            f"rank {dist.get_rank()} has come to its end, and the others not within {failure.LIMIT.seconds} s: "
+            f"rank {dist.get_rank()} has come to its end, and the others not within {failure.END_LIMIT.seconds} s: "
             "sys.exit, or a decision taken on one rank only"
         )
     destroy_process_group()

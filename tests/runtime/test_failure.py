@@ -16,7 +16,7 @@ from datetime import timedelta
 import torch
 from ddpify_runtime import DistributedDataParallel, destroy_process_group, failure, get_rank, init_process_group
 
-failure.LIMIT = timedelta(seconds=3)
+failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)
 
 
 class Careful(torch.nn.Linear):
@@ -78,7 +78,7 @@ from datetime import timedelta
 import torch
 from ddpify_runtime import DistributedDataParallel, failure, init_process_group, rank_zero_only
 
-failure.LIMIT = timedelta(seconds=3)
+failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)
 init_process_group("gloo")
 model = DistributedDataParallel(torch.nn.Linear(4, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
