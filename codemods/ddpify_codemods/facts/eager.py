@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -16,7 +17,7 @@ WRAPPERS = frozenset(
         "torch.nn.parallel.distributed.DistributedDataParallel",
     }
 )
-_MOVES = {"to", "cuda"}
+_TYPE = re.compile(r"b?float|double|half|u?int|long|short|bool|complex|dtype")
 _FACTORIES = frozenset(
     f"torch.{name}"
     for name in (
@@ -68,8 +69,20 @@ def is_loader(script: Script, node: ast.expr) -> bool:
 
 
 def is_move(node: ast.AST) -> bool:
-    """Whether a node is `….to(…)` or `….cuda(…)`."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _MOVES
+    """Whether a node is `….to(device)` or `….cuda(…)`; a change of type or of layout is no move."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr == "cuda":
+        return True
+    given = [*node.args[:1], *(keyword.value for keyword in node.keywords if keyword.arg == "device")]
+    return node.func.attr == "to" and bool(given) and not _is_type(given[0])
+
+
+def _is_type(node: ast.expr) -> bool:
+    """Whether an expression is a type of numbers, or the CPU by name."""
+    if isinstance(node, ast.Constant):
+        return node.value == "cpu"
+    return isinstance(node, ast.Attribute) and bool(_TYPE.match(node.attr))
 
 
 def is_made_on_host(script: Script, node: ast.AST) -> bool:

@@ -69,6 +69,14 @@ def test_a_model_that_is_moved_too_late() -> None:
     )
 
 
+@pytest.mark.parametrize("call", ["to(torch.float64)", "to(memory_format=torch.channels_last)", "to(x.dtype)"])
+def test_a_change_of_type_is_no_move(call: str) -> None:
+    check_transformed(
+        f"m = nn.Linear(4, 1)\nm.{call}\no = torch.optim.SGD(m.parameters(), lr=1)",
+        f"m = nn.Linear(4, 1)\nm.{call}\nm = m.to({_DEVICE})\no = torch.optim.SGD(m.parameters(), lr=1)",
+    )
+
+
 def test_a_model_that_is_moved_in_time() -> None:
     check_transformed(
         "m = nn.Linear(4, 1)\nm.cuda()\no = torch.optim.SGD(m.parameters(), lr=1)",
