@@ -51,6 +51,8 @@ SHARED = "s = DistributedSampler(d)\nloader = DataLoader(d, batch_size=args.batc
 
 
 REPORTED = [
+    ("DDP506", SAMPLED + WRAPPED + step(after="if loss < 1:\n    break\n"), 11),
+    ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    if loss > best_loss:\n        break\n", None),
     ("DDP501", SAMPLED + WRAPPED + "for epoch in range(9):\n" + indent(step(), "    "), 1),
     ("DDP501", SAMPLED + WRAPPED + f"def fit():\n{indent(step(), '    ')}\nfor e in range(9):\n    fit()\n", None),
     (
@@ -112,6 +114,8 @@ REPORTED = [
 ]
 
 SILENT = [
+    ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    dist.all_reduce(loss)\n    if loss > best_loss:\n        break\n"),
+    ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    if epoch > 5:\n        break\n"),
     ("DDP501", SAMPLED + WRAPPED + EPOCHS + "    loader.sampler.set_epoch(epoch)\n"),
     ("DDP501", SAMPLED + WRAPPED + step()),  # one pass over the data
     ("DDP501", "loader = DataLoader(d, sampler=DistributedSampler(d, shuffle=False))\n" + EPOCHS),
