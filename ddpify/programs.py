@@ -52,13 +52,14 @@ def program(entry: Path, imports: Imports) -> Program:
 
 def _roots(entry: Path) -> list[Path]:
     """Where Python looks for absolute imports: beside the script, above its package (`python -m package.script`), or
-    in a folder above that is put on its path (`sys.path`, PYTHONPATH), up to the project's root."""
+    in a folder above that is put on its path (`sys.path`, PYTHONPATH), up to the project's root; or in its `src`."""
     above = next(folder for folder in entry.parents if not (folder / "__init__.py").exists() or folder == folder.parent)
     project = _project(entry)
     here = Path.cwd()
     if len(project) == 1 and here in entry.parents:  # nothing marks a root: where the user stands, scripts are started
         project = list(entry.parents)[: list(entry.parents).index(here) + 1]
-    return list(dict.fromkeys((entry.parent, above, *project)))
+    installed = [folder / "src" for folder in project if (folder / "src").is_dir()]  # `pip install -e .`
+    return list(dict.fromkeys((entry.parent, above, *project, *installed)))
 
 
 def _is_found_before(module: Path, root: Path, roots: Iterable[Path]) -> bool:

@@ -194,6 +194,16 @@ def test_a_script_whose_modules_are_in_a_folder_above(tmp_path: Path, given: str
     assert changed(tmp_path, before) == {"tools/train.py", "lib/engine.py"}
 
 
+@pytest.mark.parametrize("given", [".", "scripts/run.py"])
+def test_a_script_whose_package_is_in_src(tmp_path: Path, given: str) -> None:
+    main = "from pkg.engine import fit\nfrom pkg.models import build\n\nif __name__ == '__main__':\n    fit(build())\n"
+    package = {"src__pkg__init": "", "src__pkg__engine": ENGINE, "src__pkg__models": MODEL}
+    make(tmp_path, scripts__run=main, **package)
+    before = texts(tmp_path)
+    ddpify(given, "--target", "cuda", cwd=tmp_path)
+    assert changed(tmp_path, before) == {"scripts/run.py", "src/pkg/engine.py"}
+
+
 def test_the_nearest_module_of_a_name_is_meant(tmp_path: Path) -> None:
     main = "from engine import fit\n\nif __name__ == '__main__':\n    fit(model)\n"
     make(tmp_path, tools__train=main, tools__engine=ENGINE, engine=ENGINE)
