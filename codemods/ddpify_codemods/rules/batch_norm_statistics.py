@@ -39,16 +39,16 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-dist.init_process_group("gloo")
-rank, world_size = dist.get_rank(), dist.get_world_size()
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
 dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
 loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
-net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
 model = DDP(net)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in loader:
     optimizer.zero_grad()
-    loss = nn.functional.mse_loss(model(x), y)
+    loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
     loss.backward()
     optimizer.step()
 """,
@@ -59,17 +59,17 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-dist.init_process_group("gloo")
-rank, world_size = dist.get_rank(), dist.get_world_size()
+dist.init_process_group("nccl")
+torch.cuda.set_device(dist.get_rank())
 dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
 loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
-net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1))
+net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 1)).cuda()
 net = nn.SyncBatchNorm.convert_sync_batchnorm(net)
 model = DDP(net)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in loader:
     optimizer.zero_grad()
-    loss = nn.functional.mse_loss(model(x), y)
+    loss = nn.functional.mse_loss(model(x.cuda()), y.cuda())
     loss.backward()
     optimizer.step()
 """,

@@ -39,7 +39,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 dist.init_process_group("gloo")
 train_set = TensorDataset(torch.rand(64, 4), torch.randint(2, (64,)))
-test_set = TensorDataset(torch.rand(21, 4), torch.randint(2, (21,)))
+test_set = TensorDataset(torch.rand(20, 4), torch.randint(2, (20,)))
 train_loader = DataLoader(train_set, batch_size=8, sampler=DistributedSampler(train_set))
 test_loader = DataLoader(test_set, batch_size=8, sampler=DistributedSampler(test_set, drop_last=True))
 model = DDP(nn.Linear(4, 2))
@@ -63,7 +63,7 @@ from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 dist.init_process_group("gloo")
 train_set = TensorDataset(torch.rand(64, 4), torch.randint(2, (64,)))
-test_set = TensorDataset(torch.rand(21, 4), torch.randint(2, (21,)))
+test_set = TensorDataset(torch.rand(20, 4), torch.randint(2, (20,)))
 train_loader = DataLoader(train_set, batch_size=8, sampler=DistributedSampler(train_set))
 test_loader = DataLoader(test_set, batch_size=8, sampler=DistributedSampler(test_set, drop_last=True))
 model = DDP(nn.Linear(4, 2))
