@@ -4,12 +4,12 @@ TORCH ?= torch==2.13.0
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint unit e2e scripts fixtures clean
+.PHONY: demo test lint unit e2e xla xla-all scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
-test: lint unit e2e
+test: lint unit e2e xla
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -21,6 +21,13 @@ unit: $(VENV)/ready
 
 e2e: $(VENV)/ready
 	$(BIN)/pytest -n 2 tests/e2e tests/verify tests/properties
+
+# Real torch_xla on CPU devices, in an environment of its own; xla-all runs every fixture on 1, 2 and 4 devices.
+xla: $(VENV)/ready $(VENV)-xla/ready
+	$(BIN)/pytest -n 2 tests/xla
+
+xla-all: $(VENV)/ready $(VENV)-xla/ready
+	DDPIFY_XLA=all $(BIN)/pytest -n 2 tests/xla
 
 # Hundreds of random scripts instead of the sample that `make e2e` takes.
 scripts: $(VENV)/ready
@@ -37,5 +44,11 @@ $(VENV)/ready: pyproject.toml
 	$(BIN)/pip install --quiet --editable '.[dev]'
 	touch $@
 
+$(VENV)-xla/ready:
+	$(PYTHON) -m venv $(VENV)-xla
+	$(VENV)-xla/bin/pip install --quiet --upgrade pip
+	$(VENV)-xla/bin/pip install --quiet torch==2.9.0 torch_xla==2.9.0 'numpy>=2,<3' 'tqdm>=4,<5'
+	touch $@
+
 clean:
-	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(VENV)-xla .mypy_cache .pytest_cache .ruff_cache *.egg-info

@@ -29,6 +29,8 @@ class Fixture:
     compile: bool  # it needs torch.compile's front end (see pretend/no_dynamo.py)
     divided: bool  # its training forwards can be divided; false for one that each rank has to run whole
     hazards: tuple[str, ...]  # what it is about: ids of docs/hazards.md
+    on_device: bool  # on XLA its numbers are the device's: drawn there, or bfloat16
+    not_on_xla: str  # why it cannot run there, or ""
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
 
     @property
@@ -53,6 +55,8 @@ def load(name: str) -> Fixture:
         compile=bool(settings.get("compile", False)),
         divided=bool(settings.get("divided", True)),
         hazards=tuple(settings["hazards"]),
+        on_device=bool(settings.get("on_device", False)),
+        not_on_xla=str(settings.get("not_on_xla", "")),
         records=bool(settings.get("records", True)),
     )
 

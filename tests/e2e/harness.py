@@ -43,7 +43,12 @@ def converted_sources(fixture: Fixture) -> dict[str, bytes]:
 
 
 def run_sources(
-    fixture: Fixture, sources: Mapping[str, bytes], world_size: int = 0, cuda_shim: bool = False, limit: float = LIMIT
+    fixture: Fixture,
+    sources: Mapping[str, bytes],
+    world_size: int = 0,
+    cuda_shim: bool = False,
+    limit: float = LIMIT,
+    python: str = sys.executable,
 ) -> Run:
     """Run files in a new folder, and read what they leave there.
 
@@ -53,6 +58,7 @@ def run_sources(
         world_size: number of processes under torchrun; 0 for plain python.
         cuda_shim: pretend that there is a GPU.
         limit: seconds, after which the run is ended.
+        python: the interpreter.
     """
     with tempfile.TemporaryDirectory(prefix=f"ddpify-{fixture.name}-") as scratch:
         home, work, record = (Path(scratch) / name for name in ("home", "work", "record"))
@@ -62,7 +68,7 @@ def run_sources(
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_bytes(content)
         launcher = processes.torchrun(world_size) if world_size else []
-        command = [sys.executable, *launcher, fixture.entry, *fixture.args]
+        command = [python, *launcher, fixture.entry, *fixture.args]
         environment = _environment(fixture, home, record, cuda_shim)
         rc, stdout, stderr = processes.execute(command, work, environment, limit)
         return Run(

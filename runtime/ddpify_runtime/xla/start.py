@@ -28,14 +28,12 @@ _launched = False
 def rendezvous() -> str | None:
     """The init_method by which this process finds the others; None for a process that trains alone.
 
-    Does not return in a process that starts the others.
-
-    Raises:
-        RuntimeError: PJRT_DEVICE names no device, or there are more processes than devices.
+    Does not return in a process that starts the others. Ends with one line and status 2 where PJRT_DEVICE names no
+    device, or there are more processes than devices.
     """
     device = torch_xla.runtime.device_type()
     if device not in ("CPU", "TPU", "NEURON"):
-        raise RuntimeError(
+        _stop(
             f"PJRT_DEVICE={os.environ.get('PJRT_DEVICE', '')!r} is no device of torch_xla {torch_xla.__version__}: "
             "set it to TPU, NEURON or CPU, or leave it unset"
         )
@@ -56,23 +54,28 @@ def rendezvous() -> str | None:
 def _on_tpu() -> str | None:
     if _launched:
         if torch_xla.runtime.addressable_device_count() > 1:
-            raise RuntimeError("this TPU has two devices in a process (v2, v3); ddpify needs one: v4 or newer")
+            _stop("this TPU has two devices in a process (v2, v3); ddpify needs one: v4 or newer")
         return "xla://"
     chips = tpu.num_available_chips()
     wanted = os.environ.get("LOCAL_WORLD_SIZE") or os.environ.get("DDPIFY_NPROC") or str(tpu.num_local_processes())
     if not wanted.isdigit() or not 1 <= int(wanted) <= chips:
-        raise RuntimeError(f"{wanted} processes do not fit the {chips} TPU chips of this machine")
+        _stop(f"{wanted} processes do not fit the {chips} TPU chips of this machine")
     if dist.is_torchelastic_launched():
         return "xla://"
     if wanted == "1":
         pjrt.initialize_singleprocess()
         return None
     if int(wanted) != tpu.num_local_processes():
-        raise RuntimeError(
+        _stop(
             f"DDPIFY_NPROC={wanted}, but this TPU is set up for {tpu.num_local_processes()} processes: leave it out, "
             "or choose chips with TPU_VISIBLE_CHIPS and TPU_PROCESS_BOUNDS"
         )
     launch()
+
+
+def _stop(reason: str) -> NoReturn:
+    print(f"ddpify: {reason}", file=sys.stderr)
+    raise SystemExit(2)
 
 
 def launch() -> NoReturn:

@@ -1,0 +1,45 @@
+"""Prints what torch_xla counts for a step, after a warm-up: by hand (argument "ddp") or by the runtime ("ddpify")."""
+
+import sys
+
+import ddpify_runtime.xla
+import torch
+import torch.nn.functional as F
+import torch_xla
+import torch_xla.debug.metrics as metrics
+from ddpify_runtime import DistributedDataParallel, destroy_process_group, get_rank, get_world_size, init_process_group
+from torch import nn
+
+WARM_UP, STEPS = 5, 10
+COUNTERS = ("CompileTime", "ExecuteTime", "TransferToDeviceTime", "TransferFromDeviceTime")
+
+
+def counts():
+    return [(metrics.metric_data(name) or [0])[0] for name in COUNTERS]
+
+
+by_hand, with_batch_norm = sys.argv[1] == "ddp", sys.argv[2] == "batch_norm"
+init_process_group("xla", init_method="xla://")
+torch.manual_seed(0)
+device = torch_xla.device()
+rank, world_size = get_rank(), get_world_size()
+norm = nn.BatchNorm1d(64) if with_batch_norm else nn.Identity()
+model = nn.Sequential(nn.Linear(20, 64), norm, nn.ReLU(), nn.Linear(64, 4)).to(device)
+if by_hand:
+    model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
+else:
+    model = DistributedDataParallel(model, gradient_as_bucket_view=True)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(WARM_UP + STEPS):
+    if step == WARM_UP:
+        before = counts()
+    x, y = torch.randn(32, 20), torch.randint(0, 4, (32,))
+    if by_hand:
+        x, y = x[rank::world_size], y[rank::world_size]
+    optimizer.zero_grad()
+    F.cross_entropy(model(x.to(device)), y.to(device)).backward()
+    optimizer.step()
+    torch_xla.sync()
+torch_xla.sync(wait=True)
+print(*(round((now - then) / STEPS) for now, then in zip(counts(), before, strict=True)))
+destroy_process_group()

@@ -1,0 +1,35 @@
+"""Builds its optimizer before it moves a model with tied weights to the device; saves the model and what it learnt."""
+
+import ddpify_runtime.xla
+import torch
+import torch_xla
+from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group, rank_zero_only
+from torch import nn
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.norm, self.out = nn.Embedding(6, 4), nn.BatchNorm1d(4), nn.Linear(4, 6, bias=False)
+        self.out.weight = self.embed.weight
+
+    def forward(self, x):
+        return self.out(self.norm(self.embed(x)))
+
+
+if __name__ == "__main__":
+    init_process_group("xla", init_method="xla://")
+    torch.manual_seed(0)
+    model = Tied()
+    model = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    model.to(torch_xla.device())
+    for _ in range(5):
+        x = torch.randint(0, 6, (12,))
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x.to(torch_xla.device())), (x + 1).to(torch_xla.device()) % 6).backward()
+        optimizer.step()
+        torch_xla.sync()
+    print(model.out.weight is model.embed.weight, len(optimizer.param_groups[0]["params"]))
+    rank_zero_only(torch.save)({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "state.pt")
+    destroy_process_group()
