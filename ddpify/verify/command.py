@@ -219,7 +219,8 @@ def _told(found: verdict.Verdict, options: Options) -> list[str]:
             lines.append(f"    likely {difference.hazard.id}: {difference.hazard.reason}")
         lines += ["equal:"] if found.equal else []
     else:
-        lines.append(f"EQUAL: {_title(options)} processes, over {found.steps} optimizer steps")
+        rounding = " up to rounding, which this training amplifies" if found.amplified else ""
+        lines.append(f"EQUAL{rounding}: {_title(options)} processes, over {found.steps} optimizer steps")
     width = max((len(what) for what, _ in found.equal), default=0)
     lines += [f"  {what:<{width}}  {sentence}" for what, sentence in found.equal]
     lines += [f"note: {note}" for note in found.notes]

@@ -41,6 +41,7 @@ class Difference:
 class Verdict:
     """What the comparison says. differences: the first one first. equal, notes: (what, sentence) and sentences.
 
+    amplified: whether differences beyond the tolerance were taken for rounding, by the control run.
     losses: of the original and of the other, by step. gradients, parameters: relative differences by step.
     """
 
@@ -52,6 +53,7 @@ class Verdict:
     gradients: list[float] = field(default_factory=list)
     parameters: list[float] = field(default_factory=list)
     tolerance: float = TOLERANCE
+    amplified: bool = False
 
 
 def judge(
@@ -116,6 +118,7 @@ def _steps(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> 
         allowed = list(_allowed(verdict.tolerance, control(), evidence))
         found = first_difference(reference, steps, allowed)
         if not found:
+            verdict.amplified = True
             verdict.notes.append(
                 "this training amplifies rounding: noise of 2e-7 on the gradients of the original changes its own "
                 f"parameters by up to {max(pair[1] for pair in allowed) / AMPLIFIED:.1e}, so differences up to "
@@ -129,8 +132,7 @@ def _steps(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> 
         verdict.equal.append(("ranks", f"the same bits on all {evidence.world_size} ranks after every step"))
     if not found:
         for kind, sizes in (("parameters", verdict.parameters), ("gradients", verdict.gradients)):
-            largest = f"relative difference at most {max(sizes):.1e}"
-            verdict.equal.append((kind, f"{len(sizes)} steps, {largest} (tolerance {verdict.tolerance:.0e})"))
+            verdict.equal.append((kind, _agreement(sizes, verdict.tolerance)))
     elif not between or found.step < between.step:
         name = _name(evidence, found.step, found.index)
         size = f"relative difference {found.size:.1e} over all, {found.own:.1e} in {name}"
@@ -138,6 +140,14 @@ def _steps(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> 
         if found.kind in ("optimizer", "shape"):
             what = f"step {found.step + 1}: other optimizers or parameters than the original"
         yield Difference(what, hazards.of_step(found, evidence))
+
+
+def _agreement(sizes: list[float], tolerance: float) -> str:
+    largest, limit = f"relative difference at most {max(sizes):.1e}", f"tolerance {tolerance:.0e}"
+    beyond = next((step for step, size in enumerate(sizes, 1) if not size <= tolerance), 0)
+    if beyond:
+        return f"{largest}, from step {beyond} on beyond the {limit}: no more than rounding does here, see the note"
+    return f"{len(sizes)} steps, {largest} ({limit})"
 
 
 def _allowed(tolerance: float, control: Run, evidence: Evidence) -> Iterator[tuple[float, float]]:
@@ -162,7 +172,7 @@ def _statistics(verdict: Verdict, evidence: Evidence) -> Iterator[Difference]:
     far = next((step for step, size in enumerate(sizes) if not size <= 10 * WITH_BATCH_NORM), None)
     if far is None:
         verdict.equal.append(("running statistics", f"relative difference at most {max(sizes):.1e}"))
-    elif not verdict.notes:
+    elif not verdict.amplified:
         what = f"step {far + 1}: running statistics, relative difference {sizes[far]:.1e}"
         yield Difference(what, hazards.of_statistics(evidence, far))
 
@@ -219,19 +229,23 @@ def _quoted(line: str | None) -> str:
 
 def _files(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> Iterator[Difference]:
     original, other = evidence.original.files, evidence.other.files
+    left_out: list[str] = []
     found = list(_file_differences(evidence.original, evidence.other, verdict.tolerance))
     if found and not verdict.differences:
         again = control()
         unstable = {name for name, _ in _file_differences(evidence.original, again, verdict.tolerance)}
-        if left_out := [name for name, _ in found if name in unstable]:
-            verdict.notes.append(f"not compared, since two runs of the original differ in it: {', '.join(left_out)}")
+        left_out = [name for name, _ in found if name in unstable]
+        if left_out:
+            verdict.notes.append(
+                f"not compared, since two runs of the original differ in it: {', '.join(dict.fromkeys(left_out))}"
+            )
         found = [(name, message) for name, message in found if name not in unstable]
     if found:
         yield from (Difference(message, hazards.of_file(message)) for _, message in found[:1])
     elif original:
-        names = sorted(name for name in original.keys() & other.keys() if not name.endswith("/"))
+        names = sorted(name for name in {*original} & {*other} - {*left_out} if not name.endswith("/"))
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-        verdict.equal.append(("files", shown or "the same folders"))
+        verdict.equal.append(("files", shown or "the same names"))
 
 
 def _file_differences(original: Run, other: Run, tolerance: float) -> Iterator[tuple[str, str]]:
