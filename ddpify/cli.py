@@ -161,7 +161,10 @@ def verify(
     ] = False,
     timeout: Annotated[float, typer.Option(metavar="S", help="Seconds that each run may take.")] = 600,
     tolerance: Annotated[
-        float, typer.Option(metavar="X", help="Relative difference allowed; default: 1e-6, with BatchNorm 1e-5.")
+        float,
+        typer.Option(
+            metavar="X", help="Relative difference allowed; default: 1e-6, with BatchNorm 1e-5.", show_default=False
+        ),
     ] = 0.0,
     link: Annotated[
         list[str] | None,

@@ -55,6 +55,7 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
             folder.mkdir()
         scratch.make(project, work, changed)
         before = scratch.states(work)
+        folders = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_dir()}
         launcher = [*processes.torchrun(world_size), "--redirects", "3", "--log-dir", str(logs)] if world_size else []
         name = os.path.relpath(work / script.relative_to(project.root), work / trial.folder.relative_to(project.root))
         environment = processes.environment(record, _python_path(project.root, work)) | {
@@ -71,6 +72,7 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
             command, work / trial.folder.relative_to(project.root), environment, trial.limit
         )
         after = scratch.states(work)
+        unchanged = {name for name in before if before[name] == after.get(name)}
         written = {rank: (_log(logs, rank, "stdout"), _log(logs, rank, "stderr")) for rank in range(world_size)}
         if written:
             stdout = written[0][0]
@@ -84,7 +86,7 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
             stdout=named(stdout),
             stderr=named(stderr),
             records=read_records(record),
-            files=contents.read(work, {name for name in before if before[name] == after.get(name)}, trial.original),
+            files=contents.read(work, folders | unchanged, trial.original),
             others={rank: named(texts[0]) for rank, texts in written.items() if rank},
         )
 

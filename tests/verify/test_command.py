@@ -58,7 +58,7 @@ def test_equal_with_pictures_and_without_a_change_to_the_project(tmp_path: Path)
     done = ddpify(*words, cwd=folder, TMPDIR=str(temporary))
     said = done.stdout.decode()
     assert "EQUAL: train.py in one process, and its conversion in 2 processes, over 8 optimizer steps" in said
-    assert "files           log.txt, model.pt" in said
+    assert "files           log.txt, model.pt\n" in said
     assert "hold the samples of the original" in said
     assert "the same draws before every step" in said
     assert "note: " not in said
