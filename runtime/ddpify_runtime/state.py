@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -32,7 +33,21 @@ def same(expected: Any, found: Any) -> bool:
 def tolerance(tensor: Tensor) -> float:
     """The relative difference, in the 2-norm, up to which values of this kind count as equal."""
     limit = TOLERANCE.get(tensor.dtype, 0.0)
-    return max(limit, GPU_TOLERANCE) if tensor.is_cuda else limit
+    return (max(limit, GPU_TOLERANCE) if tensor.is_cuda else limit) * _times
+
+
+_times = 1.0
+
+
+@contextmanager
+def tolerance_times(times: float) -> Iterator[None]:
+    """Allow this many times the tolerance."""
+    global _times
+    before, _times = _times, times
+    try:
+        yield
+    finally:
+        _times = before
 
 
 def different_state(one: nn.Module, other: nn.Module) -> Iterator[str]:

@@ -686,3 +686,25 @@ def change() -> str:
 def test_a_model_that_begins_to_mix_samples_is_an_error() -> None:
     for message in run(2, change):
         assert "ChangesItsWays" in message and "depend on the rest of the batch" in message
+
+
+class RoundsWorse(Classifier):
+    """Differs a little with the size of the batch, as the order of a sum does; later more than at first."""
+
+    steps = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.steps += 1
+        return super().forward(x) * (1 + (1e-7 if self.steps < 3 else 5e-6) * len(x))
+
+
+def round_worse() -> int:
+    model = DistributedDataParallel(RoundsWorse())
+    seen = watch(model)
+    for _ in range(5):
+        model(torch.randn(12, 8))
+    return seen[-1]
+
+
+def test_a_model_that_rounds_worse_later_goes_on() -> None:
+    assert run(2, round_worse) == [6, 6]
