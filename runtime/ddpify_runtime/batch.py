@@ -83,6 +83,10 @@ class Share(Tensor):
                 self._joined = join(self._rows, len(self), _ROWS)
         return self._joined
 
+    def _made(self, rows: Tensor, make: Callable[[Tensor], Tensor]) -> Share:
+        """What is made of this; a copy does not follow when this is changed in place later."""
+        return Share(rows, len(self), (self, make) if same_memory(rows, self._rows) else None)
+
     @classmethod
     def __torch_function__(
         cls,
@@ -103,11 +107,11 @@ class Share(Tensor):
                     return func(*args, **kwargs)
             if not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
                 if func in _KEEPS:
-                    return Share(make(share._rows), len(share), (share, make))
+                    return share._made(make(share._rows), make)
                 if func in _SHAPES and not any(isinstance(value, torch.dtype) for value in args):
                     shape = func(torch.empty(share.shape, device="meta"), *args[1:], **kwargs).shape
                     if shape and shape[0] == len(share):
-                        return Share(share._rows.reshape(len(share._rows), *shape[1:]), len(share), (share, make))
+                        return share._made(share._rows.reshape(len(share._rows), *shape[1:]), make)
         with torch._C.DisableTorchFunctionSubclass():
             return func(*wholes(args), **wholes(kwargs))
 
@@ -119,6 +123,11 @@ class Share(Tensor):
         if func is torch.ops.aten.detach.default and args[0].rows is not None:
             return Share(args[0]._rows.detach(), len(args[0]), (args[0], Tensor.detach))
         return func(*wholes(args), **wholes(kwargs or {}))
+
+
+def same_memory(one: Tensor, other: Tensor) -> bool:
+    """Whether one of two tensors is a view of the other, or of the same memory."""
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 def wholes(values: Any) -> Any:

@@ -18,7 +18,7 @@ from torch.autograd import Function
 from torch.utils._pytree import tree_map_only
 
 from . import losses, region
-from .batch import QUESTIONS, Share, wholes
+from .batch import QUESTIONS, Share, same_memory, wholes
 from .collectives import Join, Rows, count, join, joined, leave, split
 
 # Bytes of the whole from which an output is worth the trouble.
@@ -246,7 +246,8 @@ def _view(
     source: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], local: Tensor
 ) -> Output:
     made = _made(source, local, (source,))
-    made._source = source, lambda whole: func(whole, *args[1:], **kwargs)
+    if same_memory(local, source._rows):  # a copy does not follow when the source is changed in place later
+        made._source = source, lambda whole: func(whole, *args[1:], **kwargs)
     return made
 
 

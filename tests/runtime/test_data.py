@@ -107,3 +107,17 @@ def uses() -> list[Any]:
 def test_a_part_looks_like_the_whole() -> None:
     (alone,) = run(1, uses)
     assert run(2, uses) == [alone, alone]
+
+
+def changes() -> list[Any]:
+    """A view follows a change in place, a copy does not."""
+    torch.manual_seed(0)
+    _, (x,) = DataLoader(TensorDataset(torch.arange(24.0).view(12, 2)), batch_size=6, shuffle=True)
+    copied, view = x.double(), x.view(-1, 2, 1)
+    x += 5
+    return [copied.tolist(), view.tolist(), x.tolist()]
+
+
+def test_a_copy_does_not_follow_a_change() -> None:
+    (alone,) = run(1, changes)
+    assert run(2, changes) == [alone, alone]

@@ -70,6 +70,15 @@ def with_accuracy(model: Any, x: Tensor) -> Any:
     return F.cross_entropy(logits.flatten(0, 1), tokens(x).flatten()) * (1 + accuracy)
 
 
+@case(Language, gathers=True)
+def copied_then_changed(model: Any, x: Tensor) -> Any:
+    logits = model(tokens(x))
+    copies = logits.to(torch.float64, copy=True), logits.transpose(1, 2).contiguous()
+    views = logits.transpose(1, 2), logits.detach()
+    logits.mul_(2.0)
+    return sum(value.pow(2).mean() * factor for factor, value in enumerate((*copies, *views, logits), start=1))
+
+
 class Autoencoder(nn.Module):
     """Returns a reconstruction and two codes."""
 
