@@ -17,7 +17,7 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: $(VENV)/ready
-	$(BIN)/pytest tests --ignore=tests/e2e --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla
+	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla
 
 e2e: $(VENV)/ready
 	$(BIN)/pytest -n 2 tests/e2e tests/verify tests/properties
