@@ -120,7 +120,7 @@ class Leave(Function):
     @staticmethod
     def forward(ctx: Any, value: Tensor, entered: Callable[[], None]) -> Tensor:
         ctx.entered = entered
-        return value.view_as(value)
+        return value.view_as(value) if value.dim() else value.clone()  # `loss += penalty` changes it in place
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
