@@ -33,6 +33,8 @@ from .reduction import Reduction
 
 Module = TypeVar("Module", bound=nn.Module)
 
+FEW = "fewer samples than processes"
+
 _routed: weakref.WeakSet[TrainingCall] = weakref.WeakSet()
 
 
@@ -139,15 +141,17 @@ class TrainingCall:
         form = str(spec), parts, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
-        if known is not None and (known.reason or calls & (calls - 1) or calls.bit_length() % 2 == 0):
+        due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
+        if known is not None and (known.reason or not due):
             return known
+        few = known.samples(leaves) < dist.get_world_size() if known else _few(leaves)
+        if few and (known or not due):
+            return Division(reason=FEW)  # this time; not remembered
 
         def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = tree_unflatten(list(values), spec)
             return module._call_impl(*args, **kwargs)
 
-        if _few(leaves):
-            return Division(reason="fewer samples than processes")  # this time; not remembered
         if self.sync_batch_norm:
             batch_norm.route(self.module)
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
@@ -157,6 +161,8 @@ class TrainingCall:
         compiled = module is not self.module or self.call != module._call_impl
         if compiled and not found.reason and not division.is_compilable(module, found):
             found = Division(reason="it is compiled, and draws random numbers, normalises batches or computes its loss")
+        if few and found.reason:
+            return Division(reason=FEW)
         name = type(module).__name__
         if found.reason:
             if known is not None:
@@ -241,7 +247,10 @@ def _form(leaf: Any) -> Any:
 
 
 def _few(leaves: Sequence[Any]) -> bool:
-    """Whether an input has fewer rows than there are processes, so that nothing can be learnt from it."""
+    """Whether an input seems to have fewer samples than there are processes, so that nothing can be learnt from it.
+
+    (It may have them in its second dimension, like the hidden state of a recurrent network.)
+    """
     sizes = [len(leaf) for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
     return bool(sizes) and sizes[0] < dist.get_world_size()
 

@@ -169,6 +169,23 @@ def time_first(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(output, y.repeat(4))
 
 
+class HiddenFirst(nn.Module):
+    """Takes the hidden state before the batch, as old tutorials do; its samples are in the second dimension."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cell = nn.GRU(4, 5, batch_first=True)
+        self.head = nn.Linear(5, 3)
+
+    def forward(self, hidden: Tensor, x: Tensor) -> Tensor:
+        return self.head(self.cell(x, hidden)[0][:, -1])  # type: ignore[no-any-return]
+
+
+@case(HiddenFirst)
+def hidden_first(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x.new_zeros(1, len(x), 5), x.view(-1, 2, 4)), y)
+
+
 class SideOutput(Classifier):
     """Keeps a term for the loss as an attribute."""
 
@@ -585,12 +602,23 @@ def watch(model: nn.Module) -> list[int]:
     first: Any = next(iter(model.children()))
     forward = first.forward
 
-    def counting(x: Tensor) -> Tensor:
+    def counting(x: Tensor, *others: Any) -> Any:
         seen.append(len(x))
-        return forward(x)  # type: ignore[no-any-return]
+        return forward(x, *others)
 
     first.forward = counting
     return seen
+
+
+def hidden_rows() -> int:
+    model = DistributedDataParallel(HiddenFirst())
+    seen = watch(model)
+    model(torch.zeros(1, 12, 5), torch.randn(12, 2, 4))
+    return seen[-1]
+
+
+def test_samples_may_be_in_the_second_dimension() -> None:
+    assert run(3, hidden_rows) == [4, 4, 4]
 
 
 def test_each_rank_computes_its_share() -> None:
