@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
@@ -67,6 +68,7 @@ class Output(Share):
     _total: int
     _entered: tuple[Callable[[], None], ...]
     _node: Any  # the autograd node that made this
+    _used: bool  # whether its samples were, in place of the whole
 
     @staticmethod
     def __new__(cls, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
@@ -75,6 +77,7 @@ class Output(Share):
         output: Output = Tensor._make_wrapper_subclass(cls, size, dtype=local.dtype, device=local.device)
         output._rows, output._joined, output._source = local, None, None
         output._place, output._total, output._entered, output._node = place, total, entered, None
+        output._used = False
         return output
 
     @property
@@ -93,7 +96,10 @@ class Output(Share):
     def rows(self) -> Tensor | None:
         """What another divided forward takes in place of rows of the whole."""
         local = self.local
-        return None if local is None or self._place != Rows(0) else leave(local, self.enter)
+        if local is None or self._place != Rows(0):
+            return None
+        self._used = True
+        return leave(local, self.enter)
 
     @property
     def _is_foreign(self) -> bool:
@@ -136,6 +142,12 @@ class Output(Share):
                 return func(*args, **kwargs)
             if func is Tensor.requires_grad.__get__:  # type: ignore[attr-defined]
                 return func(args[0] if args[0].local is not None else args[0].whole())
+            if func is torch.autograd.grad:
+                return _differentiated(*args, **kwargs)
+            if func in (Tensor.retain_grad, Tensor.register_hook) and args[0]._used:
+                raise RuntimeError(
+                    f"ddpify: call {func.__name__} on a large output before anything is computed from it"
+                )
             result = _apart(func, args, kwargs)
             return func(*wholes(args), **wholes(kwargs)) if result is None else result
 
@@ -170,6 +182,26 @@ def _later(local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], N
 def _node(output: Output) -> Any:
     with torch._C.DisableTorchFunctionSubclass():
         return output.grad_fn
+
+
+def _differentiated(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
+    """torch.autograd.grad with respect to Outputs: where their samples were used, these lead to them."""
+    listed = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    used = [isinstance(each, Output) and each._used for each in listed]
+    if any(
+        each._source is not None and each._joined is not None
+        for each, is_used in zip(listed, used, strict=True)
+        if is_used
+    ):
+        raise RuntimeError("ddpify: differentiate with respect to the large output itself rather than to a view of it")
+    asked = [each._rows if is_used else wholes(each) for each, is_used in zip(listed, used, strict=True)]
+    found = torch.autograd.grad(wholes(outputs), asked, *wholes(args), **wholes(kwargs))
+    return tuple(
+        joined(gradient, each._total, each._place, each.enter) / dist.get_world_size()
+        if is_used and gradient is not None
+        else gradient
+        for gradient, each, is_used in zip(found, listed, used, strict=True)
+    )
 
 
 class _Later(Function):
@@ -230,6 +262,8 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _made(like: Output, local: Tensor, sources: Sequence[Output]) -> Output:
+    for source in sources:
+        source._used = True
     return _later(local, like._total, like._place, _entered(sources))
 
 
@@ -307,6 +341,8 @@ def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs
             if local[name] is None:
                 return None
     sources = [value for value in given.values() if isinstance(value, Output)]
+    for source in sources:
+        source._used = True
     entered = _entered(sources)
     return leave(losses.reduced(func, local), lambda: _call(entered))
 

@@ -167,6 +167,22 @@ def penalised_slope(model: Any, x: Tensor) -> Any:
     return (slope.norm(dim=1) - 1).square().mean()
 
 
+@case(Pair, gathers=True)
+def penalised_images(model: Any, x: Tensor) -> Any:
+    fake = model.generator(x)
+    score = model.discriminator(fake).sum() + 0.1 * F.mse_loss(fake, x) + 0.1 * fake[:, :3].square().sum()
+    (slope,) = torch.autograd.grad(score, fake, create_graph=True)
+    return score + (slope.norm(dim=1) - 1).square().mean()
+
+
+@case(linear, gathers=True)
+def looked_at_between(model: Any, x: Tensor) -> Any:
+    output = model(x)
+    loss = F.mse_loss(output, x) + output.mean(0).square().sum()
+    (slope,) = torch.autograd.grad(loss, [output], create_graph=True)
+    return loss + slope.square().sum()
+
+
 @case(linear, gathers=True)
 def changed_in_place(model: Any, x: Tensor) -> Any:
     output = model(x)
