@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
-test: lint unit e2e xla
+test: lint unit e2e
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
