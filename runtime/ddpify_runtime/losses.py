@@ -46,13 +46,19 @@ _ELEMENTWISE = {
 # With weights, torch divides these by the sum of the weights.
 _DIVIDED_BY_WEIGHTS = {F.huber_loss, F.l1_loss, F.mse_loss, F.smooth_l1_loss}
 
+_COUNT = "it computes {} losses for a part of the batch, or than it did when it was first divided"
+
 
 class Losses(TorchFunctionMode):
-    """Handles every full reduction inside a region, according to its mode."""
+    """Handles every full reduction inside a region, according to its mode.
+
+    Those over something else than samples, such as a penalty on weights, are the same on every rank and left alone.
+    """
 
     def __init__(self, region: Region) -> None:
         super().__init__()
         self.region = region
+        self.known = list(region.over_samples)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
@@ -61,14 +67,28 @@ class Losses(TorchFunctionMode):
         if not reduces(func, args, kwargs):
             return func(*args, **kwargs)
         if self.region.mode == "share":
-            return reduced(func, arguments(func, args, kwargs))
+            if not self.known:
+                raise UnknownLoss(_COUNT.format("more"))
+            return reduced(func, arguments(func, args, kwargs)) if self.known.pop(0) else func(*args, **kwargs)
         result = func(*args, **kwargs)
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        shapes = [tensor.shape for tensor in tensors]
         if self.region.mode == "record":
-            self.region.losses.append(result.detach())
+            self.region.losses.append((shapes, result.detach()))
             return result
         if not self.region.losses:
-            raise UnknownLoss("it computes more losses for a part of the batch")
-        return _Recorded.apply(result, self.region.losses.pop(0))  # type: ignore[no-untyped-call]
+            raise UnknownLoss(_COUNT.format("more"))
+        shapes_of_whole, whole = self.region.losses.pop(0)
+        # What is empty in the whole batch may be a selection of samples.
+        over_samples = shapes != shapes_of_whole or any(not tensor.numel() for tensor in tensors)
+        self.region.over_samples.append(over_samples)
+        return _Recorded.apply(result, whole) if over_samples else result  # type: ignore[no-untyped-call]
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+        left = self.known if self.region.mode == "share" else self.region.mode == "replay" and self.region.losses
+        if left and kind is None:
+            raise UnknownLoss(_COUNT.format("fewer"))
 
 
 class UnknownLoss(RuntimeError):
@@ -84,12 +104,22 @@ def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
         func: one for which `reduces` is true.
         given: its arguments by name, with this rank's samples.
     """
-    summed, divisor = _parts(func, given)
-    if divisor is None:
-        return sum_over_ranks(summed)
-    wide = torch.promote_types(summed.dtype, torch.float32)
-    total, count = sum_over_ranks(torch.stack([summed.to(wide), divisor.to(wide)])).unbind()
-    return (total / count.detach()).to(summed.dtype)
+    if func in _SUMS or func in _MEANS:
+        each, reduction = given["input"], "sum" if func in _SUMS else "mean"
+        dtype = func(each.new_ones(1)).dtype  # autocast has its own mind
+    else:
+        each, reduction = func(**{**given, "reduction": "none"}), given["reduction"]
+        dtype = each.dtype
+    half = each.dtype in (torch.float16, torch.bfloat16)
+    summed = each.sum(dtype=torch.float32) if half else each.sum()  # float16 ends at 65504
+    if reduction == "sum":
+        return sum_over_ranks(summed).to(dtype)
+    if func in CLASSES:
+        divisor = _weight_of_targets(given).to(summed)
+    else:
+        divisor = _number(len(given["input"]) if reduction == "batchmean" else each.numel(), summed)
+    total, count = sum_over_ranks(torch.stack([summed, divisor])).unbind()
+    return (total / count.detach()).to(dtype)
 
 
 def reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -113,22 +143,6 @@ def arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     bound = _signature(func).bind(*args, **kwargs)
     bound.apply_defaults()
     return dict(bound.arguments)
-
-
-def _parts(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, Tensor | None]:
-    """The sum over the local samples, and the local part of what the sum is divided by (None: it is not)."""
-    if func in _SUMS:
-        return given["input"].sum(), None
-    if func in _MEANS:
-        return given["input"].sum(), _number(given["input"].numel(), given["input"])
-    reduction = given["reduction"]
-    if func in CLASSES:
-        summed = func(**{**given, "reduction": "sum"})
-        return summed, None if reduction == "sum" else _weight_of_targets(given)
-    each = func(**{**given, "reduction": "none"})
-    if reduction == "sum":
-        return each.sum(), None
-    return each.sum(), _number(len(given["input"]) if reduction == "batchmean" else each.numel(), each)
 
 
 def _weight_of_targets(given: dict[str, Any]) -> Tensor:

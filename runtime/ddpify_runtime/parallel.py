@@ -25,11 +25,13 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from . import batch_norm, check, division, failure, outputs, region
+from . import batch_norm, check, failure, outputs, region
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split
-from .division import Division
+from .division import Division, is_compilable, is_watched, shared
+from .find_division import find
 from .reduction import Reduction
+from .trial import same_gradients
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -112,7 +114,7 @@ class TrainingCall:
             or not dist.is_initialized()
         ):
             return self.call(*args, **kwargs)
-        if division.is_watched(self.module):
+        if is_watched(self.module):
             return self.call(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
         found = self._division(leaves, spec)
@@ -157,9 +159,9 @@ class TrainingCall:
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = getattr(self.module, "_orig_mod", self.module)
         whole = [_whole(leaf) for leaf in leaves]
-        found = division.find(module, call, whole, known)
+        found = find(module, call, whole, known)
         compiled = module is not self.module or self.call != module._call_impl
-        if compiled and not found.reason and not division.is_compilable(module, found):
+        if compiled and not found.reason and not is_compilable(module, found):
             found = Division(reason="it is compiled, and draws random numbers, normalises batches or computes its loss")
         if few and found.reason:
             return Division(reason=FEW)
@@ -178,7 +180,7 @@ class TrainingCall:
             )
         if not found.reason:
             total = found.samples(leaves)
-            check.gradient(self.module, lambda: division.same_gradients(module, call, whole, found, total))
+            check.gradient(self.module, lambda: same_gradients(module, call, whole, found, total))
         self.divisions[form] = found
         return found
 
@@ -190,10 +192,10 @@ class TrainingCall:
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
         args, kwargs = tree_unflatten(values, spec)
-        here = region.Region("share", total, count(total), places=found.places)
+        here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
         before = None if found.places else torch.get_rng_state()
         try:
-            with division.shared(here, found.losses):
+            with shared(here):
                 output = reduction.forward(*args, **kwargs)
         except Exception as error:  # whatever the user's forward raises
             failure.require_everywhere(error, f"the training forward of {type(self.module).__name__}")
@@ -206,11 +208,32 @@ class TrainingCall:
         parts, form = tree_flatten(output)
         if len(parts) != len(found.outputs):
             raise RuntimeError(f"ddpify: {type(self.module).__name__} returned another structure than before")
+        if found.sizes:
+            self._require_equal_sizes(parts, found)
         whole = [
             self._joined(part, total, rows, reduction) if rows else _left(part, reduction)
             for part, rows in zip(parts, found.outputs, strict=True)
         ]
         return tree_unflatten(whole, form)
+
+    def _require_equal_sizes(self, parts: Sequence[Any], found: Division) -> None:
+        """A collective."""
+        sizes = [
+            size
+            for part, rows in zip(parts, found.outputs, strict=True)
+            if rows
+            for dim, size in enumerate(part.shape)
+            if dim != rows.dim
+        ]
+        digest = hash(tuple(sizes)) >> 1
+        extremes = torch.tensor([digest, -digest])
+        dist.all_reduce(extremes, dist.ReduceOp.MAX)
+        if extremes.sum():
+            raise RuntimeError(
+                f"ddpify: the training forward of {type(self.module).__name__} returned rows of another size on "
+                f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "
+                "sequence. Give it that size as an argument, or leave it out of DistributedDataParallel"
+            )
 
     def _joined(self, part: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
         if part.size(rows.dim) % count(total):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
-from torch import Tensor
+from torch import Size, Tensor
 
 from .collectives import Rows
 
@@ -17,10 +17,11 @@ class Region:
     """A forward that handles `local` of `total` samples.
 
     mode: "share" is the real thing; "record" is the whole batch on this rank, noting batch statistics, random draws and
-    losses in `statistics`, `draws` and `losses`; "replay" is this rank's samples with what was recorded, and
-    communicates nothing.
+    losses (with the shapes that they were computed from) in `statistics`, `draws` and `losses`; "replay" is this rank's
+    samples with what was recorded, and communicates nothing.
     places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
     the same for every part. Learnt in "replay", used in "share".
+    over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "share".
     """
 
     mode: Literal["share", "record", "replay"]
@@ -28,8 +29,9 @@ class Region:
     local: int
     statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
     draws: list[Tensor] = field(default_factory=list)
-    losses: list[Tensor] = field(default_factory=list)
+    losses: list[tuple[list[Size], Tensor]] = field(default_factory=list)
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+    over_samples: list[bool] = field(default_factory=list)
 
 
 _current: Region | None = None

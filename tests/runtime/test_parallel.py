@@ -497,6 +497,54 @@ def losses_from_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Te
     yield model(x, y) / 5
 
 
+class PenalisesZero(Classifier):
+    """Penalises a parameter that starts at zero, where a sum over ranks looks like the sum of one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.shift = nn.Parameter(torch.zeros(3))
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        return F.cross_entropy(super().forward(x) + self.shift, y) + self.shift.square().sum()
+
+
+@case(PenalisesZero)
+def penalty_from_zero(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield model(x, y)
+
+
+class SelectsSome(Classifier):
+    """Its second loss is over samples of one kind, of which the first batches have none."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        output: Tensor = super().forward(x)
+        return F.cross_entropy(output, y) + output[y == 2].square().sum()
+
+
+@case(SelectsSome)
+def selection_that_starts_empty(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    model.steps = getattr(model, "steps", 0) + 1
+    yield model(x, y if model.steps > 2 else y % 2)
+
+
+class DecidesByTheBatch(Classifier):
+    """Scales a batch that has a large value, which the first batches have not, and later not every share."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        if x.abs().max() > 3:
+            x = x / 4
+        return super().forward(x)
+
+
+@case(DecidesByTheBatch)
+def decision_by_a_value(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    model.steps = getattr(model, "steps", 0) + 1
+    x = x.clamp(-2, 2)
+    if model.steps > 3:
+        x[1, 0] = 5
+    yield F.cross_entropy(model(x), y)
+
+
 class PenalisesItself(Classifier):
     """Adds a sum over its parameters, which must not be summed over ranks."""
 
@@ -592,7 +640,7 @@ def rows_seen(model: nn.Module) -> int:
     """How many samples this rank's forward sees of a batch of 12."""
     seen = watch(model)
     x, y = torch.randn(12, 8), torch.arange(12) % 3
-    DistributedDataParallel(model)(*((x, y) if isinstance(model, (OwnLoss, OwnLosses)) else (x,)))
+    DistributedDataParallel(model)(*((x, y) if isinstance(model, (OwnLoss, OwnLosses, PenalisesItself)) else (x,)))
     return seen[-1]
 
 
@@ -622,7 +670,7 @@ def test_samples_may_be_in_the_second_dimension() -> None:
 
 
 def test_each_rank_computes_its_share() -> None:
-    for model in (linear(), OwnLoss(), OwnLosses()):
+    for model in (linear(), OwnLoss(), OwnLosses(), PenalisesItself()):
         assert run(3, rows_seen, model) == [4, 4, 4]
 
 
@@ -714,6 +762,33 @@ def change() -> str:
 def test_a_model_that_begins_to_mix_samples_is_an_error() -> None:
     for message in run(2, change):
         assert "ChangesItsWays" in message and "depend on the rest of the batch" in message
+
+
+class CutsToTheLongest(nn.Module):
+    """Gives sequences as long as the longest of the batch."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(5, 3)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        return self.layer(x[:, : max(lengths.tolist())])  # type: ignore[no-any-return]
+
+
+def cut() -> str:
+    """Sequences of one length at first, which divide; in the third batch not every rank has a long one."""
+    model = DistributedDataParallel(CutsToTheLongest())
+    try:
+        for step in range(3):
+            model(torch.randn(8, 6, 5), torch.tensor([6, 5] * 4 if step == 2 else [6] * 8))
+    except RuntimeError as error:
+        return f"{step}: {error}"
+    return ""
+
+
+def test_sizes_that_come_from_values_are_compared() -> None:
+    for message in run(2, cut):
+        assert message.startswith("2: ddpify: the training forward of CutsToTheLongest returned rows of another size")
 
 
 class RoundsWorse(Classifier):

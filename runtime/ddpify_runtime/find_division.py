@@ -1,0 +1,139 @@
+"""Whether and how a module's forward can be divided by samples: found by trying, before it is relied upon.
+
+The source rarely says where the batch is in a tensor, or that samples do not meet. So the first training forward of
+each form of input is computed twice on every rank without communication: on the whole batch, and on this rank's rows.
+The rows must come out as they do in the whole. What does not pass is computed whole on every rank, which is exact and
+merely not faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from . import random_states
+from .collectives import Rows, divides
+from .division import Division
+from .draws import UnknownDraw
+from .equal_ranks import require_equal_inputs, require_equal_weights
+from .losses import UnknownLoss
+from .reads import ReadsSamples
+from .state import tolerance_times
+from .trial import NotDivisible, attempt, copy_of, same_gradients
+
+
+def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division | None = None) -> Division:
+    """Try the divisions of an input until one holds; the ranks agree on the answer. A collective.
+
+    Args:
+        module: the module whose state must not change by the trial.
+        call: takes the input leaves and gives the module's output.
+        leaves: the input, flattened.
+        known: the division that held before: only this one is tried.
+
+    Raises:
+        RuntimeError: the ranks were given different inputs.
+    """
+    with tolerance_times(_AGAIN if known else 1.0):
+        if any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
+            from .xla.host import on_host
+
+            found = _find(*on_host(module, leaves), call, known)
+            if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
+                return found
+        return _find(module, leaves, call, known)
+
+
+# A repeated trial may differ by this many times more: other rows and weights round worse, and failing stops the run.
+_AGAIN = 10.0
+_FAILS = "it cannot compute a part of the batch"
+
+
+def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
+    require_equal_inputs(leaves)
+    if known is None:
+        require_equal_weights(module)
+    if any(isinstance(leaf, Tensor) and leaf.layout is not torch.strided for leaf in leaves):
+        return Division(reason="a tensor in its input is sparse")
+    if random_states.has_generator(module):
+        return Division(reason="it draws from a generator of its own")
+    try:
+        copy_of(module)
+    except Exception:  # noqa: BLE001  whatever cannot be copied
+        return known or Division(reason="it cannot be copied, to try the division on the copy")
+    reasons: list[str] = []
+    for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
+        # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
+        first, dim = leaves[batch[0]], batch[1]
+        total = min(first.size(dim), 4 * dist.get_world_size() - (first.device.type != "xla"))
+        few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
+        trial = None
+        try:
+            trial = attempt(module, call, few, inputs, total)
+            reasons.append("the outputs of a sample depend on the rest of the batch")
+        except (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss) as error:
+            reasons.append(str(error))
+        except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
+            reasons.append(f"{_FAILS} ({type(error).__name__})")
+        agreed = _agree(trial.matches if trial else [[False]])
+        if agreed is not None and trial is not None:
+            outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
+            try:
+                losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
+                found = Division(inputs, batch, outputs, trial.places, losses, bool(sizes))
+                if same_gradients(module, call, few, found, total):
+                    return found
+                reasons[-1] = "the gradients of a sample depend on the rest of the batch"
+            except (NotDivisible, UnknownLoss) as error:
+                reasons[-1] = str(error)
+    return Division(reason=reasons[0] if reasons else "no tensor in its input has a sample for every process")
+
+
+def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:
+    """Ways to see a batch in an input: the first tensor's dim 0, then its dim 1; other tensors follow by their size."""
+    first = next((i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.dim()), None)
+    if first is None:
+        return
+    for batch in range(min(2, leaves[first].dim())):
+        total = leaves[first].size(batch)
+        if not divides(leaves[first], batch):
+            continue
+        places: list[Rows | None] = []
+        for i, leaf in enumerate(leaves):
+            sizes = list(leaf.shape) if isinstance(leaf, Tensor) else []
+            dims = [dim for dim in (batch, 0, 1) if dim < len(sizes) and sizes[dim] == total]
+            places.append(Rows(batch if i == first else dims[0]) if dims else None)
+        yield tuple(places), (first, batch)
+
+
+def _agree(matches: list[list[bool]]) -> list[int] | None:
+    """For each output leaf the first form that holds on every rank; None if a leaf has none."""
+    most = 16
+    flags = torch.zeros(64 * most, dtype=torch.int32)
+    for i, row in enumerate(matches[:64]):
+        for j, flag in enumerate(row[:most]):
+            flags[i * most + j] = int(flag)
+    dist.all_reduce(flags, dist.ReduceOp.MIN)
+    choices: list[int] = []
+    for i in range(len(matches)):
+        agreed = flags[i * most : (i + 1) * most].nonzero().flatten().tolist() if i < 64 else []
+        if not agreed:
+            return None
+        choices.append(agreed[0])
+    return choices
+
+
+def _anywhere(flags: list[bool]) -> tuple[bool, ...]:
+    """Which flags are set on any rank; empty if none is. A collective."""
+    most = 64
+    found = torch.zeros(most + 2, dtype=torch.int32)
+    found[: len(flags[:most])] = torch.tensor(flags[:most], dtype=torch.int32)
+    found[most:] = torch.tensor([len(flags), -len(flags)])
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    if found[most] != -found[most + 1] or found[most] > most:
+        raise NotDivisible("it computes more losses on one rank than on another, or more than 64")
+    return tuple(bool(flag) for flag in found[: found[most]]) if found[:most].any() else ()

@@ -1,0 +1,209 @@
+"""One trial of a division: outputs and gradients of the parts against those of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils._pytree import tree_flatten
+
+from . import random_states
+from .batch_norm import route
+from .collectives import Rows, count, share
+from .division import Division, shared
+from .draws import Draws
+from .losses import Losses
+from .reads import Reads
+from .region import Region, entered
+from .state import different_state, same, tolerance
+
+
+class NotDivisible(Exception):
+    """Why a division does not hold."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """For each output leaf its possible forms, and which of them hold on this rank; the rest as in Division."""
+
+    forms: list[list[Rows | None]]
+    matches: list[list[bool]]
+    places: dict[tuple[str, int], Rows | None]
+    losses: list[bool]
+    sizes: bool
+
+
+def attempt(
+    module: nn.Module,
+    call: Callable[..., Any],
+    leaves: Sequence[Any],
+    inputs: Sequence[Rows | None],
+    total: int,
+) -> Trial:
+    """Compute the whole and this rank's rows, and compare."""
+    whole_region = Region("record", total, total)
+    whole_module, local_module = copy_of(module), copy_of(module)
+    with random_states.kept(), torch.no_grad(), entered(whole_region), Draws(whole_region), Losses(whole_region):
+        given = [_copied(leaf) for leaf in leaves]
+        whole, whole_spec = tree_flatten(call(whole_module, given))
+        for before, after in zip(leaves, given, strict=True):
+            if isinstance(before, Tensor) and not same(before, after):
+                raise NotDivisible("it changes its input in place")
+    local_region = Region(
+        "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
+    )
+    with random_states.kept(), torch.enable_grad(), entered(local_region), Draws(local_region), Losses(local_region):
+        parts = [
+            share(leaf.detach(), total, rows) if rows else _copied(leaf)
+            for leaf, rows in zip(leaves, inputs, strict=True)
+        ]
+        with Reads([part for part, rows in zip(parts, inputs, strict=True) if rows]) as reads:
+            local, local_spec = tree_flatten(call(local_module, parts))
+        if _trained(local) - {id(parameter) for parameter in module.parameters()}:
+            raise NotDivisible("it uses a trained tensor that is not one of its parameters")
+    if whole_spec != local_spec:
+        raise NotDivisible("its output has another structure for a part of the batch")
+    kept = next(different_state(whole_module, local_module), None)
+    if kept is not None:
+        raise NotDivisible(f"it keeps {kept}, which depends on the whole batch")
+    forms, matches = [], []
+    for full, part in zip(whole, local, strict=True):
+        possible = _forms(full, total)
+        forms.append(possible)
+        matches.append([_holds(full, part, total, rows, bool(local_region.over_samples)) for rows in possible])
+    return Trial(forms, matches, local_region.places, local_region.over_samples, reads.sizes)
+
+
+def same_gradients(
+    module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division, total: int
+) -> bool:
+    """Whether the gradients of the shares add up to those of the whole. A collective.
+
+    Outputs alone do not show a backward of one's own that mixes samples, nor a mixing that starts at zero.
+
+    Raises:
+        NotDivisible: its backward fills `.grad` by itself, past the reduction; alike on every rank.
+    """
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    generator = torch.Generator().manual_seed(0)
+    with random_states.kept(), torch.enable_grad():
+        try:
+            expected = tree_flatten(call(copy_of(module), [_copied(leaf) for leaf in leaves]))[0]
+            weights = [
+                torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
+                for output in expected
+            ]
+            whole = _gradients(expected, weights, parameters)
+        except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
+            return False
+    region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+    with random_states.kept(), torch.enable_grad(), shared(region):
+        parts = [
+            share(leaf.detach(), total, rows) if rows else _copied(leaf)
+            for leaf, rows in zip(leaves, found.inputs, strict=True)
+        ]
+        outputs = tree_flatten(call(copy_of(module), parts))[0]
+    for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
+        if rows is None and isinstance(value, Tensor) and not same(value, output):
+            return False
+    weights = [
+        None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
+        for weight, rows in zip(weights, found.outputs, strict=True)
+    ]
+    try:
+        summed = _gradients(outputs, weights, parameters)
+    except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
+        return False
+    for gradient in summed:
+        dist.all_reduce(gradient)
+    largest = max((float(gradient.norm()) for gradient in whole), default=0.0)
+    return all(
+        float((ours - true).norm()) <= 10 * tolerance(true) * max(float(true.norm()), 0.01 * largest)
+        for ours, true in zip(summed, whole, strict=True)
+    )
+
+
+def _needs_gradient(output: Any) -> bool:
+    return isinstance(output, Tensor) and output.requires_grad
+
+
+def _gradients(
+    outputs: Sequence[Any], weights: Sequence[Tensor | None], parameters: list[nn.Parameter]
+) -> list[Tensor]:
+    """The gradients of the weighted sum of some outputs, as dense tensors of their own."""
+    pairs = [(output, weight) for output, weight in zip(outputs, weights, strict=True) if weight is not None]
+    if not pairs or not parameters:
+        return []
+    before = [parameter.grad for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.grad = None
+        gradients = torch.autograd.grad(
+            [output for output, _ in pairs], parameters, [weight for _, weight in pairs], allow_unused=True
+        )
+        if any(parameter.grad is not None for parameter in parameters):
+            raise NotDivisible("its backward runs a backward of its own, as that of reversible layers does")
+    finally:
+        for parameter, gradient in zip(parameters, before, strict=True):
+            parameter.grad = gradient
+    return [
+        torch.zeros_like(parameter) if gradient is None else gradient.to_dense().clone()
+        for gradient, parameter in zip(gradients, parameters, strict=True)
+    ]
+
+
+def _trained(outputs: Sequence[Any]) -> set[int]:
+    """The ids of the leaf tensors that get a gradient through these outputs."""
+    found: set[int] = set()
+    seen: set[Any] = set()
+    nodes = [output.grad_fn for output in outputs if isinstance(output, Tensor) and output.grad_fn is not None]
+    while nodes:
+        node = nodes.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.add(id(node.variable))
+        nodes += [following for following, _ in node.next_functions if following is not None]
+    return found
+
+
+def _forms(whole: Any, total: int) -> list[Rows | None]:
+    if not isinstance(whole, Tensor):
+        return [None]
+    forms: list[Rows | None] = [Rows(dim) for dim, size in enumerate(whole.shape) if size == total]
+    for dim, size in enumerate(whole.shape):
+        if size > total and size % total == 0:
+            forms += [Rows(dim), Rows(dim, major=False)]
+    return [*forms, None]
+
+
+def _holds(whole: Any, part: Any, total: int, rows: Rows | None, losses: bool) -> bool:
+    if not isinstance(whole, Tensor):
+        plain = whole is None or isinstance(whole, (bool, str))  # a number may be equal by accident
+        return plain and type(whole) is type(part) and bool(whole == part)
+    if rows is None:
+        return losses and whole.dim() == 0 and same(whole, part)
+    expected = share(whole, total, rows)
+    return same(expected, part)
+
+
+def _copied(leaf: Any) -> Any:
+    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf
+
+
+def copy_of(module: nn.Module) -> nn.Module:
+    """A copy to try things on, with the same trainable parameters."""
+    memo: dict[int, Any] = {id(p): p for p in module.parameters() if p.requires_grad}
+    for part in module.modules():
+        for leaf in tree_flatten(list(vars(part).values()))[0]:
+            if isinstance(leaf, Tensor) and leaf.grad_fn is not None:  # torch refuses to copy what it computed
+                memo[id(leaf)] = leaf.detach().clone()
+    copied = deepcopy(module, memo)
+    route(copied)
+    return copied
