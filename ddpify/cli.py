@@ -15,6 +15,7 @@ import typer
 from ddpify import __version__
 
 if TYPE_CHECKING:
+    from ddpify.command import Options
     from ddpify.report import Report
 
 # ddpify_codemods is imported inside the commands, so that --help costs nothing. rich is never imported.
@@ -31,6 +32,13 @@ class Format(str, Enum):
     text = "text"
     json = "json"
     github = "github"
+
+
+class Reduce(str, Enum):
+    """How gradients are reduced on XLA."""
+
+    ddp = "ddp"
+    native = "native"
 
 
 def main() -> None:
@@ -67,33 +75,39 @@ def convert(
     check: Annotated[bool, typer.Option("--check", help="Write nothing, exit 1 if something would change.")] = False,
     output: Annotated[str, typer.Option("--output", "-o", metavar="PATH", help="Write there; - prints the code.")] = "",
     modernize: Annotated[bool, typer.Option("--modernize", help="Rewrite old spellings of torch_xla code.")] = False,
+    xla_reduce: Annotated[
+        Reduce, typer.Option("--xla-reduce", help="On XLA: DistributedDataParallel, or one all-reduce per backward.")
+    ] = Reduce.ddp,
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
     ] = False,
 ) -> None:
     """Turn training scripts for one device into scripts that train on many, in place."""
-    raise typer.Exit(_guarded(lambda: _convert(tuple(paths), target, diff, check, output, format, modernize)))
+
+    def work() -> int:
+        from ddpify.command import Options
+
+        return _convert(Options(tuple(paths), target, diff, check, output, modernize, xla_reduce.value), format)
+
+    raise typer.Exit(_guarded(work))
 
 
-def _convert(
-    paths: tuple[str, ...], target: str, diff: bool, check: bool, output: str, format: Format, modernize: bool
-) -> int:
-    from ddpify.command import Options, run
+def _convert(options: Options, format: Format) -> int:
+    from ddpify.command import run
     from ddpify.files import BadInput
     from ddpify.report import FileReport, Report
 
-    options = Options(paths, target, diff, check, output, modernize)
     try:
         report, payload = run(options)
     except BadInput as error:
-        report, payload = Report((FileReport(error.problem.path, "error", problem=error.problem),), target), b""
-    is_for_payload = options.destination == "-" or (diff and format is not Format.json)
+        report, payload = Report((FileReport(error.problem.path, "error", problem=error.problem),), options.target), b""
+    is_for_payload = options.destination == "-" or (options.diff and format is not Format.json)
     with contextlib.suppress(BrokenPipeError):  # the reader has seen enough
         if is_for_payload:
             sys.stdout.buffer.write(payload)
             sys.stdout.buffer.flush()
-        _tell(report, format, diff, sys.stderr if is_for_payload else sys.stdout)
+        _tell(report, format, options.diff, sys.stderr if is_for_payload else sys.stdout)
     return report.exit_code
 
 

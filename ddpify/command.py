@@ -33,6 +33,7 @@ class Options:
     check: bool = False
     output: str = ""
     modernize: bool = False
+    xla_reduce: str = "ddp"
 
     @property
     def destination(self) -> str:
@@ -66,7 +67,10 @@ def run(options: Options) -> tuple[Report, bytes]:
             told += [FileReport(load(chosen.entry).name, "untouched")]
     if options.modernize and target != "xla":
         raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
-    converted = on_all_cores(partial(convert_program, target=target, modernize=options.modernize), work)
+    if options.xla_reduce != "ddp" and target != "xla":
+        raise BadInput("ddpify", f"--xla-reduce is for XLA devices, the target is {target}", "add --target xla")
+    program = partial(convert_program, target=target, modernize=options.modernize, xla_reduce=options.xla_reduce)
+    converted = on_all_cores(program, work)
     pairs = zip(work, converted, strict=True)
     outcomes = settle([Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs])
     output = _write(options, outcomes)

@@ -37,17 +37,21 @@ class Converted:
     problem: Problem | None = None
 
 
-def convert_program(sources: Sequence[Source], target: str, modernize: bool = False) -> Converted:
+def convert_program(
+    sources: Sequence[Source], target: str, modernize: bool = False, xla_reduce: str = "ddp"
+) -> Converted:
     """Convert one program; whatever it contains, nothing is raised.
 
     Args:
         sources: its files, the entry first. target: what for. modernize: whether old XLA code is rewritten.
+        xla_reduce: how gradients are reduced on XLA, "ddp" or "native".
     Returns:
         The results by path, or a problem.
     """
     names = {source.path: source.name for source in sources}
     try:
-        return Converted(convert({source.path: source.text for source in sources}, target, modernize))
+        program = {source.path: source.text for source in sources}
+        return Converted(convert(program, target, modernize, xla_reduce))
     except SourceError as error:
         text = next((source.text for source in sources if source.path == error.path), "")
         return Converted({}, _syntax_problem(names.get(error.path, str(error.path)), error.line, error.message, text))

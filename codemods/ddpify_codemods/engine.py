@@ -50,11 +50,14 @@ class ConversionBug(Exception):
     """The rewritten text is not what it must be: a bug of ddpify. Nothing was written."""
 
 
-def convert(program: Mapping[Path, str], target: str, modernize: bool = False) -> dict[Path, Result]:
+def convert(
+    program: Mapping[Path, str], target: str, modernize: bool = False, xla_reduce: str = "ddp"
+) -> dict[Path, Result]:
     """Convert the files of one program.
 
     Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
-    modules that it imports; the name of a target; whether old spellings of XLA code are rewritten too.
+    modules that it imports; the name of a target; whether old spellings of XLA code are rewritten too; how gradients
+    are reduced on XLA, "ddp" or "native".
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -70,18 +73,29 @@ def convert(program: Mapping[Path, str], target: str, modernize: bool = False) -
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]
-    found = [_Found.of(script, TARGETS[target], rules, modernize) for script in scripts]
+    chosen = TARGETS[target]
+    if xla_reduce == "native":
+        chosen = replace(chosen, wrapper_arguments='reduction="native"')
+    found = [_Found.of(script, chosen, rules, modernize) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
     if not trains:
         return _unchanged(program, "no training loop")
     if kind != "one process":
-        return _rewritten_as_torch(found, TARGETS[target], RULES)
+        if xla_reduce == "native":
+            found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)
+        return _rewritten_as_torch(found, chosen, RULES)
     found = _with_warning_if_not_started(_with_warning_if_undivided(found))
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings) for each in found}
     if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
         raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
     return results
+
+
+_KEEPS_DDP = (
+    "--xla-reduce native is for scripts that run in one process; this one keeps its DistributedDataParallel",
+    "or call torch_xla.core.xla_model.reduce_gradients before each step instead of it",
+)
 
 
 def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable[Rule]) -> dict[Path, Result]:
@@ -113,18 +127,25 @@ def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:
     first = next(each for each in found if optimizers(each.script))
     message = "no module was found whose parameters this optimizer gets, so every process does the whole work"
     remedy = "hand over model.parameters() where the optimizer is built"
-    warning = Finding("DDP102", "warning", optimizers(first.script)[0].call.lineno, message, remedy)
-    return [replace(each, findings=(*each.findings, warning)) if each is first else each for each in found]
+    return _with_warning(found, "DDP102", optimizers(first.script)[0].call.lineno, message, remedy, first)
 
 
 def _with_warning_if_not_started(found: list[_Found]) -> list[_Found]:
     """Say so when the file only defines things: what imports and calls them has to join the process group."""
-    first = found[0]
-    if first.script.is_entry:
+    if found[0].script.is_entry:
         return found
     message = "nothing in this file runs when it is started, so it joins no process group and divides nothing"
     remedy = 'convert the script that starts it, or call its function below `if __name__ == "__main__":`'
-    return [replace(first, findings=(Finding("DDP101", "warning", 1, message, remedy), *first.findings)), *found[1:]]
+    return _with_warning(found, "DDP101", 1, message, remedy)
+
+
+def _with_warning(
+    found: Sequence[_Found], rule: str, line: int, message: str, remedy: str, of: _Found | None = None
+) -> list[_Found]:
+    """Add a warning to one file, by default the first."""
+    warning, of = Finding(rule, "warning", line, message, remedy), of or found[0]
+    told = replace(of, findings=tuple(sorted((warning, *of.findings), key=_line)))
+    return [told if each is of else each for each in found]
 
 
 @dataclass(frozen=True)

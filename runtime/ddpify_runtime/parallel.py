@@ -18,7 +18,8 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -30,10 +31,12 @@ from .batch import Share
 from .collectives import Rows, count, divides, leave, split
 from .division import Division, is_compilable, is_watched, shared
 from .find_division import find
+from .native_reduction import NativeReduction
 from .reduction import Reduction
 from .trial import same_gradients
 
 Module = TypeVar("Module", bound=nn.Module)
+AnyReduction: TypeAlias = Reduction | NativeReduction
 
 FEW = "fewer samples than processes"
 
@@ -46,6 +49,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     *,
     gradient_as_bucket_view: bool = False,
     sync_batch_norm: bool = True,
+    reduction: Literal["ddp", "native"] = "ddp",
 ) -> Module:
     """Divide the training forwards of a module over the processes and average its gradients; returns the same module.
 
@@ -54,6 +58,8 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         device_ids: the one device of this process, as for torch's DistributedDataParallel.
         gradient_as_bucket_view: as for torch's; needed on XLA.
         sync_batch_norm: normalise training batches with the statistics of the whole batch, as one process would (M8).
+        reduction: "ddp": torch's DistributedDataParallel; "native": one all-reduce after each backward, as torch_xla
+            recommends for XLA. The result is the same up to rounding.
 
     Returns:
         `module` itself. With one process nothing else happens.
@@ -69,7 +75,8 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     if device_ids is not None and all(parameter.is_cuda for parameter in module.parameters()):
         options["device_ids"] = list(device_ids)  # type: ignore[assignment]
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
-    vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, options, sync_batch_norm)
+    reduce = partial(Reduction, options=options) if reduction == "ddp" else NativeReduction
+    vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, reduce, sync_batch_norm)
     return module
 
 
@@ -92,15 +99,15 @@ class TrainingCall:
     """Stands in front of one module's call."""
 
     def __init__(
-        self, module: nn.Module, call: Callable[..., Any], options: dict[str, Any], sync_batch_norm: bool
+        self, module: nn.Module, call: Callable[..., Any], reduce: Callable[..., AnyReduction], sync_batch_norm: bool
     ) -> None:
         self.module = module
         self.call = call
-        self.options = options
+        self.reduce = reduce
         self.sync_batch_norm = sync_batch_norm
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
-        self.reductions: dict[Any, Reduction] = {}
+        self.reductions: dict[Any, AnyReduction] = {}
         self.divided = False
         _routed.add(self)
 
@@ -235,26 +242,26 @@ class TrainingCall:
                 "sequence. Give it that size as an argument, or leave it out of DistributedDataParallel"
             )
 
-    def _joined(self, part: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
+    def _joined(self, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
         if part.size(rows.dim) % count(total):
             name = type(self.module).__name__
             raise RuntimeError(f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name}")
         return outputs.output(part, total, rows, reduction.enter)
 
-    def _reduction(self) -> Reduction:
+    def _reduction(self) -> AnyReduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
         trainable = tuple((id(p), p.dtype, p.device) for p in self.module.parameters() if p.requires_grad)
         if trainable not in self.reductions:
-            self.reductions[trainable] = Reduction(self.module, self.call, self.options)
+            self.reductions[trainable] = self.reduce(self.module, self.call)
         return self.reductions[trainable]
 
 
-def _rows(leaf: Tensor, total: int, rows: Rows, reduction: Reduction) -> Tensor:
+def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
     held = leaf.rows if isinstance(leaf, Share) and rows == Rows(0) and len(leaf) == total else None
     return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
 
 
-def _left(part: Any, reduction: Reduction) -> Any:
+def _left(part: Any, reduction: AnyReduction) -> Any:
     return leave(part, reduction.enter) if isinstance(part, Tensor) and part.requires_grad else part
 
 

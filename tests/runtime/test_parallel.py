@@ -6,7 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 import torch
@@ -603,11 +603,11 @@ CASES["replaced_by_dropout"] = Classifier, replacing(lambda: nn.Dropout(0.3))
 CASES["replaced_by_a_layer_that_mixes"] = Classifier, replacing(Mixes)
 
 
-def train(name: str) -> list[Tensor]:
+def train(name: str, reduction: Literal["ddp", "native"] = "ddp") -> list[Tensor]:
     """Parameters, gradients and buffers after each of 7 steps; batches of 12, 5 and 2 samples."""
     build, step = CASES[name]
     torch.manual_seed(3)
-    model = DistributedDataParallel(build())
+    model = DistributedDataParallel(build(), reduction=reduction)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     history: list[Tensor] = []
     for size in (12, 12, 5, 12, 12, 2, 12):
@@ -622,12 +622,22 @@ def train(name: str) -> list[Tensor]:
     return history
 
 
+@pytest.mark.parametrize("name", [name for name in CASES if name != "sparse_gradients"])
+@pytest.mark.filterwarnings("ignore")
+def test_one_all_reduce_does_what_the_buckets_do(name: str) -> None:
+    assert_trains_the_same(name, 3, "native")
+
+
 @pytest.mark.parametrize("world_size", [2, 3, 4])
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int) -> None:
+    assert_trains_the_same(name, world_size, "ddp")
+
+
+def assert_trains_the_same(name: str, world_size: int, reduction: Literal["ddp", "native"]) -> None:
     (alone,) = run(1, train, name)
-    ranks = run(world_size, train, name)
+    ranks = run(world_size, train, name, reduction)
     tolerance = 1e-5 if "batch_norm" in name else 1e-6
     for step, expected in enumerate(alone):
         for history in ranks:

@@ -1,4 +1,4 @@
-"""Prints what torch_xla counts for a step, after a warm-up: by hand (argument "ddp") or by the runtime ("ddpify")."""
+"""Prints what torch_xla counts for a step, after a warm-up: by hand (argument "ddp") or by the runtime ("ddpify", "native")."""
 
 import sys
 
@@ -28,7 +28,8 @@ model = nn.Sequential(nn.Linear(20, 64), norm, nn.ReLU(), nn.Linear(64, 4)).to(d
 if by_hand:
     model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
 else:
-    model = DistributedDataParallel(model, gradient_as_bucket_view=True)
+    reduction = "native" if sys.argv[1] == "native" else "ddp"
+    model = DistributedDataParallel(model, gradient_as_bucket_view=True, reduction=reduction)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(WARM_UP + STEPS):
     if step == WARM_UP:
