@@ -8,6 +8,7 @@ tensors are loaded whole on every rank: exact too, but not faster (HAZARDS D9, S
 
 from __future__ import annotations
 
+import sys
 import zlib
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -35,6 +36,14 @@ class DataLoader(TorchDataLoader[T_co]):
     _inner: TorchDataLoader[Any] | None = None
 
     def __iter__(self) -> Any:
+        batches = self._batches()
+        if "torch_xla" not in sys.modules:
+            return batches
+        from .xla.steps import Steps
+
+        return Steps(batches)
+
+    def _batches(self) -> Any:
         if not self._may_share():
             return super().__iter__()
         if self._inner is None or not self.persistent_workers:

@@ -60,9 +60,17 @@ def test_a_step_compiles_nothing_and_runs_the_graphs_of_hand_written_code(
 ) -> None:
     """Over gloo each collective ends a graph; on an accelerator it is a part of it."""
     ((*by_hand,),) = printed(train(tmp_path, "counters.py", "ddp", kind, devices=2))
-    ((*ours,),) = printed(train(tmp_path, "counters.py", "ddpify", kind, devices=2))
-    assert (by_hand[0], ours[0]) == ("0", "0")
-    assert int(ours[1]) == int(by_hand[1]) + executions
+    for reduction in ("ddpify", "native"):
+        ((*ours,),) = printed(train(tmp_path, "counters.py", reduction, kind, devices=2))
+        assert (by_hand[0], ours[0]) == ("0", "0")
+        assert int(ours[1]) == int(by_hand[1]) + executions
+
+
+@pytest.mark.parametrize("devices", [1, 2])
+def test_a_longer_evaluation_compiles_nothing(tmp_path: Path, devices: int) -> None:
+    """X5: without a step boundary each number of batches is a program of its own."""
+    ((first, second, right),) = printed(train(tmp_path, "validation.py", devices=devices))
+    assert int(first) and (second, right) == ("0", "True")
 
 
 def test_one_device_runs_one_graph_a_step(tmp_path: Path) -> None:
