@@ -63,6 +63,9 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
 
     Returns:
         `module` itself. With one process nothing else happens.
+
+    Raises:
+        ValueError: there is no such reduction.
     """
     if not dist.is_initialized() or dist.get_world_size() == 1:
         if "torch_xla" in sys.modules:
@@ -75,7 +78,11 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     if device_ids is not None and all(parameter.is_cuda for parameter in module.parameters()):
         options["device_ids"] = list(device_ids)  # type: ignore[assignment]
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
-    reduce = partial(Reduction, options=options) if reduction == "ddp" else NativeReduction
+    reduce: Callable[..., AnyReduction] = partial(Reduction, options=options)
+    if reduction == "native":
+        reduce = NativeReduction
+    elif reduction != "ddp":
+        raise ValueError(f"reduction must be 'ddp' or 'native', not {reduction!r}")
     vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, reduce, sync_batch_norm)
     return module
 
