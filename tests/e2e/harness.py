@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from ddpify.verify import contents, processes
@@ -16,6 +16,10 @@ from tests.e2e.fixtures import Fixture
 LIMIT = 120.0  # seconds that one run may take
 PRETEND = Path(__file__).with_name("pretend")
 REPOSITORY = Path(__file__).parents[2]
+
+# Runs a command line in a number of processes (0: without a launcher), in a folder and an environment, until it ends or
+# for so many seconds; (exit code, stdout, stderr).
+Start = Callable[[Sequence[str], int, Path, Mapping[str, str], float], tuple[int, str, str]]
 
 
 @functools.cache
@@ -48,7 +52,7 @@ def run_sources(
     world_size: int = 0,
     cuda_shim: bool = False,
     limit: float = LIMIT,
-    python: str = sys.executable,
+    start: Start | None = None,
 ) -> Run:
     """Run files in a new folder, and read what they leave there.
 
@@ -58,7 +62,7 @@ def run_sources(
         world_size: number of processes under torchrun; 0 for plain python.
         cuda_shim: pretend that there is a GPU.
         limit: seconds, after which the run is ended.
-        python: the interpreter.
+        start: what runs the script; torchrun or plain python by default.
     """
     with tempfile.TemporaryDirectory(prefix=f"ddpify-{fixture.name}-") as scratch:
         home, work, record = (Path(scratch) / name for name in ("home", "work", "record"))
@@ -67,10 +71,9 @@ def run_sources(
         for name, content in sources.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_bytes(content)
-        launcher = processes.torchrun(world_size) if world_size else []
-        command = [python, *launcher, fixture.entry, *fixture.args]
         environment = _environment(fixture, home, record, cuda_shim)
-        rc, stdout, stderr = processes.execute(command, work, environment, limit)
+        words = [fixture.entry, *fixture.args]
+        rc, stdout, stderr = (start or _start)(words, world_size, work, environment, limit)
         return Run(
             rc=rc,
             stdout=stdout.replace(str(work), "<work>"),
@@ -78,6 +81,13 @@ def run_sources(
             records=read_records(record),
             files=contents.read(work, sources, original=fixture.folder / fixture.entry),
         )
+
+
+def _start(
+    words: Sequence[str], world_size: int, folder: Path, environment: Mapping[str, str], limit: float
+) -> tuple[int, str, str]:
+    launcher = processes.torchrun(world_size) if world_size else []
+    return processes.execute([sys.executable, *launcher, *words], folder, environment, limit)
 
 
 def _environment(fixture: Fixture, home: Path, record: Path, cuda_shim: bool) -> dict[str, str]:

@@ -52,7 +52,7 @@ def helper(words: list[str], folder: Path, code: int = 0) -> str:
 
 def _run(words: list[str], folder: Path, code: int = 0) -> str:
     paths = os.pathsep.join(str(path) for path in (ROOT, ROOT / "codemods", ROOT / "runtime"))
-    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "TEST_PORT": _free_port()}
+    environment = {**os.environ, "PYTHONPATH": paths, "OMP_NUM_THREADS": "1", "TEST_PORT": free_port()}
     environment = {name: value for name, value in environment.items() if name not in ("MASTER_PORT", "PJRT_DEVICE")}
     done = subprocess.run(
         words, cwd=folder, env=environment, text=True, timeout=LIMIT, check=False,
@@ -62,7 +62,8 @@ def _run(words: list[str], folder: Path, code: int = 0) -> str:
     return done.stdout
 
 
-def _free_port() -> str:
+def free_port() -> str:
+    """A port that no process listens on."""
     with socket.socket() as probe:
         probe.bind(("localhost", 0))
         return str(probe.getsockname()[1])

@@ -1,0 +1,89 @@
+"""Starts scripts in processes that have imported torch_xla already, which takes longer than most fixtures train.
+
+`python fork_server.py` imports it once and then waits for jobs, a line of JSON each, on its standard input. For a job
+it forks one process for each device, as torchrun would start them, and answers with the exit status on a line of its
+own. XLA starts in the forked processes: before the fork there is no client of it, and no second thread. The script runs
+from its first line, as `__main__`, after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come
+in another order, and strings that hash differently in each process. (`test_processes` starts the usual way.)
+"""
+
+from __future__ import annotations
+
+import builtins
+import contextlib
+import importlib
+import json
+import logging
+import os
+import signal
+import sys
+from importlib.machinery import SourceFileLoader
+from types import ModuleType
+from typing import Any
+
+
+def serve() -> None:
+    """Do jobs until the standard input ends; returns in each forked process too, which then has to end as usual."""
+    import torch_xla
+    import torch_xla.distributed.xla_backend
+
+    for handler in logging.getLogger().handlers[:]:  # torch_xla's: the import of the runtime has to meet none
+        logging.getLogger().removeHandler(handler)
+    threads = os.listdir("/proc/self/task")
+    assert len(threads) == 1 and not torch_xla._XLAC._xla_runtime_is_initialized(), threads
+    answers = os.fdopen(os.dup(1), "w", buffering=1)
+    for line in sys.stdin:
+        job = json.loads(line)
+        processes = set()
+        for rank in range(job["processes"]):
+            process = os.fork()
+            if not process:
+                answers.close()
+                return _run(job, rank)
+            processes.add(process)
+        print(_status(processes), file=answers)
+
+
+def _status(processes: set[int]) -> int:
+    """Wait for processes; the status of the first that fails, which ends the others, or 0."""
+    first = 0
+    while processes:
+        process, status = os.wait()
+        processes.remove(process)
+        code = os.waitstatus_to_exitcode(status)
+        if code and not first:
+            first = code
+            for other in processes:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(other, signal.SIGKILL)
+    return first
+
+
+def _run(job: dict[str, Any], rank: int) -> None:
+    """Become a process that runs the script, as far as it can tell."""
+    os.environ.clear()
+    os.environ.update(job["environment"])
+    if job["processes"] > 1:
+        world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": job["processes"], "LOCAL_WORLD_SIZE": job["processes"]}
+        os.environ.update({name: str(value) for name, value in world.items()})
+        os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=job["port"])
+    for number, (path, flags) in enumerate(
+        [(os.devnull, os.O_RDONLY), (job["out"], os.O_WRONLY | os.O_APPEND), (job["err"], os.O_WRONLY | os.O_APPEND)]
+    ):
+        opened = os.open(path, flags)
+        os.dup2(opened, number)
+        os.close(opened)
+    os.chdir(job["folder"])
+    sys.argv = job["words"]
+    script = sys.argv[0]
+    sys.path[:1] = [job["folder"], *os.environ["PYTHONPATH"].split(os.pathsep)]
+    importlib.import_module("sitecustomize")
+    main = sys.modules["__main__"] = ModuleType("__main__")
+    main.__dict__.update(__file__=script, __builtins__=builtins, __loader__=SourceFileLoader("__main__", script))
+    with open(script, "rb") as source:
+        code = compile(source.read(), script, "exec", dont_inherit=True)
+    exec(code, vars(main))
+
+
+if __name__ == "__main__":
+    serve()
