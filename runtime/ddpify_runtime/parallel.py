@@ -14,6 +14,7 @@ of one forward, or two forwards before two backwards, are each reduced (L10, L11
 
 from __future__ import annotations
 
+import gc
 import sys
 import warnings
 import weakref
@@ -298,6 +299,14 @@ def routed() -> list[nn.Module]:
 
 
 def release() -> None:
-    """Drop everything that holds the process group."""
+    """Drop everything that holds the process group, and all that holds parameters beside the modules.
+
+    The next forward makes it again.
+    """
+    if not any(call.reductions for call in _routed):
+        return
     for call in list(_routed):
+        for reduction in call.reductions.values():
+            reduction.release()
         call.reductions.clear()
+    gc.collect()

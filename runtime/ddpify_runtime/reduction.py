@@ -48,8 +48,18 @@ class Reduction:
         self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}
         self.told: set[int] = set()  # of which the reducer knows that they are ready
         self.got: set[int] = set()  # which have a gradient from this pass
-        for parameter in trainable:
-            parameter.register_post_accumulate_grad_hook(self._note)
+        self.hooks = [parameter.register_post_accumulate_grad_hook(self._note) for parameter in trainable]
+
+    def release(self) -> None:
+        """Hold no parameter any more; this can be used no more."""
+        if self.ddp is not None:
+            for hook in self.hooks:
+                hook.remove()
+            for parameter in self.parameters:
+                if not parameter._post_accumulate_grad_hooks:  # torch would not see, after a swap, that it is empty
+                    parameter._post_accumulate_grad_hooks = None  # type: ignore[assignment]
+            self.ddp = None
+            del self.forward_module, self.parameters
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's output for this rank's samples."""

@@ -13,4 +13,7 @@ if importlib.util.find_spec("torch_xla") is None:
     )
     raise SystemExit(2)
 
-from . import settings as settings
+from . import settings as settings  # isort: skip
+from . import corrected as corrected
+from . import device_module as device_module
+from . import moves as moves

@@ -6,7 +6,6 @@ import copyreg
 import logging
 from typing import Any
 
-import torch
 from torch import Tensor
 
 _handlers = list(logging.getLogger().handlers)
@@ -16,10 +15,6 @@ import torch_xla.distributed.xla_backend  # noqa: E402, F401
 logging.disable(logging.NOTSET)
 # torch_xla has called logging.basicConfig(), after which the script's own call would do nothing.
 logging.getLogger().handlers[:] = _handlers
-
-# Moving a module to an XLA device makes new parameters, which an optimizer that was built before does not see (X1), and
-# one for each place of a tied weight (X2). Swapped in place, they stay what they were.
-torch.__future__.set_swap_module_params_on_conversion(True)
 
 
 def _reduce(tensor: Tensor) -> Any:

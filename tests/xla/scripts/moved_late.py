@@ -1,4 +1,4 @@
-"""Builds its optimizer before it moves a model with tied weights to the device; saves the model and what it learnt."""
+"""Builds its optimizer before it moves a model with tied weights to the device, and moves it there and back later."""
 
 import ddpify_runtime.xla
 import torch
@@ -24,7 +24,9 @@ if __name__ == "__main__":
     model = DistributedDataParallel(model, gradient_as_bucket_view=True)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
     model.to(torch_xla.device())
-    for _ in range(5):
+    for step in range(5):
+        if step == 3:  # as for a look at it on the host
+            model.cpu().to(torch_xla.device())
         x = torch.randint(0, 6, (12,))
         optimizer.zero_grad()
         nn.functional.cross_entropy(model(x.to(torch_xla.device())), (x + 1).to(torch_xla.device()) % 6).backward()
