@@ -29,8 +29,8 @@ class Fixture:
     compile: bool  # it needs torch.compile's front end (see pretend/no_dynamo.py)
     divided: bool  # its training forwards can be divided; false for one that each rank has to run whole
     hazards: tuple[str, ...]  # what it is about: ids of docs/hazards.md
-    on_device: bool  # on XLA its numbers are the device's: drawn there, or bfloat16
-    xla_tolerance: float  # as `tolerance`, there: XLA fuses operations, and so rounds otherwise than kernel by kernel
+    on_device: bool  # on XLA it draws numbers on the device, or saves the device's name
+    no_autocast_on_xla: bool  # on XLA it would compute in bfloat16
     not_on_xla: str  # why it cannot run there, or ""
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
 
@@ -45,20 +45,19 @@ def load(name: str) -> Fixture:
         settings = tomllib.load(stream)
     before = ROOT / name / "before"
     single = not before.is_dir()
-    tolerance = float(settings.get("tolerance", 1e-6))
     return Fixture(
         name=name,
         folder=ROOT / name if single else before,
         entry="before.py" if single else settings.get("entry", "train.py"),
         args=tuple(str(argument) for argument in settings.get("args", ())),
-        tolerance=tolerance,
+        tolerance=float(settings.get("tolerance", 1e-6)),
         cuda_shim=bool(settings.get("needs_cuda_shim", False)),
         refused=str(settings.get("refused", "")),
         compile=bool(settings.get("compile", False)),
         divided=bool(settings.get("divided", True)),
         hazards=tuple(settings["hazards"]),
         on_device=bool(settings.get("on_device", False)),
-        xla_tolerance=float(settings.get("xla_tolerance", max(tolerance, 1e-5))),
+        no_autocast_on_xla=bool(settings.get("no_autocast_on_xla", False)),
         not_on_xla=str(settings.get("not_on_xla", "")),
         records=bool(settings.get("records", True)),
     )

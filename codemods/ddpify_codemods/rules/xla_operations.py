@@ -1,0 +1,69 @@
+"""DDP120: operations that torch_xla does not have."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..facts.script import Script
+from ..rule import Edit, Finding, Rule
+from ..targets import Target
+
+_PACKED = "torch.nn.utils.rnn.pack_"
+_REMEDY = "run it on the CPU, or use another form on XLA; elsewhere --target cuda or cpu"
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Warn of packed sequences and sparse tensors; they may be meant for the host."""
+    if target.name != "xla":
+        return
+    for call in script.find(ast.Call):
+        name = script.qualified(call.func)
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if name.startswith(_PACKED):
+            yield Finding(RULE.id, "warning", call.lineno, "torch_xla 2.9 has no packed sequences", _REMEDY)
+        elif name.startswith(("torch.sparse_", "torch.sparse.")) or method.startswith("to_sparse"):
+            yield Finding(RULE.id, "warning", call.lineno, "torch_xla 2.9 has no sparse tensors", _REMEDY)
+
+
+RULE = Rule(
+    id="DDP120",
+    title="Name what XLA has not",
+    why="""\
+torch_xla 2.9 cannot run recurrent layers over packed sequences and has no sparse tensors. On XLA devices such a call
+ends the run with one line; on the host it works, so this is a warning and no refusal.""",
+    before="""\
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+
+rnn = torch.nn.GRU(4, 8).to("cuda")
+optimizer = torch.optim.SGD(rnn.parameters(), lr=0.1)
+for _ in range(10):
+    x = pack_padded_sequence(torch.rand(5, 3, 4, device="cuda"), torch.tensor([5, 3, 2]))
+    rnn(x)[1].mean().backward()
+    optimizer.step()
+""",
+    after="""\
+import torch
+from torch.nn.utils.rnn import pack_padded_sequence
+import ddpify_runtime.xla
+import torch_xla
+from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
+
+init_process_group("xla", init_method="xla://")
+
+rnn = torch.nn.GRU(4, 8).to(torch_xla.device())
+rnn = DistributedDataParallel(rnn, gradient_as_bucket_view=True)
+optimizer = torch.optim.SGD(rnn.parameters(), lr=0.1)
+for _ in range(10):
+    x = pack_padded_sequence(torch.rand(5, 3, 4, device=torch_xla.device()), torch.tensor([5, 3, 2]))
+    rnn(x)[1].mean().backward()
+    optimizer.step()
+    torch_xla.sync()
+
+destroy_process_group()
+""",
+    check=check,
+    kinds=("one process", "eager"),
+    target="xla",
+)

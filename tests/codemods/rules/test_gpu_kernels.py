@@ -1,0 +1,46 @@
+"""DDP310: kernels for GPUs."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.rules.gpu_kernels import RULE
+
+from ..checks import assert_refused, assert_silent
+
+HEAD = "import torch\nfrom torch.utils import cpp_extension\nfrom torch.utils.cpp_extension import load, load_inline\n"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "load('ops', ['ops.cpp'])",
+        "load_inline('ops', cpp_sources=text)",
+        "import tritonclient, numba",
+        "from . import triton",
+        "try:\n    import triton\nexcept ImportError:\n    triton = None",
+        "if torch.cuda.is_available():\n    import cupy",
+    ],
+)
+def test_code_for_the_host_and_what_is_optional(source: str) -> None:
+    assert_silent(RULE, HEAD + source)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "import triton.language as tl",
+        "from numba import cuda",
+        "from flash_attn.modules import mha",
+        "import cupy as cp",
+        "load(name='ops', sources=['ops.cpp', 'ops_kernel.cu'])",
+        "cpp_extension.load(name='ops', sources=['ops.cu'])",
+        "load_inline('ops', cpp_sources=text, cuda_sources=kernels)",
+        "cpp_extension.CUDAExtension('ops', files)",
+    ],
+)
+def test_kernels(source: str) -> None:
+    assert_refused(RULE, HEAD + source, line=4)
+
+
+def test_they_stay_for_gpus() -> None:
+    assert_silent(RULE, "import triton", target="cuda")
