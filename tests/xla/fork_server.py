@@ -2,7 +2,7 @@
 
 `python fork_server.py` imports it once and then waits for jobs, a line of JSON each, on its standard input. For a job
 it forks one process for each device, as torchrun would start them, and answers with the exit status on a line of its
-own. XLA starts in the forked processes: before the fork there is no client of it, and no second thread. The script runs
+own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes: before the fork there is no client of it, and no second thread. The script runs
 from its first line, as `__main__`, after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come
 in another order, and strings that hash differently in each process. (`test_processes` starts the usual way.)
 """
@@ -62,7 +62,7 @@ def _status(processes: set[int]) -> int:
 def _run(job: dict[str, Any], rank: int) -> None:
     """Become a process that runs the script, as far as it can tell."""
     os.environ.clear()
-    os.environ.update(job["environment"])
+    os.environ.update({name: value.replace("<rank>", str(rank)) for name, value in job["environment"].items()})
     if job["processes"] > 1:
         world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": job["processes"], "LOCAL_WORLD_SIZE": job["processes"]}
         os.environ.update({name: str(value) for name, value in world.items()})

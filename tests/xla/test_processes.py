@@ -151,6 +151,22 @@ def test_wrong_device_is_one_line(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("what", "devices", "message"),
+    [
+        ("sparse", 1, ":14: torch_xla 2.9.0 cannot do this on its devices (torch.sparse_coo_tensor("),
+        ("packed", 1, ":17: torch_xla 2.9.0 cannot do this on its devices (rnn("),
+        ("cuda", 2, ":19: this needs an NVIDIA GPU (x.cuda()): "),
+    ],
+)
+def test_what_xla_lacks_is_one_line(tmp_path: Path, what: str, devices: int, message: str) -> None:
+    done = train(tmp_path, "lacking.py", what, devices=devices)
+    assert done.returncode == 2, done.stderr
+    lines = [line for line in done.stderr.splitlines() if message in line]
+    assert lines and all(line.startswith("ddpify: ") for line in lines)
+    assert "Traceback" not in done.stderr
+
+
 def test_without_torch_xla_the_script_says_what_to_install(tmp_path: Path) -> None:
     done = train(tmp_path, "counters.py", "ddpify", "plain", python=sys.executable)
     assert done.returncode == 2

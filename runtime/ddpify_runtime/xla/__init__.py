@@ -16,4 +16,5 @@ if importlib.util.find_spec("torch_xla") is None:
 from . import settings as settings  # isort: skip
 from . import corrected as corrected
 from . import device_module as device_module
+from . import failure as failure
 from . import moves as moves
