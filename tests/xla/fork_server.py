@@ -2,9 +2,10 @@
 
 `python fork_server.py` imports it once and then waits for jobs, a line of JSON each, on its standard input. For a job
 it forks one process for each device, as torchrun would start them, and answers with the exit status on a line of its
-own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes: before the fork there is no client of it, and no second thread. The script runs
-from its first line, as `__main__`, after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come
-in another order, and strings that hash differently in each process. (`test_processes` starts the usual way.)
+own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes: before the fork
+there is no client of it, and no second thread. The script runs from its first line, as `__main__`, after the
+sitecustomize of its PYTHONPATH. What this cannot show: imports that come in another order, and strings that hash
+differently in each process. (`test_processes` starts the usual way.)
 """
 
 from __future__ import annotations

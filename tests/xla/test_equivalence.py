@@ -29,6 +29,7 @@ LIMIT = 400.0  # seconds; it takes 5 to 30
 # Compiles five times as fast.
 FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
+ALL = os.environ.get("DDPIFY_XLA") == "all"
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]
 BY_DEFAULT = {
     2: set(NAMES),
@@ -39,8 +40,7 @@ TABLE = [
     (name, devices)
     for devices in BY_DEFAULT
     for name in NAMES
-    if (os.environ.get("DDPIFY_XLA") == "all" or name in BY_DEFAULT[devices])
-    and not (devices == 1 and fixtures.load(name).on_device)
+    if (ALL or name in BY_DEFAULT[devices]) and not (devices == 1 and fixtures.load(name).on_device)
 ]
 
 
@@ -67,15 +67,40 @@ def test_in_bfloat16_a_gradient_differs_by_its_rounding() -> None:
     assert TOLERANCE < gradient <= BFLOAT16
 
 
+@pytest.mark.parametrize("name", ["batchnorm", "dropout", "loss_in_forward", "multi_loss_reg"])
+def test_every_rank_runs_the_same_graphs(tmp_path: Path, name: str) -> None:
+    """X6: the text of all graphs, in their order, with the lines of Python that ran them."""
+    done = on_devices(fixtures.load(name), 2, steps=6, graphs=tmp_path)
+    assert done.rc == 0, done.stderr
+    first, second = (path.read_text() for path in sorted(tmp_path.iterdir()))
+    assert first == second
+    assert first.count("[ScheduleSyncTensorsGraph]") > 20
+
+
+@pytest.mark.parametrize("time", range(10 if ALL else 3))
+@pytest.mark.parametrize("name", ["main_guard", "batchnorm"])
+def test_runs_neither_hang_nor_crash_when_repeated(name: str, time: int) -> None:
+    """Not from the cache: two devices train and end as they did before, to the last bit."""
+    fixture = fixtures.load(name)
+    again = on_devices.__wrapped__(fixture, 2)
+    assert again.rc == 0, again.stderr
+    assert list(compare.equivalent(on_devices(fixture, 2), again, 2, 0.0)) == []
+
+
 @functools.cache
-def on_devices(fixture: Fixture, devices: int, steps: int = 0) -> Run:
-    """Run the conversion, to its end or for so many steps; without the line that says that these are CPU devices."""
+def on_devices(fixture: Fixture, devices: int, steps: int = 0, graphs: Path | None = None) -> Run:
+    """Run the conversion, without the line that says that these are CPU devices.
+
+    steps: after how many steps it ends; 0: at its end. graphs: a folder for the text of the graphs, a file for each
+    rank.
+    """
 
     def start(
         words: Sequence[str], world_size: int, folder: Path, environment: Mapping[str, str], limit: float
     ) -> tuple[int, str, str]:
         settings = {"PJRT_DEVICE": "CPU", "XLA_FLAGS": FLAGS, "DDPIFY_STEPS": str(steps)}
         settings["DDPIFY_PRETEND"] = "no_autocast" if fixture.no_autocast_on_xla else ""
+        settings |= {"XLA_SAVE_TENSORS_FILE": str(graphs / "<rank>")} if graphs else {}
         return forked.start(words, world_size, folder, {**environment, **settings}, limit)
 
     original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
