@@ -24,6 +24,10 @@ class NativeReduction:
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.task = -1
 
+    def release(self) -> None:
+        """Hold no parameter any more; this can be used no more."""
+        self.parameters = []
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """The module's output for this rank's samples."""
         return self.call(*args, **kwargs)

@@ -646,11 +646,12 @@ def assert_trains_the_same(name: str, world_size: int, reduction: Literal["ddp",
         assert difference <= tolerance, f"step {step}: {difference:.1e}"
 
 
-def rows_seen(model: nn.Module) -> int:
+def rows_seen(model: nn.Module, reduction: Literal["ddp", "native"] = "ddp") -> int:
     """How many samples this rank's forward sees of a batch of 12."""
     seen = watch(model)
     x, y = torch.randn(12, 8), torch.arange(12) % 3
-    DistributedDataParallel(model)(*((x, y) if isinstance(model, (OwnLoss, OwnLosses, PenalisesItself)) else (x,)))
+    returns_loss = isinstance(model, (OwnLoss, OwnLosses, PenalisesItself))
+    DistributedDataParallel(model, reduction=reduction)(*((x, y) if returns_loss else (x,)))
     return seen[-1]
 
 
@@ -682,6 +683,7 @@ def test_samples_may_be_in_the_second_dimension() -> None:
 def test_each_rank_computes_its_share() -> None:
     for model in (linear(), OwnLoss(), OwnLosses(), PenalisesItself()):
         assert run(3, rows_seen, model) == [4, 4, 4]
+    assert run(3, rows_seen, linear(), "native") == [4, 4, 4]
 
 
 def evaluate() -> list[int]:

@@ -88,11 +88,13 @@ def test_runs_neither_hang_nor_crash_when_repeated(name: str, time: int) -> None
 
 
 @functools.cache
-def on_devices(fixture: Fixture, devices: int, steps: int = 0, graphs: Path | None = None) -> Run:
+def on_devices(
+    fixture: Fixture, devices: int, steps: int = 0, graphs: Path | None = None, xla_reduce: str = "ddp"
+) -> Run:
     """Run the conversion, without the line that says that these are CPU devices.
 
     steps: after how many steps it ends; 0: at its end. graphs: a folder for the text of the graphs, a file for each
-    rank.
+    rank. xla_reduce: as the option --xla-reduce.
     """
 
     def start(
@@ -104,7 +106,7 @@ def on_devices(fixture: Fixture, devices: int, steps: int = 0, graphs: Path | No
         return forked.start(words, world_size, folder, {**environment, **settings}, limit)
 
     original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
-    sources = original | fixtures.converted(fixture, "xla")
+    sources = original | fixtures.converted(fixture, "xla", xla_reduce)
     run = harness.run_sources(fixture, sources, devices if devices > 1 else 0, limit=LIMIT, start=start)
     lines = run.stderr.splitlines(keepends=True)
     return replace(run, stderr="".join(line for line in lines if not line.startswith("ddpify: XLA on ")))
