@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ddpify.files import BadInput, shown
-from ddpify.verify import compare, hazards, picture, scratch, trial, verdict
+from ddpify.verify import compare, ends, picture, scratch, trial, verdict
 from ddpify.verify.processes import TIMED_OUT
 from ddpify.verify.program import Program, converted, reached
 from ddpify.verify.runs import Run
@@ -139,10 +139,18 @@ def plan(options: Options, script: Path, files: Sequence[Path]) -> Trial:
     if options.sgd:
         settings["DDPIFY_PLAIN"] = "1"
     if options.against:
-        settings["DDPIFY_DROPOUT"] = "off"
+        settings |= {"DDPIFY_DROPOUT": "off", "DDPIFY_INPUTS": "1"}
     project = scratch.survey(root, [Path(link) for link in options.links])
     return Trial(
-        project, folder, script, options.arguments, options.steps, options.timeout, options.processes, settings
+        project,
+        folder,
+        script,
+        options.arguments,
+        options.steps,
+        options.timeout,
+        options.processes,
+        settings,
+        hashes=bool(options.against) and "PYTHONHASHSEED" not in os.environ,
     )
 
 
@@ -181,8 +189,8 @@ def require_end(many: Run, original: Run, title: str, plan: Trial, processes: in
         CouldNotRun: it hung, crashed, was stopped by the runtime, or a rank made no step.
     """
     counts = [len(many.steps(rank)) for rank in range(processes)]
-    guess = hazards.of_end(many.stderr, counts)
-    likely = [f"likely {guess.id}: {guess.reason}"] if guess else []
+    guess = ends.of_end(many, counts)
+    likely = [f"likely {guess}"] if guess else []
     made = " and ".join(map(str, counts))
     if many.rc == TIMED_OUT:
         raise CouldNotRun(
@@ -216,7 +224,7 @@ def _told(found: verdict.Verdict, options: Options) -> list[str]:
         lines.append(f"NOT EQUAL: {options.script} and {options.against or 'its conversion'} train different things")
         for number, difference in enumerate(found.differences):
             lines.append(f"  {'first' if not number else 'also'}: {difference.what}")
-            lines.append(f"    likely {difference.hazard.id}: {difference.hazard.reason}")
+            lines.append(f"    likely {difference.hazard}")
         lines += ["equal:"] if found.equal else []
     else:
         rounding = " up to rounding, which this training amplifies" if found.amplified else ""

@@ -21,7 +21,9 @@ class Step:
 
     forwards, backwards: of torch's DistributedDataParallel and of all, up to this step. losses: what was differentiated
     since the step before. rows: of the first input of each such forward since then. rates: the learning rate of each
-    group. draws: a digest of the random number generators. batches: how many batches were drawn before this step.
+    group. draws: digests of the random number generators. batches: how many batches were drawn before this step.
+    inputs: for each call of a trained module, digests of the slices of its first input, along its first and its second
+    dimension. The others: see the recorder.
     """
 
     optimizer: int
@@ -33,8 +35,18 @@ class Step:
     losses: list[float] = field(default_factory=list)
     backwards: int = 0
     rows: list[int] = field(default_factory=list)
-    draws: int = 0
+    draws: tuple[int, ...] = ()
     batches: int = 0
+    inputs: list[tuple[tuple[int, ...], ...]] = field(default_factory=list)
+    carried: bool = False
+    norms: list[float] = field(default_factory=list)
+    penalties: int = 0
+    nested: int = 0
+    closures: int = 0
+    looks: int = 0
+    synced: list[bool] = field(default_factory=list)
+    shadowed: list[str] = field(default_factory=list)
+    replaced: bool = False
 
 
 @dataclass(frozen=True)
@@ -45,15 +57,39 @@ class Batch:
     samples: tuple[int, ...]
 
 
+@dataclass(frozen=True)
+class Pass:
+    """A pass over a loader. sampler, batch_sampler: their classes. length: of the set, if it has one.
+
+    part: names the indices of a Subset. stream: whether it is an IterableDataset. workers: their number.
+    """
+
+    number: int
+    sampler: str
+    batch_sampler: str
+    length: int | None
+    part: int
+    stream: bool
+    workers: int
+
+
 @dataclass
 class Record:
-    """All that the recorder wrote of one process. names, kinds: parameters and class of an optimizer, by its number."""
+    """All that the recorder wrote of one process. names, kinds: parameters and class of an optimizer, by its number.
+
+    looks: forwards of DistributedDataParallel without gradients. missed: keys that a load_state_dict did not find.
+    hash: of a word; equal where strings are hashed alike.
+    """
 
     steps: list[Step] = field(default_factory=list)
     batches: list[Batch] = field(default_factory=list)
     names: dict[int, list[str]] = field(default_factory=dict)
     kinds: dict[int, str] = field(default_factory=dict)
     stopped: bool = False  # it made as many steps as were asked for
+    passes: dict[int, Pass] = field(default_factory=dict)
+    looks: int = 0
+    missed: int = 0
+    hash: int = 0
 
 
 @dataclass(frozen=True)
@@ -91,6 +127,14 @@ def _read(path: Path) -> Record:
                 record.steps.append(Step(**values, batches=len(record.batches)))
             elif kind == "batch":
                 record.batches.append(Batch(*values))
+            elif kind == "pass":
+                record.passes[values["number"]] = Pass(**values)
+            elif kind == "look":
+                record.looks = values
+            elif kind == "loaded":
+                record.missed += values
+            elif kind == "hash":
+                record.hash = values
             elif kind == "names":
                 number, kind, names = values
                 record.kinds[number], record.names[number] = kind, names

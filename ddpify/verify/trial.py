@@ -22,7 +22,8 @@ class Trial:
 
     project: what gets copied. folder: where the script is started, a folder of the project. original: the script whose
     classes saved files need. arguments: of the script. steps: optimizer steps, after which a run ends; 0 for all.
-    limit: seconds that a run may take. options: further variables for the recorder.
+    limit: seconds that a run may take. options: further variables for the recorder. hashes: whether each rank but the
+    first hashes strings otherwise than the original, as it would without PYTHONHASHSEED.
     """
 
     project: Project
@@ -33,6 +34,7 @@ class Trial:
     limit: float
     processes: int
     options: Mapping[str, str]
+    hashes: bool = False
 
 
 @contextmanager
@@ -57,6 +59,8 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
         before = scratch.states(work)
         folders = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_dir()}
         launcher = [*processes.torchrun(world_size), "--redirects", "3", "--log-dir", str(logs)] if world_size else []
+        if launcher and trial.hashes:
+            launcher += ["--no-python", "sh", "-c", 'PYTHONHASHSEED=$RANK exec "$@"', "sh", sys.executable, "-u"]
         name = os.path.relpath(work / script.relative_to(project.root), work / trial.folder.relative_to(project.root))
         environment = processes.environment(record, _python_path(project.root, work)) | {
             "TMPDIR": str(temporary),

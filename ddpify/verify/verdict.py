@@ -26,6 +26,7 @@ TOLERANCE = 1e-6
 WITH_BATCH_NORM = 1e-5
 NOISE = 2e-7  # of the control run's gradients, relative to the root mean square of all: the rounding of another order
 AMPLIFIED = 10  # a difference may be so many times that of the control run
+CLIPPED = 1e-3  # relative difference of a norm that is clipped
 ROUNDING = 1e-2  # a first difference above this is none that rounding makes, and needs no control run
 
 
@@ -83,6 +84,7 @@ def judge(
 
     verdict.differences += _counts(evidence)
     verdict.differences += _steps(verdict, evidence, once)
+    verdict.differences += _norms(verdict, evidence)
     verdict.differences += _statistics(verdict, evidence)
     verdict.differences += _batches(verdict, evidence)
     verdict.differences += _printed(verdict, evidence, once)
@@ -163,6 +165,18 @@ def _name(evidence: Evidence, step: int, index: int) -> str:
     return (names[index] if 0 <= index < len(names) else "") or f"tensor {index}"
 
 
+def _norms(verdict: Verdict, evidence: Evidence) -> Iterator[Difference]:
+    """The norms that gradients had before they were clipped, where nothing differs after it (L8)."""
+    if verdict.differences or verdict.amplified:
+        return
+    for number, steps in enumerate(zip(evidence.original.steps(), evidence.other.steps(), strict=False), 1):
+        for original, ours in zip(steps[0].norms, steps[1].norms, strict=False):
+            if math.isfinite(original) and not math.isclose(ours, original, rel_tol=CLIPPED):
+                what = f"step {number}: gradients of norm {ours:.6g} are clipped, in the original of {original:.6g}"
+                yield Difference(what, hazards.of_norms(ours, original, evidence))
+                return
+
+
 def _statistics(verdict: Verdict, evidence: Evidence) -> Iterator[Difference]:
     """Running statistics, where nothing before them differs."""
     pairs = zip(evidence.original.steps(), evidence.other.steps(), strict=False)
@@ -188,7 +202,7 @@ def _batches(verdict: Verdict, evidence: Evidence) -> Iterator[Difference]:
     kind = "training" if found.training else "evaluation"
     parts = " | ".join(_samples(part) for part in found.parts)
     what = f"pass {found.number} ({kind}), batch {found.place}: samples {parts}, original {_samples(found.whole)}"
-    yield Difference(what, hazards.of_batches(found))
+    yield Difference(what, hazards.of_batches(found, evidence))
     if found.repeated:
         yield Difference("a later pass draws the order of an earlier one again", Hazard("D2", "set_epoch is forgotten"))
     for number, training in found.padded[:1]:

@@ -28,18 +28,20 @@ from torch.utils.data import DataLoader, TensorDataset
 {start}
 {seed}
 data = TensorDataset(torch.randn({samples}, 6), torch.randint(3, ({samples},)))
+{sets}
 loader = {loader}
 model = {model}
 {wrap}
-optimizer = torch.optim.SGD({parameters}, lr=0.1)
+optimizer = {optimizer}
 {before}
 for epoch in range(2):
 {epoch}
-    for x, y in loader:
+    for x, y in {batches}:
 {share}
-        optimizer.zero_grad()
+{zero}
 {step}
-        optimizer.step()
+{steps}
+{after}
 {end}
 {last}
 {finish}
@@ -50,14 +52,19 @@ PLAIN = {
     "start": "",
     "seed": "torch.manual_seed(0)",
     "samples": "40",
+    "sets": "",
     "loader": "DataLoader(data, batch_size=8, shuffle=True)",
     "model": "nn.Sequential(nn.Linear(6, 5), nn.Tanh(), nn.Linear(5, 3))",
     "wrap": "",
-    "parameters": "model.parameters()",
+    "optimizer": "torch.optim.SGD(model.parameters(), lr=0.1)",
     "before": "",
     "epoch": "",
+    "batches": "loader",
     "share": "",
+    "zero": "optimizer.zero_grad()",
     "step": "F.cross_entropy(model(x), y).backward()",
+    "steps": "optimizer.step()",
+    "after": "",
     "end": "",
     "last": "",
     "finish": "",
@@ -73,7 +80,7 @@ rank, world = dist.get_rank(), dist.get_world_size()""",
     "finish": "dist.destroy_process_group()",
     "share": "x, y = x[rank::world], y[rank::world]",  # the right samples, if the loader draws the global batch
 }
-DEPTHS = {"epoch": 4, "share": 8, "step": 8, "end": 4}
+DEPTHS = {"epoch": 4, "share": 8, "zero": 8, "step": 8, "steps": 8, "after": 8, "end": 4}
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ DDPIFY_STEPS    end the process, as by sys.exit(0), after so many optimizer step
 DDPIFY_PLAIN    replace every optimizer by plain gradient descent with its learning rates
 DDPIFY_NOISE    add normal noise to the gradients: so large, in units of the root mean square of all of them
 DDPIFY_DROPOUT  "off" makes torch.nn.functional's dropouts do nothing
+DDPIFY_INPUTS   record what the samples are that modules are called with
 DDPIFY_PROTECT  folders in which Python code may not write
 """
 
@@ -49,8 +50,10 @@ class Recorder:
     """Writes one file a rank; each record is (kind, values).
 
     names: the optimizer's number in order of creation, its class, the names of its parameters; at its first step.
-    step: see `after`. batch: the number of the pass over a loader, the ids of the samples (their indices, or digests of
-    them where a data set is a stream). stopped: DDPIFY_STEPS were made.
+    step: see `after`. pass: the number of a pass over a loader, and what it is of, see `_pass`. batch: the number of
+    the pass, the ids of the samples (their indices, or digests of them where a data set is a stream). look: a forward
+    of DistributedDataParallel without gradients. loaded: how many keys a load_state_dict missed. hash: of a word.
+    stopped: DDPIFY_STEPS were made.
     """
 
     def __init__(self, folder: Path, steps: int, noise: float) -> None:
@@ -63,6 +66,12 @@ class Recorder:
         self.named: set[int] = set()
         self.losses: list[float] = []
         self.rows: list[int] = []
+        self.norms: list[Any] = []
+        self.inputs: list[tuple[tuple[int, ...], ...]] = []
+        self.synced: list[bool] = []
+        self.shadowed: list[str] = []
+        self.carried = self.replaced = False
+        self.penalties = self.nested = self.looks = self.begun = 0
         self.made = self.forwards = self.backwards = self.passes = 0
         self.stopped = False
         self.generator: torch.Generator | None = None
@@ -83,6 +92,7 @@ class Recorder:
             if self.noise:
                 self.disturb(_parameters(optimizer))
             self.grads[number] = _gradients(optimizer)
+            self.begun = self.backwards
 
     def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         number = self.number_of(optimizer)
@@ -92,6 +102,8 @@ class Recorder:
         used = self.grads.pop(number)
         if len(args) > 1 or kwargs.get("closure") is not None:  # the closure computed them within the step
             used = _gradients(optimizer)
+        if not self.named:
+            self.write("hash", hash("ddpify"))
         if number not in self.named:
             self.named.add(number)
             self.write("names", (number, type(optimizer).__name__, _names(_parameters(optimizer))))
@@ -105,9 +117,23 @@ class Recorder:
             "forwards": self.forwards,  # of torch's DistributedDataParallel, so far
             "rows": self.rows,  # of the first input of each such forward since the step before
             "backwards": self.backwards,  # so far
-            "draws": _random_state(),
+            "draws": _random_states(),
+            # Since the step before: what the samples were that modules were called with; whether a module was given
+            # what it had returned; the norms that were clipped; calls of autograd.grad that can be differentiated;
+            # backwards within another one
+            "inputs": self.inputs,
+            "carried": self.carried,
+            "norms": [float(norm) for norm in self.norms],
+            "penalties": self.penalties,
+            "nested": self.nested,
+            "closures": self.backwards - self.begun,  # backwards within the step
+            "looks": self.looks,  # those of the forwards that had no gradients
+            "synced": self.synced,  # of each forward since the step before: not in no_sync()
+            "shadowed": self.shadowed,  # attributes of the module that were set on its wrapper
+            "replaced": self.replaced,  # whether the module has parameters that it did not have when it was wrapped
         }
-        self.losses, self.rows = [], []
+        self.losses, self.rows, self.norms, self.inputs, self.synced = [], [], [], [], []
+        self.carried, self.penalties, self.nested = False, 0, 0
         self.write("step", step)
         self.made += 1
         if self.steps and self.made >= self.steps:
@@ -156,7 +182,11 @@ def _install(folder: Path) -> None:
     atexit.register(recorder.end)  # the first to be registered runs last
     _watch_optimizers(recorder)
     _watch_backward(recorder)
+    _watch_wrapper(recorder)
     _watch_loaders(recorder)
+    _watch_loading(recorder)
+    if "DDPIFY_INPUTS" in os.environ:
+        _watch_inputs(recorder)
     torch.nn.modules.module.register_module_buffer_registration_hook(
         lambda module, name, buffer: recorder.buffers.setdefault(module, None)
     )
@@ -200,9 +230,9 @@ def _plain_step(self: Optimizer, closure: Callable[[], Any] | None = None) -> An
 
 def _watch_backward(recorder: Recorder) -> None:
     import torch
-    from torch.nn.parallel import DistributedDataParallel
+    from torch.nn.utils import clip_grad
 
-    backward, forward = torch.autograd.backward, DistributedDataParallel.forward
+    backward, grad, clip = torch.autograd.backward, torch.autograd.grad, clip_grad.clip_grad_norm_
 
     @functools.wraps(backward)
     def recorded_backward(tensors: Any, grad_tensors: Any = None, *args: Any, **kwargs: Any) -> None:
@@ -211,16 +241,101 @@ def _watch_backward(recorder: Recorder) -> None:
             first = tensors if isinstance(tensors, torch.Tensor) else next(iter(tensors))
             if first.numel() == 1:
                 recorder.losses.append(float(first.detach()))
+        else:
+            recorder.nested += 1
         backward(tensors, grad_tensors, *args, **kwargs)
+
+    @functools.wraps(grad)
+    def recorded_grad(*args: Any, **kwargs: Any) -> Any:
+        recorder.penalties += bool(kwargs.get("create_graph"))
+        return grad(*args, **kwargs)
+
+    @functools.wraps(clip)
+    def recorded_clip(*args: Any, **kwargs: Any) -> Any:
+        norm = clip(*args, **kwargs)
+        recorder.norms.append(norm)
+        return norm
+
+    torch.autograd.backward, torch.autograd.grad = recorded_backward, recorded_grad
+    torch.nn.utils.clip_grad_norm_ = clip_grad.clip_grad_norm_ = recorded_clip
+
+
+def _watch_wrapper(recorder: Recorder) -> None:
+    import torch
+    from torch.nn.parallel import DistributedDataParallel
+
+    init, forward = DistributedDataParallel.__init__, DistributedDataParallel.forward
+
+    @functools.wraps(init)
+    def recorded_init(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        self.__dict__["_ddpify_own"] = {*vars(self)}, {id(parameter) for parameter in self.module.parameters()}
 
     @functools.wraps(forward)
     def recorded_forward(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
         recorder.forwards += 1
-        recorder.rows += [len(value) for value in args[:1] if isinstance(value, torch.Tensor) and value.dim()]
+        own, parameters = self.__dict__["_ddpify_own"]
+        known = {*vars(self.module), *vars(type(self.module))}
+        recorder.shadowed = sorted({*vars(self)} - own & known - {"_ddpify_own"})
+        if torch.is_grad_enabled():
+            recorder.rows += [len(value) for value in args[:1] if isinstance(value, torch.Tensor) and value.dim()]
+            recorder.synced.append(bool(self.require_backward_grad_sync))
+            recorder.replaced |= any(id(p) not in parameters for p in self.module.parameters() if p.requires_grad)
+        else:
+            recorder.looks += 1
+            recorder.write("look", recorder.looks)
         return forward(self, *args, **kwargs)  # type: ignore[no-untyped-call]
 
-    torch.autograd.backward = recorded_backward
+    DistributedDataParallel.__init__ = recorded_init  # type: ignore[method-assign]
     DistributedDataParallel.forward = recorded_forward  # type: ignore[method-assign]
+
+
+def _watch_inputs(recorder: Recorder) -> None:
+    """Of the outermost module that is called and trained: what identifies the samples in its first input of data."""
+    import torch
+    from torch import nn
+    from torch.utils._pytree import tree_leaves
+
+    call = nn.Module.__call__
+    returned: weakref.WeakKeyDictionary[nn.Module, list[torch.Tensor]] = weakref.WeakKeyDictionary()
+    inside = False
+
+    @functools.wraps(call)
+    def recorded_call(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        nonlocal inside
+        if inside or torch.compiler.is_compiling() or not torch.is_grad_enabled():
+            return call(self, *args, **kwargs)
+        if not any(parameter.requires_grad for parameter in self.parameters()):
+            return call(self, *args, **kwargs)
+        given = [leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor) and leaf.dim()]
+        data = next((leaf for leaf in given if not leaf.requires_grad), None)
+        if data is not None:
+            recorder.inputs.append(tuple(_digests(data, dimension) for dimension in (0, 1)))
+        before = {tensor.untyped_storage().data_ptr() for tensor in returned.get(self, ())}
+        recorder.carried |= any(leaf.untyped_storage().data_ptr() in before for leaf in given)
+        inside = True
+        try:
+            result = call(self, *args, **kwargs)
+        finally:
+            inside = False
+        returned[self] = [leaf.detach() for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        return result
+
+    nn.Module.__call__ = recorded_call  # type: ignore[method-assign]
+
+
+def _watch_loading(recorder: Recorder) -> None:
+    from torch import nn
+
+    load = nn.Module.load_state_dict
+
+    @functools.wraps(load)
+    def recorded_load(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        result = load(self, *args, **kwargs)
+        recorder.write("loaded", len(result.missing_keys))
+        return result
+
+    nn.Module.load_state_dict = recorded_load  # type: ignore[method-assign]
 
 
 def _watch_loaders(recorder: Recorder) -> None:
@@ -228,19 +343,20 @@ def _watch_loaders(recorder: Recorder) -> None:
 
     init, reset, next_index, next_batch = Pass.__init__, Pass._reset, Pass._next_index, Pass.__next__
 
-    def number(self: Any) -> None:
+    def number(self: Any, loader: Any) -> None:
         recorder.passes += 1
         self._ddpify_pass = recorder.passes
+        recorder.write("pass", _pass(recorder.passes, loader))
 
     @functools.wraps(init)
-    def recorded_init(self: Any, *args: Any, **kwargs: Any) -> None:
-        number(self)
-        init(self, *args, **kwargs)
+    def recorded_init(self: Any, loader: Any, *args: Any, **kwargs: Any) -> None:
+        number(self, loader)
+        init(self, loader, *args, **kwargs)
 
     @functools.wraps(reset)
     def recorded_reset(self: Any, loader: Any, first_iter: bool = False) -> None:
         if not first_iter:
-            number(self)
+            number(self, loader)
         reset(self, loader, first_iter)
 
     @functools.wraps(next_index)
@@ -271,14 +387,46 @@ def _in_full_set(dataset: Any, places: Sequence[int]) -> tuple[int, ...]:
     return tuple(places)
 
 
+def _pass(number: int, loader: Any) -> dict[str, Any]:
+    """What a pass is of: the loader's classes and lengths, and which part of a set it draws from."""
+    from torch.utils.data import Subset
+
+    sampler, dataset = loader.sampler if loader.batch_sampler is None else loader.batch_sampler, loader.dataset
+    part = zlib.crc32(repr([*map(int, dataset.indices)]).encode()) if isinstance(dataset, Subset) else 0
+    length = None
+    with contextlib.suppress(TypeError, NotImplementedError):
+        length = len(dataset)
+    return {
+        "number": number,
+        "batch_sampler": type(sampler).__name__,
+        "sampler": type(getattr(sampler, "sampler", sampler)).__name__,
+        "length": length,
+        "part": part,
+        "stream": loader._dataset_kind == 1,
+        "workers": loader.num_workers,
+    }
+
+
 def _rows(batch: Any) -> tuple[int, ...]:
     import torch
     from torch.utils._pytree import tree_leaves
 
     first = next((leaf for leaf in tree_leaves(batch) if isinstance(leaf, torch.Tensor) and leaf.dim()), None)
-    if first is None:
+    return () if first is None else _digests(first, 0)
+
+
+def _digests(tensor: Any, dimension: int) -> tuple[int, ...]:
+    """What names the slices of a tensor along a dimension: nothing, if it has none or very many."""
+    if tensor.dim() <= dimension or tensor.size(dimension) > WHOLE or tensor.layout is not _strided():
         return ()
-    return tuple(zlib.crc32(_memory(row.detach().cpu().contiguous().reshape(-1))) for row in first)
+    slices = tensor.detach().cpu().movedim(dimension, 0).contiguous()
+    return tuple(zlib.crc32(_memory(each.reshape(-1))) for each in slices)
+
+
+def _strided() -> Any:
+    import torch
+
+    return torch.strided
 
 
 def _seed(seed: int) -> None:
@@ -299,15 +447,17 @@ def _rank() -> int:
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 
-def _random_state() -> int:
-    """A digest of the host's generators; equal ones have drawn the same."""
+def _random_states() -> tuple[int, ...]:
+    """Digests of the host's generators (torch's, Python's, numpy's); equal ones have drawn the same."""
     import torch
 
     numpy = sys.modules.get("numpy")
-    states = torch.get_rng_state(), random.getstate(), numpy and numpy.random.get_state()
-    digest = zlib.crc32(_memory(states[0]))
-    digest = zlib.crc32(repr(states[1]).encode(), digest)
-    return zlib.crc32(states[2][1].tobytes() + repr(states[2][2:]).encode(), digest) if states[2] else digest
+    digests = [zlib.crc32(_memory(state := torch.get_rng_state())), zlib.crc32(repr(random.getstate()).encode())]
+    if numpy:
+        key, *place = numpy.random.get_state()[1:]
+        digests.append(zlib.crc32(repr(place).encode(), zlib.crc32(key.tobytes())))
+    del state  # its memory was read
+    return tuple(digests)
 
 
 def _parameters(optimizer: Optimizer) -> list[torch.Tensor]:
