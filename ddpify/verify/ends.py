@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from ddpify.verify.hazards import Hazard, of_path
 from ddpify.verify.runs import Run, Step
 
@@ -27,7 +29,8 @@ WORDS = {
     "arguments are required: --local": Hazard("P3", "torchrun gives LOCAL_RANK by the environment, not as an argument"),
 }
 UNFINISHED = "Expected to have finished reduction"
-LOST = "Connection closed by peer"
+LOST = re.compile(r"Error: .*Connection (?:closed|reset) by peer")
+ERROR = re.compile(r"^(?:\[rank\d+\]: )?[\w.]+Error\b", re.MULTILINE)
 
 
 def of_end(run: Run, counts: list[int]) -> Hazard | None:
@@ -42,21 +45,22 @@ def of_end(run: Run, counts: list[int]) -> Hazard | None:
     steps = [run.steps(rank) for rank in range(len(counts))]
     if UNFINISHED in run.stderr:
         return _unfinished([each[-1] for each in steps if each])
-    looks = [record.looks for record in run.records.values()]
-    if 0 in looks and any(looks):
-        return Hazard("E5", "one rank evaluates through the wrapper, which waits for the others", ("I11",))
     for same in zip(*steps, strict=False):
         if hazard := of_path(same):
             return hazard
-    waited = LOST in run.stderr and run.stderr.count("Error: ") == run.stderr.count(LOST)
+    looks = [record.looks for record in run.records.values()]
+    if 0 in looks and any(looks):
+        return Hazard("E5", "one rank evaluates through the wrapper, which waits for the others", ("I11",))
+    if "Timed out waiting" in run.stderr:
+        return Hazard("E7", "what one rank does alone takes longer than the others wait", ("D19",))
+    lost = len(LOST.findall(run.stderr))
+    waited = bool(lost) and len(ERROR.findall(run.stderr)) == lost
+    if lost and not waited:
+        return Hazard("P8", "an exception on one rank: the others lose the connection to it")
     if len(set(counts)) > 1 or waited:
         made = " and ".join(map(str, counts))
         reason = f"one rank waits for another that has ended or does something else: they made {made} steps"
         return Hazard("D19", reason, ("E4", "E8", "P7"))
-    if "Timed out waiting" in run.stderr:
-        return Hazard("E7", "what one rank does alone takes longer than the others wait", ("D19",))
-    if LOST in run.stderr:
-        return Hazard("P8", "an exception on one rank: the others lose the connection to it")
     return None
 
 

@@ -6,7 +6,7 @@ import math
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
 import numpy
@@ -17,6 +17,7 @@ from ddpify.verify.runs import Record, Run, Step
 from ddpify.verify.traces import distance, ratio, same_trace
 
 STANDARD = ("BatchSampler", "RandomSampler", "SequentialSampler", "_InfiniteConstantSampler")
+ADAPTIVE = ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop")  # hide a constant factor
 CONSTANT = 1e-3  # relative residue below which two gradients count as multiples of each other
 
 
@@ -52,11 +53,19 @@ class Evidence:
 
     def drifted(self) -> bool:
         """Whether a random number generator was in the same state on all ranks at first, and later not."""
-        steps = zip(*(self.other.steps(rank) for rank in range(self.world_size)), strict=False)
-        same = [
-            [len(set(states)) == 1 for states in zip(*(step.draws for step in each), strict=False)] for each in steps
-        ]
-        return any(any(each) and not all(each) for each in zip(*same, strict=False))
+        return any(any(steps) and not all(steps) for steps in self._same_draws())
+
+    def unseeded(self) -> bool:
+        """Whether a random number generator that the original uses was never in the same state on all ranks."""
+        draws = (step.draws for step in self.original.steps())
+        used = [len(set(states)) > 1 for states in zip(*draws, strict=False)]
+        return any(use and not any(steps) for use, steps in zip(used, self._same_draws(), strict=False))
+
+    def _same_draws(self) -> list[tuple[bool, ...]]:
+        """For each random number generator, at which steps its state was the same on all ranks."""
+        ranks = zip(*(self.other.steps(rank) for rank in range(self.world_size)), strict=False)
+        draws = (zip(*(step.draws for step in steps), strict=False) for steps in ranks)
+        return [*zip(*([len(set(states)) == 1 for states in each] for each in draws), strict=False)]
 
     def ranks(self, step: int) -> list[Step]:
         """The same step on every rank."""
@@ -81,8 +90,6 @@ def of_path(steps: Sequence[Step]) -> Hazard | None:
 
 def of_counts(original: int, counts: list[int], evidence: Evidence) -> Hazard:
     """Why the numbers of optimizer steps differ."""
-    if re.search(r"\b(if|while)\b.*\b(time\(\)|monotonic\(\)|perf_counter\(\))", evidence.text):
-        return Hazard("E8", "the loop ends by the clock, for each process at another step")
     for step in range(min(original, *counts)):
         if found := of_path(evidence.ranks(step)):
             return found
@@ -90,9 +97,11 @@ def of_counts(original: int, counts: list[int], evidence: Evidence) -> Hazard:
         return of_batches(evidence.batches, evidence)
     if len(set(counts)) > 1:
         reason = "the ranks make different numbers of steps: uneven shards, or a decision of one rank"
-        return Hazard("D19", reason, ("E4", "P7"))
+        return Hazard("D19", reason, ("E4", "E8", "P7"))
     if _grown(evidence.batches) or counts[0] * evidence.world_size in range(original, original + evidence.world_size):
         return Hazard("D5", "the batch size is kept for each rank: a step uses several batches of the original")
+    if re.search(r"\b(if|while)\b.*\b(time\(\)|monotonic\(\)|perf_counter\(\))", evidence.text):
+        return Hazard("E8", "the loop ends by the clock, for each process at another step")
     return Hazard("D17", "the loop ends elsewhere: len(loader), drop_last or a number of steps means something else")
 
 
@@ -157,7 +166,9 @@ def of_step(found: StepDifference, evidence: Evidence) -> Hazard:
         return samples
     factor, rest = ratio(two.grads, one.grads)
     if rest < CONSTANT and abs(factor - 1) > CONSTANT:
-        return _of_factor(factor, evidence)
+        cause = _of_factor(factor, evidence)
+        adaptive = evidence.original.records[0].kinds.get(one.optimizer, "") in ADAPTIVE
+        return replace(cause, others=(*cause.others, "L9")) if adaptive else cause
     if _statistics_differ(evidence, found.step):
         return Hazard("M8", "BatchNorm normalises with the statistics of each rank's rows")
     if any(step.carried for step in evidence.other.steps()):
@@ -192,6 +203,8 @@ def _of_samples(found: StepDifference, evidence: Evidence) -> Hazard | None:
         return Hazard("D13", "batches that the script makes in memory: the ranks' are not a part of the original's")
     if any(each.workers for each in evidence.original.records[0].passes.values()):
         return Hazard("S3", "the loaders' workers draw other numbers for the same samples")
+    if evidence.unseeded():
+        return Hazard("S1", "the ranks draw random numbers without a common seed")
     if len({record.hash for record in evidence.other.records.values()}) > 1:
         return Hazard("D12", "samples hold other numbers on each rank: counted off from a set of strings, as a rule")
     return None
@@ -207,7 +220,7 @@ def of_batches(batches: Batches, evidence: Evidence) -> Hazard:
     original, ours = passes[0], passes[1:]
     if original and original.stream:
         return Hazard("D8", "each rank reads the stream by itself: nothing divides it")
-    if len({each.part for each in ours if each}) > 1:
+    if original and original.part and len({each.part for each in ours if each}) > 1:
         return Hazard("D11", "each rank has split the data otherwise: no seed is shared")
     if not batches.training:
         return Hazard("E1", "the evaluation set is divided or drawn otherwise")
@@ -264,7 +277,8 @@ def _of_loss(found: StepDifference, evidence: Evidence) -> Hazard:
 
 def of_norms(ours: float, original: float, evidence: Evidence) -> Hazard:
     """Why a norm differs that gradients were clipped to, although they are the same once they are clipped."""
-    return _of_factor(ours / original if original else math.inf, evidence)
+    cause = _of_factor(ours / original if original else math.inf, evidence)
+    return replace(cause, others=(*cause.others, "L8"))
 
 
 def of_statistics(evidence: Evidence, step: int) -> Hazard:

@@ -194,6 +194,7 @@ def _statistics(verdict: Verdict, evidence: Evidence) -> Iterator[Difference]:
 def _batches(verdict: Verdict, evidence: Evidence) -> Iterator[Difference]:
     found = evidence.batches
     if not evidence.original.records[0].batches:
+        _samples_in_memory(verdict, evidence)
         return
     if not found.number:
         how = f"{found.divided} of them divided over the ranks" if found.divided else "each whole on every rank"
@@ -208,6 +209,16 @@ def _batches(verdict: Verdict, evidence: Evidence) -> Iterator[Difference]:
     for number, training in found.padded[:1]:
         hazard = Hazard("D6" if training else "E1", "the ranks' shards are filled up to equal lengths")
         yield Difference(f"pass {number}: some samples are drawn twice", hazard)
+
+
+def _samples_in_memory(verdict: Verdict, evidence: Evidence) -> None:
+    """Whether the ranks divide what modules are called with, where the script makes its batches without a loader."""
+    ranks = [evidence.other.steps(rank) for rank in range(evidence.world_size)]
+    steps = zip(evidence.original.steps(), *ranks, strict=False)
+    first = [[step.inputs[0] for step in same] for same in steps if all(step.inputs for step in same)]
+    if first and not verdict.differences:
+        whole = sum(all(inputs == each[0] for inputs in each) for each in first)
+        verdict.equal.append(("batches", f"made in memory, whole on every rank in {whole} of {len(first)} steps"))
 
 
 def _samples(drawn: tuple[int, ...]) -> str:

@@ -34,6 +34,12 @@ ACCUMULATED = {
     "step": "F.cross_entropy(model(x), y).backward()\n" + WINDOW,
     "after": "optimizer.zero_grad()",
 }
+SEARCH = {
+    "optimizer": "torch.optim.LBFGS(model.parameters(), max_iter=6, line_search_fn='strong_wolfe')",
+    "zero": "",
+    "step": "def closure():\n    optimizer.zero_grad()\n" + indent(LOSS, "    ") + "\n    return loss",
+    "steps": "optimizer.step(closure)",
+}
 STREAM = {
     "sets": """\
 class Stream(torch.utils.data.IterableDataset):
@@ -139,7 +145,6 @@ CASES = {
     ),
     "a stream that every rank reads": Case(("D8",), {"loader": "DataLoader(stream, 4)", "share": ""}, STREAM),
     "buckets replaced": Case(("D10",), {"loader": LOADER.format(4), **SAMPLED}, BUCKETS),
-    "buckets without a seed": Case(("D10",), {"share": ""}, BUCKETS | {"seed": ""}),
     "numbers of letters": Case(
         ("D12",),
         original={
@@ -156,11 +161,6 @@ CASES = {
             "batches": "(data[torch.randint(40, (4,))] for _ in range(5))",
         },
         {"loader": "None", "batches": "(data[torch.randint(40, (8,))] for _ in range(5))"},
-    ),
-    "a part in memory for each rank": Case(
-        ("D13",),
-        {"share": "", "batches": "(data[i : i + 4] for i in range(20 * rank, 20 * rank + 20, 4))"},
-        {"loader": "None", "batches": "(data[i : i + 8] for i in range(0, 40, 8))"},
     ),
     "time that is cut": Case(("D14",), {"share": "x, y = x.chunk(world)[rank], y.chunk(world)[rank]"}, TEXT),
     "nodes of a graph": Case(
@@ -275,16 +275,7 @@ CASES = {
             "end": "    plateau.step(loss.item())",
         },
     ),
-    "a line search": Case(
-        ("L18",),
-        original={
-            "optimizer": "torch.optim.LBFGS(model.parameters(), max_iter=6, line_search_fn='strong_wolfe')",
-            "zero": "",
-            "step": "def closure():\n    optimizer.zero_grad()\n" + indent(LOSS, "    ") + "\n    return loss",
-            "steps": "optimizer.step(closure)",
-        },
-        code=2,
-    ),
+    "a line search": Case(("L18",), original=SEARCH, code=2),
     "a batch that one rank skips": Case(
         ("L20",),
         original={"step": "loss = F.cross_entropy(model(x), y)\nif loss > 1.3: continue\nloss.backward()"},
@@ -347,6 +338,14 @@ CASES = {
             "end": "    mean.update_parameters(model)",
             "last": "torch.save(mean.state_dict(), 'mean.pt')",
         },
+    ),
+    "a compiled model wrapped": Case(
+        ("M15",),
+        original={
+            "model": "torch.compile(nn.Linear(6, 3), backend='eager')",
+            "last": "torch.save(model.state_dict(), 'model.pt')",
+        },
+        pretend="",
     ),
     "one of two models": Case(("M17",), {"wrap": "model[0] = DistributedDataParallel(model[0])"}),
     "a model of the part's size": Case(
@@ -450,7 +449,7 @@ CASES = {
     # Processes
     "spawned at the top": Case(
         ("P1",),
-        {"sets": "from torch.multiprocessing import spawn\ndef work(index): pass\nspawn(work, nprocs=2)"},
+        {"sets": "from torch.multiprocessing import spawn\ndef work(index): pass\nspawn(work)"},
         code=2,
     ),
     "a lambda spawned": Case(

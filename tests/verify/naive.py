@@ -89,12 +89,14 @@ class Case:
 
     original: what fills the gaps of both. naive: what fills those of the hand-made conversion, beyond BY_HAND.
     hazards: ids that the verdict must name, the first difference's first. code: the exit code that verify must have.
+    pretend: modules of tests/e2e/pretend.
     """
 
     hazards: tuple[str, ...]
     naive: Mapping[str, str] = field(default_factory=dict)
     original: Mapping[str, str] = field(default_factory=dict)
     code: int = 1
+    pretend: str = "no_dynamo"
 
 
 def text(*gaps: Mapping[str, str]) -> str:
@@ -115,25 +117,27 @@ def verify(case: Case) -> Verdict:
     with tempfile.TemporaryDirectory() as folder:
         other = Path(folder).resolve() / "naive.py"
         other.write_text(text(PLAIN, case.original, BY_HAND, case.naive))
-        plan, _ = _plan(other.parent, original)
+        plan, _ = _plan(other.parent, original, case.pretend)
         many = trial.run(plan, other, {}, PROCESSES, {})
-        one = run_original(original)
+        one = run_original(original, case.pretend)
         command.require_end(many, one, "naive.py", plan, PROCESSES)
-        return verdict.judge(one, many, PROCESSES, original, lambda: run_original(original, verdict.NOISE))
+        return verdict.judge(
+            one, many, PROCESSES, original, lambda: run_original(original, case.pretend, verdict.NOISE)
+        )
 
 
 @functools.cache
-def run_original(source: str, noise: float = 0.0) -> Run:
+def run_original(source: str, pretend: str, noise: float = 0.0) -> Run:
     """Run an original; once in a session."""
     with tempfile.TemporaryDirectory() as folder:
-        plan, program = _plan(Path(folder).resolve(), source)
+        plan, program = _plan(Path(folder).resolve(), source, pretend)
         return command.run_original(plan, program.files[0], {"DDPIFY_NOISE": str(noise)} if noise else {})
 
 
-def _plan(folder: Path, source: str) -> tuple[Trial, Program]:
+def _plan(folder: Path, source: str, pretend: str) -> tuple[Trial, Program]:
     script = folder / "train.py"
     script.write_text(source)
     program = reached(script)
     plan = command.plan(Options(str(script), timeout=60, against="naive.py"), script, program.files)
     paths = os.pathsep.join(map(str, [processes.RECORDER, PRETEND]))
-    return replace(plan, options={**plan.options, "DDPIFY_PRETEND": "no_dynamo", "PYTHONPATH": paths}), program
+    return replace(plan, options={**plan.options, "DDPIFY_PRETEND": pretend, "PYTHONPATH": paths}), program

@@ -265,22 +265,24 @@ def _watch_wrapper(recorder: Recorder) -> None:
     from torch.nn.parallel import DistributedDataParallel
 
     init, forward = DistributedDataParallel.__init__, DistributedDataParallel.forward
+    first: weakref.WeakKeyDictionary[nn.Module, tuple[set[str], set[int]]] = weakref.WeakKeyDictionary()
 
     @functools.wraps(init)
     def recorded_init(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> None:
         init(self, *args, **kwargs)
-        self.__dict__["_ddpify_own"] = {*vars(self)}, {id(parameter) for parameter in self.module.parameters()}
+        first[self] = {*vars(self)}, {id(parameter) for parameter in self.module.parameters()}
 
     @functools.wraps(forward)
     def recorded_forward(self: DistributedDataParallel, *args: Any, **kwargs: Any) -> Any:
         recorder.forwards += 1
-        own, parameters = self.__dict__["_ddpify_own"]
-        known = {*vars(self.module), *vars(type(self.module))}
-        recorder.shadowed = sorted({*vars(self)} - own & known - {"_ddpify_own"})
+        if torch.is_grad_enabled() and self in first:  # not a copy of another one
+            attributes, parameters = first[self]
+            of_module = {*vars(self.module), *vars(type(self.module))}
+            recorder.shadowed = sorted({*recorder.shadowed, *({*vars(self)} - attributes & of_module)})
+            recorder.replaced |= any(id(p) not in parameters for p in self.module.parameters() if p.requires_grad)
         if torch.is_grad_enabled():
             recorder.rows += [len(value) for value in args[:1] if isinstance(value, torch.Tensor) and value.dim()]
             recorder.synced.append(bool(self.require_backward_grad_sync))
-            recorder.replaced |= any(id(p) not in parameters for p in self.module.parameters() if p.requires_grad)
         else:
             recorder.looks += 1
             recorder.write("look", recorder.looks)
