@@ -16,7 +16,7 @@ WORDS = {
     "to match target batch_size": Hazard("D15", "a tensor has the size of the global batch"),
     "specified number of total steps": Hazard("L22", "a schedule is made from a length that the division has changed"),
     "DistributedDataParallel' object ": Hazard("M1", "an attribute or method is looked for on the wrapper"),
-    "doesn't require any gradient": Hazard("M5", "a module without a trained parameter is wrapped"),
+    "is not needed when a module doesn't": Hazard("M5", "a module without a trained parameter is wrapped"),
     "Expected to mark a variable ready only once": Hazard(
         "M12", "a parameter is used by several checkpoints with use_reentrant=True, or finished before all its uses"
     ),
