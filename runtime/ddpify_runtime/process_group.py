@@ -36,10 +36,13 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     if dist.is_initialized() or getattr(multiprocessing.current_process(), "_inheriting", False):
         return  # a second call, or a spawned DataLoader worker that imports the script again
     if backend == "xla":
+        import torch_xla
+
         from .xla.process_group import NAME
         from .xla.start import rendezvous
 
         backend, init_method = NAME, rendezvous()
+        torch_xla.device()  # autograd makes its queues in its first backward, for the devices that are there by then
         if init_method is None:
             return
     else:

@@ -19,6 +19,7 @@ class Tied(nn.Module):
 
 if __name__ == "__main__":
     init_process_group("xla", init_method="xla://")
+    torch.ones(1, requires_grad=True).sum().backward()  # on the host, before anything is on the device
     torch.manual_seed(0)
     model = Tied()
     model = DistributedDataParallel(model, gradient_as_bucket_view=True)
