@@ -77,8 +77,9 @@ def _run(job: dict[str, Any], rank: int) -> None:
     os.chdir(job["folder"])
     sys.argv = job["words"]
     script = sys.argv[0]
-    sys.path[:1] = [job["folder"], *os.environ["PYTHONPATH"].split(os.pathsep)]
-    importlib.import_module("sitecustomize")
+    sys.path[:1] = [os.path.dirname(os.path.abspath(script)), *os.environ["PYTHONPATH"].split(os.pathsep)]
+    with contextlib.suppress(ImportError):
+        importlib.import_module("sitecustomize")
     main = sys.modules["__main__"] = ModuleType("__main__")
     main.__dict__.update(__file__=script, __builtins__=builtins, __loader__=SourceFileLoader("__main__", script))
     with open(script, "rb") as source:

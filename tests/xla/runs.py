@@ -12,6 +12,9 @@ ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
 LIMIT = 240  # seconds until a run that hangs is killed; it takes 10 to 40
 
+# Compiles five times as fast.
+FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
+
 # torch_xla has an environment of its own, since it needs a torch of its own.
 XLA_PYTHON = os.environ.get("DDPIFY_XLA_PYTHON") or next(
     (str(path) for path in [ROOT / ".venv-xla" / "bin" / "python"] if path.exists()), sys.executable

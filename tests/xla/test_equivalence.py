@@ -20,14 +20,12 @@ from ddpify.verify.runs import Run
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
 from tests.xla import forked
+from tests.xla.runs import FLAGS
 
 # XLA fuses operations, and so rounds otherwise than a CPU kernel by kernel.
 TOLERANCE = 1e-5
 BFLOAT16 = 2**-8  # how much a number changes when it is rounded to bfloat16
 LIMIT = 400.0  # seconds; it takes 5 to 30
-
-# Compiles five times as fast.
-FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 
 ALL = os.environ.get("DDPIFY_XLA") == "all"
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]

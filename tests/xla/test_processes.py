@@ -10,12 +10,19 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.xla.runs import LIMIT, ROOT, SCRIPTS, XLA_PYTHON
+from tests.xla import forked
+from tests.xla.runs import FLAGS, LIMIT, ROOT, SCRIPTS, XLA_PYTHON
 
 Done = subprocess.CompletedProcess[str]
 
 
-def train(
+def train(folder: Path, script: str, *arguments: str, devices: int = 1) -> Done:
+    """Run a script in a folder, in one process for each device, which have imported torch_xla already."""
+    words = [str(SCRIPTS / script), *arguments]
+    return Done(words, *forked.start(words, devices, folder, _environment(), LIMIT))
+
+
+def started(
     folder: Path,
     script: str,
     *arguments: str,
@@ -23,16 +30,18 @@ def train(
     python: str = XLA_PYTHON,
     env: dict[str, str] | None = None,
 ) -> Done:
-    """Run a script in a folder, in one process for each device."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PJRT_", "MASTER_", "RANK"))}
-    settings = {"PYTHONPATH": str(ROOT / "runtime"), "OMP_NUM_THREADS": "1", "PJRT_DEVICE": "CPU", **(env or {})}
-    settings["XLA_FLAGS"] = "--xla_backend_optimization_level=0"
+    """Run a script as a person would start it."""
+    settings = _environment() | (env or {})
     if devices > 1:
         settings["DDPIFY_NPROC"] = str(devices)
     words = [python, str(SCRIPTS / script), *arguments]
-    return subprocess.run(
-        words, cwd=folder, env=kept | settings, capture_output=True, text=True, timeout=LIMIT, check=False
-    )
+    return subprocess.run(words, cwd=folder, env=settings, capture_output=True, text=True, timeout=LIMIT, check=False)
+
+
+def _environment() -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("PJRT_", "MASTER_", "RANK"))}
+    settings = {"PYTHONPATH": str(ROOT / "runtime"), "OMP_NUM_THREADS": "1", "PJRT_DEVICE": "CPU", "XLA_FLAGS": FLAGS}
+    return kept | settings
 
 
 def printed(done: Done) -> list[list[str]]:
@@ -46,6 +55,11 @@ def test_draws_on_the_device_are_those_of_one_device(tmp_path: Path) -> None:
     assert len(alone) == 6
     for one, other in zip(alone, two, strict=True):
         assert [float(value) for value in other] == pytest.approx([float(value) for value in one], rel=1e-5)
+
+
+def test_operations_give_what_they_give_on_the_host(tmp_path: Path) -> None:
+    """torch_xla has some of them wrong; see runtime/ddpify_runtime/xla/corrected.py."""
+    assert printed(train(tmp_path, "operations.py")) == [["102"]]
 
 
 @pytest.mark.parametrize(
@@ -112,13 +126,13 @@ def trained_on_the_host() -> dict[str, torch.Tensor]:
 
 @pytest.mark.parametrize("status", ["0", "3"])
 def test_torch_xla_launch_runs_a_script_from_its_first_line(tmp_path: Path, status: str) -> None:
-    done = train(tmp_path, "launched.py", status)
+    done = started(tmp_path, "launched.py", status)
     assert done.returncode == int(status), done.stderr
     assert done.stdout.split() == ["__main__", status, "2"]
 
 
 def test_a_process_that_torch_xla_launch_made_says_why_it_failed(tmp_path: Path) -> None:
-    done = train(tmp_path, "launched.py", "error")
+    done = started(tmp_path, "launched.py", "error")
     assert done.returncode == 1
     assert "ValueError: as asked for" in done.stderr
     assert "BrokenProcessPool" not in done.stderr
@@ -138,14 +152,14 @@ def test_a_process_that_torch_xla_launch_made_says_why_it_failed(tmp_path: Path)
 )
 def test_starts_on_a_tpu(tmp_path: Path, environment: dict[str, str], line: str) -> None:
     """As far as the first device call: there was no TPU to try more."""
-    done = train(tmp_path, "starts.py", env=environment)
+    done = started(tmp_path, "starts.py", env=environment)
     assert line in (done.stdout + done.stderr), done.stderr
     assert done.returncode == (2 if " " in line else 0)
     assert "Traceback" not in done.stderr
 
 
 def test_wrong_device_is_one_line(tmp_path: Path) -> None:
-    done = train(tmp_path, "counters.py", "ddpify", "plain", env={"PJRT_DEVICE": "CUDA"})
+    done = started(tmp_path, "counters.py", "ddpify", "plain", env={"PJRT_DEVICE": "CUDA"})
     assert done.returncode == 2
     assert "ddpify: PJRT_DEVICE='CUDA' is no device of torch_xla" in done.stderr
     assert "Traceback" not in done.stderr
@@ -160,7 +174,7 @@ def test_wrong_device_is_one_line(tmp_path: Path) -> None:
     ],
 )
 def test_what_xla_lacks_is_one_line(tmp_path: Path, what: str, devices: int, message: str) -> None:
-    done = train(tmp_path, "lacking.py", what, devices=devices)
+    done = started(tmp_path, "lacking.py", what, devices=devices)
     assert done.returncode == 2, done.stderr
     lines = [line for line in done.stderr.splitlines() if message in line]
     assert lines and all(line.startswith("ddpify: ") for line in lines)
@@ -168,7 +182,7 @@ def test_what_xla_lacks_is_one_line(tmp_path: Path, what: str, devices: int, mes
 
 
 def test_without_torch_xla_the_script_says_what_to_install(tmp_path: Path) -> None:
-    done = train(tmp_path, "counters.py", "ddpify", "plain", python=sys.executable)
+    done = started(tmp_path, "counters.py", "ddpify", "plain", python=sys.executable)
     assert done.returncode == 2
     assert done.stderr.startswith("ddpify: this script was converted for XLA, and torch_xla is not installed: pip ")
     assert done.stderr.count("\n") == 1
@@ -176,7 +190,7 @@ def test_without_torch_xla_the_script_says_what_to_install(tmp_path: Path) -> No
 
 @pytest.mark.parametrize(("how", "message"), [("gone", ""), ("elsewhere", "ddpify: rank 0 lost the other processes")])
 def test_a_rank_that_is_lost_ends_the_run(tmp_path: Path, how: str, message: str) -> None:
-    done = train(tmp_path, "lost.py", how, devices=2)
+    done = started(tmp_path, "lost.py", how, devices=2)
     assert done.returncode
     assert done.stdout.split("\n")[0] == "[2.0, 2.0]"
     assert message in done.stderr

@@ -1,6 +1,7 @@
 """What torch_xla 2.9 computes wrongly without a word, or refuses where other devices do not.
 
-Found by holding 230 layers, losses and operations against the CPU, with their gradients.
+Found by holding 230 layers, losses and operations against the CPU, with their gradients; a hundred are a test
+(`tests/xla/scripts/operations.py`).
 """
 
 from __future__ import annotations
