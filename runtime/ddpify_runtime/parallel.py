@@ -18,7 +18,7 @@ import gc
 import sys
 import warnings
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
@@ -298,15 +298,14 @@ def routed() -> list[nn.Module]:
     return [call.module for call in _routed]
 
 
-def release() -> None:
-    """Drop everything that holds the process group, and all that holds parameters beside the modules.
-
-    The next forward makes it again.
-    """
-    if not any(call.reductions for call in _routed):
-        return
+def release(parameters: Iterable[nn.Parameter] | None = None) -> None:
+    """Drop everything that holds the process group, or some parameters; the next forward makes it again."""
+    wanted = None if parameters is None else {id(parameter) for parameter in parameters}
+    dropped = False
     for call in list(_routed):
-        for reduction in call.reductions.values():
-            reduction.release()
-        call.reductions.clear()
-    gc.collect()
+        for trainable in list(call.reductions):
+            if wanted is None or any(number in wanted for number, _, _ in trainable):
+                call.reductions.pop(trainable).release()
+                dropped = True
+    if dropped:
+        gc.collect()

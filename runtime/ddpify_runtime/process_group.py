@@ -73,6 +73,7 @@ def destroy_process_group() -> None:
     # A gloo worker thread that outlives the interpreter aborts the process after a good run (seen 5 times in 79 ends of
     # other tools): every object that still holds the group must go before the group does.
     parallel.release()
+    gc.collect()
     dist.destroy_process_group()
     gc.collect()
 

@@ -15,7 +15,7 @@ _LACKING = (
     "Could not run 'aten::",  # no kernel
     "its data is not allocated yet",  # a kernel that reads memory, such as packed sequences
     "Cannot access data pointer of Tensor that doesn't have storage",  # the same, in an extension
-    "UNIMPLEMENTED",  # the compiler's word
+    "UNIMPLEMENTED: ",  # the compiler's word
 )
 _NEEDS_GPU = ("not compiled with CUDA enabled", "Found no NVIDIA driver", "No CUDA GPUs are available")
 _LIBRARIES = (str(Path(__file__).parents[1]) + os.sep, str(Path(torch.__file__).parents[1]) + os.sep)

@@ -25,7 +25,7 @@ def _applied(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = Tr
         return _apply(self, fn, recurse=False)
     parallel = sys.modules.get("ddpify_runtime.parallel")
     if parallel is not None:
-        parallel.release()
+        parallel.release(self.parameters(recurse=False))
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
         return _apply(self, fn, recurse=False)

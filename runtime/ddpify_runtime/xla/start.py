@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import runpy
 import sys
-import traceback
 from concurrent.futures.process import BrokenProcessPool
 from typing import NoReturn
 
@@ -105,6 +104,8 @@ def _run_script(index: int, module: str, arguments: list[str]) -> None:
         else:
             sys.path[0] = os.path.dirname(os.path.abspath(arguments[0]))
             runpy.run_path(arguments[0], run_name="__main__")
-    except Exception:  # noqa: BLE001  the others may wait for this process: its pool ends them when it is gone
-        traceback.print_exc(file=sys.__stderr__)
-        os._exit(1)
+    except Exception as error:  # noqa: BLE001  the others may wait for this process: its pool ends them when it is gone
+        try:
+            sys.excepthook(type(error), error, error.__traceback__)
+        finally:
+            os._exit(1)
