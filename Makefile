@@ -9,7 +9,7 @@ BIN = $(VENV)/bin
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
-test: lint unit e2e
+test: lint unit e2e xla
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
