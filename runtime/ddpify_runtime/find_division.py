@@ -9,6 +9,7 @@ merely not faster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch import Tensor, nn
 
 from . import random_states
 from .collectives import Rows, divides
+from .copies import changed, in_float64, on_host
 from .division import Division
 from .draws import UnknownDraw
 from .equal_ranks import require_equal_inputs, require_equal_weights
@@ -38,19 +40,56 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
     Raises:
         RuntimeError: the ranks were given different inputs.
     """
+    if not any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
+        return _found(module, leaves, call, known)
+    found = _found(*changed(module, leaves, on_host), call, known)
+    if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
+        return found
     with tolerance_times(_AGAIN if known else 1.0):
-        if any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
-            from .xla.host import on_host
-
-            found = _find(*on_host(module, leaves), call, known)
-            if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
-                return found
         return _find(module, leaves, call, known)
+
+
+def _found(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
+    """As `find`; what fails is tried once more in float64, so that rounding is not taken for anything else."""
+    found = _find(module, leaves, call, known)
+    if not found.reason or found.reason in _FOR_GOOD:
+        return found
+    with _default_dtype(torch.float64):
+        exact = _find(*changed(module, leaves, in_float64), call, known)
+    if known and exact.reason:
+        with tolerance_times(_AGAIN):
+            return _find(module, leaves, call, known)
+    return found if exact.reason else exact
+
+
+def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
+    """Whether the gradients of a whole batch are the sum of those of the parts, if need be in float64. A collective."""
+    total = found.samples(leaves)
+    if same_gradients(module, call, leaves, found, total):
+        return True
+    with _default_dtype(torch.float64):
+        copied, wide = changed(module, leaves, in_float64)
+        return same_gradients(copied, call, wide, found, total)
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
 
 
 # A repeated trial may differ by this many times more: other rows and weights round worse, and failing stops the run.
 _AGAIN = 10.0
 _FAILS = "it cannot compute a part of the batch"
+_SPARSE = "a tensor in its input is sparse"
+_GENERATOR = "it draws from a generator of its own"
+_NO_COPY = "it cannot be copied, to try the division on the copy"
+_NO_SAMPLES = "no tensor in its input has a sample for every process"
+_FOR_GOOD = (_SPARSE, _GENERATOR, _NO_COPY, _NO_SAMPLES)
 
 
 def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
@@ -58,13 +97,13 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
     if known is None:
         require_equal_weights(module)
     if any(isinstance(leaf, Tensor) and leaf.layout is not torch.strided for leaf in leaves):
-        return Division(reason="a tensor in its input is sparse")
+        return Division(reason=_SPARSE)
     if random_states.has_generator(module):
-        return Division(reason="it draws from a generator of its own")
+        return Division(reason=_GENERATOR)
     try:
         copy_of(module)
     except Exception:  # noqa: BLE001  whatever cannot be copied
-        return known or Division(reason="it cannot be copied, to try the division on the copy")
+        return known or Division(reason=_NO_COPY)
     reasons: list[str] = []
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
         # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
@@ -90,7 +129,7 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"
             except (NotDivisible, UnknownLoss) as error:
                 reasons[-1] = str(error)
-    return Division(reason=reasons[0] if reasons else "no tensor in its input has a sample for every process")
+    return Division(reason=reasons[0] if reasons else _NO_SAMPLES)
 
 
 def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:

@@ -15,6 +15,8 @@ import torch.distributed as dist
 from torch import nn
 from torch.autograd import Variable
 
+from .reduction import align
+
 
 class NativeReduction:
     """Takes the place of `reduction.Reduction`."""
@@ -23,6 +25,7 @@ class NativeReduction:
         self.call = call
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         self.task = -1
+        align(self.parameters)
 
     def release(self) -> None:
         """Hold no parameter any more; this can be used no more."""

@@ -31,10 +31,9 @@ from . import batch_norm, check, failure, outputs, region
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split
 from .division import Division, is_compilable, is_watched, shared
-from .find_division import find
+from .find_division import confirmed, find
 from .native_reduction import NativeReduction
 from .reduction import Reduction
-from .trial import same_gradients
 
 Module = TypeVar("Module", bound=nn.Module)
 AnyReduction: TypeAlias = Reduction | NativeReduction
@@ -194,8 +193,7 @@ class TrainingCall:
                 stacklevel=4,
             )
         if not found.reason:
-            total = found.samples(leaves)
-            check.gradient(self.module, lambda: same_gradients(module, call, whole, found, total))
+            check.gradient(self.module, lambda: confirmed(module, call, whole, found))
         self.divisions[form] = found
         return found
 

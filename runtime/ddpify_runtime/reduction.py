@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import Variable
+
+_BUCKET = 250 * 2**20  # bytes, as in DistributedDataParallel
 
 
 class _Forward(nn.Module):
@@ -26,6 +29,18 @@ class _Forward(nn.Module):
         return self.call(*args, **kwargs)
 
 
+def align(parameters: Sequence[nn.Parameter]) -> None:
+    """Give every rank the parameters of rank 0, to the last bit; a collective.
+
+    DistributedDataParallel does so too, in a way that autograd takes for a change: where two modules share a part, the
+    forward of the first one could no longer be differentiated.
+    """
+    tensors = [parameter.data for parameter in parameters if parameter.device.type != "xla"]
+    if tensors:
+        group = dist.distributed_c10d._get_default_group()
+        dist._broadcast_coalesced(group, tensors, _BUCKET, 0)  # type: ignore[attr-defined]
+
+
 class Reduction:
     """One DistributedDataParallel, used by every forward with the same set of trainable parameters.
 
@@ -41,8 +56,9 @@ class Reduction:
         trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
         if not trainable:
             return
+        align(trainable)
         self.forward_module = _Forward(module, call, trainable)
-        self.ddp = nn.parallel.DistributedDataParallel(self.forward_module, **options)
+        self.ddp = nn.parallel.DistributedDataParallel(self.forward_module, init_sync=False, **options)
         self.ddp.broadcast_buffers = False  # before each forward; its argument has another name from torch 2.10 on
         self.parameters: list[nn.Parameter] = self.ddp._build_params_for_reducer()[0]
         self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}

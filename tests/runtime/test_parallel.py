@@ -6,7 +6,7 @@ import copy
 import pickle
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import pytest
 import torch
@@ -699,6 +699,33 @@ def test_evaluation_is_whole_on_every_rank() -> None:
     assert run(2, evaluate) == [[12, 12]] * 2
 
 
+def shared_part(reduction: Literal["ddp", "native"]) -> list[Tensor]:
+    """Two models that share a layer, both called before the backward; their parameters after each step."""
+    torch.manual_seed(3)
+    shared = nn.Linear(6, 5)
+    ours = [nn.Sequential(nn.Linear(8, 6), shared, nn.Tanh(), nn.Linear(5, 3)) for _ in range(2)]
+    ours = [DistributedDataParallel(model, reduction=reduction) for model in ours]
+    parameters = list(dict.fromkeys(parameter for model in ours for parameter in model.parameters()))
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    history = []
+    for _ in range(4):
+        x, y = torch.randn(11, 8), torch.randint(0, 3, (11,))
+        optimizer.zero_grad()
+        outputs = [model(x) for model in ours]
+        (F.cross_entropy(outputs[0], y) + outputs[1].square().sum() / 5).backward()
+        optimizer.step()
+        history.append(torch.cat([parameter.detach().flatten() for parameter in parameters]))
+    return history
+
+
+@pytest.mark.parametrize("reduction", ["ddp", "native"])
+def test_models_may_share_a_part(reduction: Literal["ddp", "native"]) -> None:
+    (alone,) = run(1, shared_part, reduction)
+    for history in run(3, shared_part, reduction):
+        for expected, found in zip(alone, history, strict=True):
+            assert (found - expected).norm() <= 1e-6 * expected.norm()
+
+
 def identity() -> dict[str, bool]:
     model = linear()
     distributed = DistributedDataParallel(model)
@@ -813,6 +840,23 @@ class RoundsWorse(Classifier):
         return super().forward(x) * (1 + (1e-7 if self.steps < 3 else 5e-6) * len(x))
 
 
+class RoundsBadly(Classifier):
+    """Differs with the size of the batch by 5000 times the rounding error of its numbers: 6e-4, or 1e-12 in float64."""
+
+    seen: ClassVar[list[int]] = []
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen.append(len(x))
+        return super().forward(x) * (1 + 5000 * torch.finfo(x.dtype).eps * len(x))
+
+
+def round_badly() -> int:
+    model = DistributedDataParallel(RoundsBadly())
+    for _ in range(5):
+        model(torch.randn(12, 8))
+    return model.seen[-1]
+
+
 def round_worse() -> int:
     model = DistributedDataParallel(RoundsWorse())
     seen = watch(model)
@@ -823,3 +867,7 @@ def round_worse() -> int:
 
 def test_a_model_that_rounds_worse_later_goes_on() -> None:
     assert run(2, round_worse) == [6, 6]
+
+
+def test_a_model_that_rounds_badly_is_divided_by_what_it_does_in_float64() -> None:
+    assert run(2, round_badly) == [6, 6]
