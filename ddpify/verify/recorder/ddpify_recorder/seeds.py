@@ -1,0 +1,20 @@
+"""Unseeded scripts become comparable; each rank starts elsewhere, so that a missing broadcast shows (S1)."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+
+SEED = 1234
+
+
+def seed() -> int:
+    """Seed Python and numpy, before torch is imported; return the seed of this process."""
+    value = SEED + int(os.environ.get("RANK", "0"))
+    random.seed(value)
+    with contextlib.suppress(ImportError):
+        import numpy
+
+        numpy.random.seed(value)
+    return value

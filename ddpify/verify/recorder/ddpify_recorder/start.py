@@ -1,0 +1,36 @@
+"""Begins to record in a process, as its environment asks for; the first module here that imports torch."""
+
+from __future__ import annotations
+
+import atexit
+import os
+from pathlib import Path
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
+
+from ddpify_recorder import changes, loaders, training
+from ddpify_recorder.noise import Noise
+from ddpify_recorder.recorder import Recorder
+
+
+def start(folder: Path, seed: int) -> None:
+    """Record what the script does from now on.
+
+    Args:
+        folder: where the records go. seed: for torch's generators.
+    """
+    noise = float(os.environ.get("DDPIFY_NOISE", "0"))
+    recorder = Recorder(folder, int(os.environ.get("DDPIFY_STEPS", "0")), Noise(noise) if noise else None)
+    atexit.register(recorder.end)  # the first to be registered runs last
+    training.watch(recorder)
+    loaders.watch(recorder)
+    if "DDPIFY_INPUTS" in os.environ:
+        training.watch_inputs(recorder)
+    register_optimizer_step_pre_hook(recorder.before)
+    register_optimizer_step_post_hook(recorder.after)
+    if "DDPIFY_PLAIN" in os.environ:
+        changes.descend_plainly()
+    if os.environ.get("DDPIFY_DROPOUT") == "off":
+        changes.switch_off_dropout()
+    torch.manual_seed(seed)
