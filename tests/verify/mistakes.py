@@ -40,6 +40,7 @@ SEARCH = {
     "step": "def closure():\n    optimizer.zero_grad()\n" + indent(LOSS, "    ") + "\n    return loss",
     "steps": "optimizer.step(closure)",
 }
+MEAN = "loss = loss.detach()\n    dist.all_reduce(loss)\n    return loss / world"
 STREAM = {
     "sets": """\
 class Stream(torch.utils.data.IterableDataset):

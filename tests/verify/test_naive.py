@@ -6,7 +6,9 @@ import re
 
 import pytest
 
+from ddpify.verify import verdict
 from ddpify.verify.command import CouldNotRun
+from ddpify.verify.traces import distance
 from tests.test_hazards import IDS, ROOT
 from tests.verify import mistakes, naive
 from tests.verify.mistakes import CASES
@@ -72,11 +74,30 @@ EXACT = {
 }
 
 
+SEARCHED = Case(
+    (),
+    {"step": mistakes.SEARCH["step"].replace("return loss", mistakes.MEAN)},
+    mistakes.SEARCH | {"loader": "DataLoader(data, batch_size=20)"},
+)
+
+
 @pytest.mark.parametrize("name", EXACT)
 def test_exact_conversion_is_equal(name: str) -> None:
     found = naive.verify(EXACT[name])
     assert not found.differences
     assert max(found.parameters) <= 1e-6
+
+
+def test_noise_is_in_the_gradients_that_a_closure_computes() -> None:
+    source = naive.text(naive.PLAIN, SEARCHED.original)
+    original, control = (naive.run_original(source, SEARCHED.pretend, noise) for noise in (0.0, verdict.NOISE))
+    assert distance(control.steps()[0].grads, original.steps()[0].grads) >= verdict.NOISE / 2
+
+
+def test_rounding_that_a_line_search_amplifies_is_rounding() -> None:
+    found = naive.verify(SEARCHED)
+    assert not found.differences
+    assert max(found.parameters) <= 1e-3
 
 
 def test_every_hazard_is_a_mistake_here_or_documented() -> None:

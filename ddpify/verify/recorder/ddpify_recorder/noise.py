@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import functools
+from typing import Any
+
 import torch
+from torch import nn
+from torch.optim import Optimizer
 
 from ddpify_recorder.seeds import SEED
+from ddpify_recorder.states import parameters_of
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Noise:
@@ -13,6 +21,29 @@ class Noise:
     def __init__(self, size: float) -> None:
         self.size = size
         self.generator = torch.Generator().manual_seed(SEED)
+
+    def before(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
+        """Disturb the gradients of a step; return its arguments, with a closure that disturbs those it computes anew.
+
+        Args:
+            optimizer: whose step begins. args, kwargs: of its step; the optimizer is the first.
+        """
+        self.disturb(parameters_of(optimizer))
+        places = {1: self._disturbed(args[1], optimizer)} if len(args) > 1 else {}
+        names = {"closure": self._disturbed(kwargs["closure"], optimizer)} if "closure" in kwargs else {}
+        return tuple(places.get(place, value) for place, value in enumerate(args)), kwargs | names
+
+    def _disturbed(self, closure: Any, optimizer: Optimizer) -> Any:
+        if not callable(closure) or isinstance(closure, nn.Module):
+            return closure
+
+        @functools.wraps(closure)
+        def disturbed(*args: Any, **kwargs: Any) -> Any:
+            loss = closure(*args, **kwargs)
+            self.disturb(parameters_of(optimizer))
+            return loss
+
+        return disturbed
 
     def disturb(self, parameters: list[torch.Tensor]) -> None:
         """Add the noise to the gradients of these parameters."""

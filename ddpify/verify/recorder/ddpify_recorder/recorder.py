@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from torch import nn
 from torch.optim import Optimizer
 
-from ddpify_recorder.noise import Noise
+from ddpify_recorder.noise import Arguments, Noise
 from ddpify_recorder.states import gradients_of, names_of, parameters_of, random_states, running_statistics
 from ddpify_recorder.traces import Trace, rank_of_process, trace
 
@@ -56,14 +56,16 @@ class Recorder:
     def number_of(self, optimizer: Optimizer) -> int:
         return self.numbers.setdefault(optimizer, len(self.numbers))
 
-    def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
+    def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Arguments | None:
+        disturbed: Arguments | None = None
         number = self.number_of(optimizer)
         self.depths[number] = self.depths.get(number, 0) + 1
         if self.depths[number] == 1:  # a subclass that calls super().step() is one step
             if self.noise:
-                self.noise.disturb(parameters_of(optimizer))
+                disturbed = self.noise.before(optimizer, args, kwargs)
             self.grads[number] = gradients_of(optimizer)
             self.begun = self.backwards
+        return disturbed
 
     def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         number = self.number_of(optimizer)
