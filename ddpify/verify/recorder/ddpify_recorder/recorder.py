@@ -128,6 +128,6 @@ class Recorder:
 def leave() -> None:
     """End at once: gloo aborts an interpreter that ends while a process group is still there."""
     for value in gc.get_objects():
-        if isinstance(value, io.IOBase) and not value.closed and value.writable():
+        if issubclass(type(value), io.IOBase) and not value.closed and value.writable():
             value.flush()
     os._exit(0)
