@@ -9,7 +9,7 @@ merely not faster.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -54,8 +54,9 @@ def _found(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], k
     found = _find(module, leaves, call, known)
     if not found.reason or found.reason in _FOR_GOOD:
         return found
-    with _default_dtype(torch.float64):
-        exact = _find(*changed(module, leaves, in_float64), call, known)
+    exact = found
+    with _default_dtype(torch.float64), suppress(_NoCopy):
+        exact = _find(*_in_float64(module, leaves), call, known)
     if known and exact.reason:
         with tolerance_times(_AGAIN):
             return _find(module, leaves, call, known)
@@ -67,9 +68,21 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
     total = found.samples(leaves)
     if same_gradients(module, call, leaves, found, total):
         return True
-    with _default_dtype(torch.float64):
-        copied, wide = changed(module, leaves, in_float64)
+    with _default_dtype(torch.float64), suppress(_NoCopy):
+        copied, wide = _in_float64(module, leaves)
         return same_gradients(copied, call, wide, found, total)
+    return False
+
+
+class _NoCopy(Exception):
+    """There is no such copy, of parameters that have no size yet for example."""
+
+
+def _in_float64(module: nn.Module, leaves: Sequence[Any]) -> tuple[nn.Module, list[Any]]:
+    try:
+        return changed(module, leaves, in_float64)
+    except Exception as error:  # whatever a module may hold
+        raise _NoCopy from error
 
 
 @contextmanager
