@@ -88,7 +88,7 @@ def test_hand_made_conversion_is_held_against_its_original(tmp_path: Path) -> No
     assert "NOT EQUAL: train.py and ddp.py" in said
     assert "first: step 1: gradients" in said
     assert "in Sequential.0.weight" in said
-    assert "likely L1: every gradient is 1/2 of the original's" in said
+    assert "likely L1 or L2: every gradient is 1/2 of the original's" in said
     assert "note: both were ended after 3 optimizer steps" in said
     assert "note: dropout was switched off in both" in said
 

@@ -21,15 +21,15 @@ from ddpify_recorder.traces import Trace, rank_of_process, trace
 class Recorder:
     """Writes one file a rank; each record is (kind, values).
 
-    names: the optimizer's number in order of creation, its class, the names of its parameters; at its first step.
-    step: see `after`. pass: the number of a pass over a loader, and what it is of, see `loaders._pass`. batch: the
-    number of the pass, the ids of the samples (their indices, or digests of them where a data set is a stream). look: a
-    forward of DistributedDataParallel without gradients. loaded: how many keys a load_state_dict missed. hash: of a
-    word. stopped: DDPIFY_STEPS were made.
+    names: the optimizer's number in order of creation, the class as which it steps, the names of its parameters; at its
+    first step. step: see `after`. pass: the number of a pass over a loader, and what it is of, see `loaders._pass`.
+    batch: the number of the pass, the ids of the samples (their indices, or digests of them where a data set is a
+    stream). look: a forward of DistributedDataParallel without gradients. loaded: how many keys a load_state_dict
+    missed. hash: of a word. stopped: DDPIFY_STEPS were made.
     """
 
-    def __init__(self, folder: Path, steps: int, noise: Noise | None) -> None:
-        self.folder, self.steps, self.noise = folder, steps, noise
+    def __init__(self, folder: Path, steps: int, noise: Noise | None, plain: bool) -> None:
+        self.folder, self.steps, self.noise, self.plain = folder, steps, noise, plain
         self.streams: dict[int, BinaryIO] = {}
         self.numbers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
         self.buffers: weakref.WeakKeyDictionary[nn.Module, None] = weakref.WeakKeyDictionary()
@@ -79,7 +79,8 @@ class Recorder:
             self.write("hash", hash("ddpify"))
         if number not in self.named:
             self.named.add(number)
-            self.write("names", (number, type(optimizer).__name__, names_of(parameters_of(optimizer))))
+            kind = "SGD" if self.plain else type(optimizer).__name__
+            self.write("names", (number, kind, names_of(parameters_of(optimizer))))
         step = {
             "optimizer": number,
             "params": [trace(parameter) for parameter in parameters_of(optimizer)],

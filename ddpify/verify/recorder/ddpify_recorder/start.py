@@ -20,8 +20,8 @@ def start(folder: Path, seed: int) -> None:
     Args:
         folder: where the records go. seed: for torch's generators.
     """
-    noise = float(os.environ.get("DDPIFY_NOISE", "0"))
-    recorder = Recorder(folder, int(os.environ.get("DDPIFY_STEPS", "0")), Noise(noise) if noise else None)
+    plain, noise = "DDPIFY_PLAIN" in os.environ, float(os.environ.get("DDPIFY_NOISE", "0"))
+    recorder = Recorder(folder, int(os.environ.get("DDPIFY_STEPS", "0")), Noise(noise) if noise else None, plain)
     atexit.register(recorder.end)  # the first to be registered runs last
     training.watch(recorder)
     loaders.watch(recorder)
@@ -29,7 +29,7 @@ def start(folder: Path, seed: int) -> None:
         training.watch_inputs(recorder)
     register_optimizer_step_pre_hook(recorder.before)
     register_optimizer_step_post_hook(recorder.after)
-    if "DDPIFY_PLAIN" in os.environ:
+    if plain:
         changes.descend_plainly()
     if os.environ.get("DDPIFY_DROPOUT") == "off":
         changes.switch_off_dropout()
