@@ -1,0 +1,36 @@
+"""The recorder shares an interpreter with the script, and leaves it its names."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ddpify.verify import processes
+from ddpify.verify.runs import read_records
+
+NAMES = sorted(path.stem for path in (processes.RECORDER / "ddpify_recorder").glob("[!_]*.py"))
+SCRIPT = f"""\
+import sys
+import torch
+import {", ".join(NAMES)}
+assert all(module.mine for module in ({", ".join(NAMES)},))
+assert sys.mine
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(3, 2)).sum().backward()
+optimizer.step()
+"""
+
+
+def test_modules_and_sitecustomize_of_the_script_are_its_own(tmp_path: Path) -> None:
+    work, own, record = (tmp_path / name for name in ("work", "own", "record"))
+    for folder in (work, own, record):
+        folder.mkdir()
+    for name in NAMES:
+        (work / f"{name}.py").write_text("mine = True\n")
+    (own / "sitecustomize.py").write_text("import sys\nsys.mine = True\n")
+    (work / "train.py").write_text(SCRIPT)
+    environment = processes.environment(record, [own])
+    code, _, said = processes.execute([sys.executable, "train.py"], work, environment, 120.0)
+    assert code == 0, said
+    assert len(read_records(record)[0].steps) == 1
