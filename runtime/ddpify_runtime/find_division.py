@@ -50,17 +50,17 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
 
 
 def _found(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
-    """As `find`; what fails is tried once more in float64, so that rounding is not taken for anything else."""
+    """As `find`. What held before and fails now would stop the run: it is told from rounding in float64."""
     found = _find(module, leaves, call, known)
-    if not found.reason or found.reason in _FOR_GOOD:
+    if not known or not found.reason or found.reason in _FOR_GOOD:
         return found
     exact = found
     with _default_dtype(torch.float64), suppress(_NoCopy):
         exact = _find(*_in_float64(module, leaves), call, known)
-    if known and exact.reason:
-        with tolerance_times(_AGAIN):
-            return _find(module, leaves, call, known)
-    return found if exact.reason else exact
+    if not exact.reason:
+        return exact
+    with tolerance_times(_AGAIN):
+        return _find(module, leaves, call, known)
 
 
 def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:

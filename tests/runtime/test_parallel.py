@@ -841,13 +841,15 @@ class RoundsWorse(Classifier):
 
 
 class RoundsBadly(Classifier):
-    """Differs with the size of the batch by 5000 times the rounding error of its numbers: 6e-4, or 1e-12 in float64."""
+    """Differs with the size of the batch, later by 5000 times the rounding of its numbers (6e-4, in float64 1e-12)."""
 
     seen: ClassVar[list[int]] = []
+    steps = 0
 
     def forward(self, x: Tensor) -> Tensor:
         self.seen.append(len(x))
-        return super().forward(x) * (1 + 5000 * torch.finfo(x.dtype).eps * len(x))
+        self.steps += 1
+        return super().forward(x) * (1 + (0 if self.steps < 3 else 5000) * torch.finfo(x.dtype).eps * len(x))
 
 
 def round_badly() -> int:
@@ -869,5 +871,5 @@ def test_a_model_that_rounds_worse_later_goes_on() -> None:
     assert run(2, round_worse) == [6, 6]
 
 
-def test_a_model_that_rounds_badly_is_divided_by_what_it_does_in_float64() -> None:
+def test_a_model_that_rounds_badly_later_is_judged_in_float64() -> None:
     assert run(2, round_badly) == [6, 6]
