@@ -32,6 +32,7 @@ def test_code_for_the_host_and_what_is_optional(source: str) -> None:
         "from numba import cuda",
         "from flash_attn.modules import mha",
         "import cupy as cp",
+        "from apex import amp",
         "load(name='ops', sources=['ops.cpp', 'ops_kernel.cu'])",
         "cpp_extension.load(name='ops', sources=['ops.cu'])",
         "load_inline('ops', cpp_sources=text, cuda_sources=kernels)",
