@@ -844,16 +844,20 @@ class RoundsBadly(Classifier):
     """Differs with the size of the batch, later by 5000 times the rounding of its numbers (6e-4, in float64 1e-12)."""
 
     seen: ClassVar[list[int]] = []
-    steps = 0
+
+    def __init__(self, begin: int) -> None:
+        super().__init__()
+        self.begin = begin
+        self.steps = 0
 
     def forward(self, x: Tensor) -> Tensor:
         self.seen.append(len(x))
         self.steps += 1
-        return super().forward(x) * (1 + (0 if self.steps < 3 else 5000) * torch.finfo(x.dtype).eps * len(x))
+        return super().forward(x) * (1 + (5000 if self.steps > self.begin else 0) * torch.finfo(x.dtype).eps * len(x))
 
 
-def round_badly() -> int:
-    model = DistributedDataParallel(RoundsBadly())
+def round_badly(begin: int) -> int:
+    model = DistributedDataParallel(RoundsBadly(begin))
     for _ in range(5):
         model(torch.randn(12, 8))
     return model.seen[-1]
@@ -871,5 +875,6 @@ def test_a_model_that_rounds_worse_later_goes_on() -> None:
     assert run(2, round_worse) == [6, 6]
 
 
-def test_a_model_that_rounds_badly_later_is_judged_in_float64() -> None:
-    assert run(2, round_badly) == [6, 6]
+@pytest.mark.parametrize("begin", [0, 2])
+def test_a_model_that_rounds_badly_is_judged_in_float64(begin: int) -> None:
+    assert run(2, round_badly, begin) == [6, 6]
