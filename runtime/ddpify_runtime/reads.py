@@ -1,9 +1,9 @@
-"""What the Python code of a forward reads from its samples.
+"""What a forward does with numbers of its samples that a trial of a few batches does not show.
 
-A decision by a number of the whole batch, such as `if x.max() > 1:`, may turn out otherwise for a part of it, now or in
-a later step, and no trial of a few batches shows it: such a forward is not divided. What is read of single samples,
-such as their lengths, may be used for each of them, or for a size that all have in common: there the ranks compare the
-sizes of what they return.
+A decision such as `if x.max() > 1:`, or by a number of one sample that then holds for all, may turn out otherwise for a
+part of the batch, now or in a later step. So may a value such as `x / x.norm().clamp(min=1)`. A forward that reads
+numbers of samples into Python, or uses one of the whole batch for its samples, is not divided. Where only a size comes
+from values, the ranks compare the sizes of what they return.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from torch.utils._pytree import tree_leaves
 
 from .losses import reduces
 
-_COMPARE = {torch.allclose, torch.equal, Tensor.allclose, Tensor.equal}
 _READS = {
-    *_COMPARE,
+    *(torch.allclose, torch.equal, Tensor.allclose, Tensor.equal),
     *(torch.arange, torch.empty, torch.linspace, torch.ones, torch.rand, torch.randn, torch.zeros),
+    Tensor.__array__,
     Tensor.__bool__,
     Tensor.__float__,
     Tensor.__index__,
@@ -34,7 +34,7 @@ _READS = {
     Tensor.numpy,
     Tensor.tolist,
 }
-_SELECT = {"__getitem__", "__iter__", "select", "take", "unbind"}
+_SELECTS = {"__getitem__", "__iter__", "select", "take", "unbind"}
 _SIZED_BY_VALUES = {
     "_pad_packed_sequence",
     "argwhere",
@@ -49,11 +49,11 @@ _SIZED_BY_VALUES = {
 
 
 class ReadsSamples(RuntimeError):
-    """A forward reads a number that depends on several samples."""
+    """A forward reads numbers of its samples, or uses one of the whole batch."""
 
 
 class Reads(TorchFunctionMode):
-    """Raises ReadsSamples where a value that was reduced from several samples is read.
+    """Raises ReadsSamples where values of samples are read, or a number of several meets the samples again.
 
     Args:
         samples: the tensors that hold the samples.
@@ -65,37 +65,44 @@ class Reads(TorchFunctionMode):
     def __init__(self, samples: Sequence[Tensor]) -> None:
         super().__init__()
         self.samples = {id(tensor): tensor for tensor in samples}  # held, so that no id is used twice
-        self.reduced: dict[int, Tensor] = {}
+        self.numbers: dict[int, Tensor] = {}  # of all samples
         self.sizes = False
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = _tensors((args, kwargs))
-        reduced = any(id(tensor) in self.reduced for tensor in given)
+        given = _tensors((_valued(func, args), kwargs))
+        number = any(id(tensor) in self.numbers for tensor in given)
         sampled = any(id(tensor) in self.samples for tensor in given)
         for read in given if func in _READS else _bounds(func, args):
-            self._read(read, of_all=id(read) in self.reduced or (func in _COMPARE and sampled))
+            if id(read) in self.samples or id(read) in self.numbers:
+                _refuse("reads numbers of its samples")
+        if number and sampled:
+            _refuse("uses a number of the whole batch for its samples")
         self.sizes |= sampled and _sized_by_values(func, args)
         result = func(*args, **kwargs)
-        if not (reduced or sampled) or reduces(func, args, kwargs):  # such a loss is that of the whole batch
+        if not (number or sampled) or reduces(func, args, kwargs):  # such a loss is that of the whole batch
             return result
         rows = list(result) if func is Tensor.__iter__ else None
         several = any(tensor.dim() for tensor in given)
         for tensor in _tensors((rows or result, args[0] if _in_place(func) else kwargs.get("out"))):
-            one = reduced or (several and not tensor.dim() and _name(func) not in _SELECT)
-            (self.reduced if one else self.samples)[id(tensor)] = tensor
+            of_all = number or (several and not tensor.dim() and _name(func) not in _SELECTS)
+            (self.numbers if of_all else self.samples)[id(tensor)] = tensor
         return result if rows is None else iter(rows)
 
-    def _read(self, value: Any, of_all: bool) -> None:
-        frame = sys._getframe(2)
-        if frame.f_globals.get("__name__", "").startswith("torch."):  # checks its arguments, as distributions do
-            return
-        if of_all and not _is_check(frame.f_code.co_filename, frame.f_lineno):
-            place = f"{Path(frame.f_code.co_filename).name}:{frame.f_lineno}"
-            raise ReadsSamples(f"{place} reads a number that depends on the whole batch")
-        self.sizes |= id(value) in self.samples
+    def require_none(self, outputs: Any) -> None:
+        """Raises ReadsSamples if a number of all samples that is no loss is among some outputs."""
+        if any(id(tensor) in self.numbers for tensor in _tensors(outputs)):
+            raise ReadsSamples("it returns a number of the whole batch that is no loss")
+
+
+def _refuse(what: str) -> None:
+    frame = sys._getframe(2)
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    of_torch = frame.f_globals.get("__name__", "").startswith("torch.")  # checks its arguments, as distributions do
+    if not of_torch and not _is_check(file, line):
+        raise ReadsSamples(f"{Path(file).name}:{line} {what}")
 
 
 def _is_check(file: str, line: int) -> bool:
@@ -128,6 +135,14 @@ def _bounds(func: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
 def _sized_by_values(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
     masks = [index for index in _indices(func, args) if isinstance(index, Tensor) and index.dtype == torch.bool]
     return bool(masks) or _name(func) in _SIZED_BY_VALUES
+
+
+def _valued(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments whose values matter; of others only the form does, as of y in `x.type_as(y)`."""
+    name = _name(func)
+    if name == "to" or name.endswith("_as"):
+        return args[:1]
+    return args[1:] if name.startswith("new_") or name in ("full_like", "ones_like", "zeros_like") else args
 
 
 def _in_place(func: Callable[..., Any]) -> bool:

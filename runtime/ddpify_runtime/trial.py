@@ -64,6 +64,7 @@ def attempt(
         ]
         with Reads([part for part, rows in zip(parts, inputs, strict=True) if rows]) as reads:
             local, local_spec = tree_flatten(call(local_module, parts))
+            reads.require_none(local)
         if _trained(local) - {id(parameter) for parameter in module.parameters()}:
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
     if whole_spec != local_spec:

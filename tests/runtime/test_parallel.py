@@ -536,6 +536,21 @@ class DecidesByTheBatch(Classifier):
         return super().forward(x)
 
 
+class DecidesByAList(Classifier):
+    """The same in plain Python."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        largest = max(max(row) for row in x.abs().tolist())
+        return super().forward(x / 4 if largest > 3 else x)
+
+
+class DecidesByOneSample(Classifier):
+    """By the second sample, which another rank has."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x / 4 if x[1, 0].item() > 3 else x)
+
+
 @case(DecidesByTheBatch)
 def decision_by_a_value(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     model.steps = getattr(model, "steps", 0) + 1
@@ -543,6 +558,10 @@ def decision_by_a_value(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     if model.steps > 3:
         x[1, 0] = 5
     yield F.cross_entropy(model(x), y)
+
+
+CASES["decision_in_python"] = DecidesByAList, decision_by_a_value
+CASES["decision_by_a_sample"] = DecidesByOneSample, decision_by_a_value
 
 
 class PenalisesItself(Classifier):
@@ -804,14 +823,15 @@ def test_a_model_that_begins_to_mix_samples_is_an_error() -> None:
 
 
 class CutsToTheLongest(nn.Module):
-    """Gives sequences as long as the longest of the batch."""
+    """Gives the time steps that any of its samples has."""
 
     def __init__(self) -> None:
         super().__init__()
         self.layer = nn.Linear(5, 3)
 
     def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
-        return self.layer(x[:, : max(lengths.tolist())])  # type: ignore[no-any-return]
+        there = (torch.arange(6) < lengths[:, None]).any(0)
+        return self.layer(x[:, there])  # type: ignore[no-any-return]
 
 
 def cut() -> str:

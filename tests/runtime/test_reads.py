@@ -1,31 +1,44 @@
-"""Which reads of a forward tell of the whole batch, and which of single samples."""
+"""Which uses of the numbers of its samples keep a forward from being divided."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from ddpify_runtime.reads import Reads, ReadsSamples
 from torch import Tensor, nn
 
-OF_THE_BATCH: dict[str, Callable[[Tensor, Tensor], Any]] = {
+Forward = Callable[[Tensor, Tensor], Any]
+
+READS: dict[str, Forward] = {
     "if": lambda x, lengths: 1 if (x > 1).any() else 2,
     "int": lambda x, lengths: int(lengths.max()),
     "float": lambda x, lengths: float(x.norm()),
     "item": lambda x, lengths: (x.max() * 2).item(),
+    "a list": lambda x, lengths: max(lengths.tolist()),
+    "one sample": lambda x, lengths: lengths[0].item(),
+    "each sample": lambda x, lengths: [x[i, :length] for i, length in enumerate(lengths)],
+    "numpy": lambda x, lengths: x.numpy().max(),
+    "numpy's own way": lambda x, lengths: np.asarray(x).max(),
     "a comparison": lambda x, lengths: torch.equal(x, x + 1),
     "the end of a slice": lambda x, lengths: x[:, : lengths.max()],
     "an index of a list": lambda x, lengths: [0, 1, 2, 3, 4][lengths.max()],
     "a size": lambda x, lengths: torch.arange(lengths.max()),  # type: ignore[call-overload]
     "after a change in place": lambda x, lengths: torch.zeros(()).add_(x.max()).item(),
 }
-OF_A_SAMPLE: dict[str, Callable[[Tensor, Tensor], Any]] = {
-    "lengths": lambda x, lengths: lengths.tolist(),
-    "each length": lambda x, lengths: [x[i, :length] for i, length in enumerate(lengths)],
-    "an item": lambda x, lengths: lengths[0].item(),
+# Alike for the whole and its parts as long as the bound is not reached.
+USES: dict[str, Forward] = {
+    "a scale": lambda x, lengths: x / x.abs().max().clamp(min=99),
+    "a choice": lambda x, lengths: torch.where(x.max() > 99, x / 255, x),
+    "a bound": lambda x, lengths: x.clamp(max=99 + x.max()),
+    "in place": lambda x, lengths: x.clone().sub_(torch.relu(x.max() - 99)),
+}
+SIZES: dict[str, Forward] = {
     "selected rows": lambda x, lengths: x[lengths > 2].sum(),
+    "a number for each kind": lambda x, lengths: torch.bincount(lengths),
 }
 
 
@@ -36,11 +49,13 @@ def checks(x: Tensor, lengths: Tensor) -> Tensor:
     return x
 
 
-NOTHING: dict[str, Callable[[Tensor, Tensor], Any]] = {
+NOTHING: dict[str, Forward] = {
     "a layer": lambda x, lengths: nn.GRU(5, 2)(x[None]),
     "a loss, which is that of the whole": lambda x, lengths: x.mean().item(),
-    "a value": lambda x, lengths: x / x.max(),  # the trial of a division sees this
+    "by a loss": lambda x, lengths: x / x.mean(),
     "a weight": lambda x, lengths: torch.ones(3).max().item(),
+    "a number of its form": lambda x, lengths: x / x.new_tensor(2.0) / torch.tensor(3).type_as(x),
+    "a number of its device": lambda x, lengths: x * torch.full_like(x[0, 0], 2.0),
     "what can only raise": checks,
     "the checks of torch": lambda x, lengths: torch.distributions.Normal(x, x.abs() + 1),
 }
@@ -50,16 +65,32 @@ def samples() -> tuple[Tensor, Tensor]:
     return torch.arange(20.0).view(4, 5), torch.tensor([1, 4, 2, 3])
 
 
-@pytest.mark.parametrize("name", OF_THE_BATCH)
-def test_a_number_of_the_batch_is_an_error(name: str) -> None:
+@pytest.mark.parametrize("name", READS)
+def test_a_number_that_is_read_is_an_error(name: str) -> None:
     given = samples()
-    with pytest.raises(ReadsSamples, match=r"^test_reads\.py:\d+ reads a number"), Reads(given):
-        OF_THE_BATCH[name](*given)
+    with pytest.raises(ReadsSamples, match=r"^test_reads\.py:\d+ reads numbers of its samples"), Reads(given):
+        READS[name](*given)
 
 
-@pytest.mark.parametrize("name", [*OF_A_SAMPLE, *NOTHING])
-def test_a_number_of_a_sample_may_be_a_size(name: str) -> None:
+@pytest.mark.parametrize("name", USES)
+def test_a_number_of_the_batch_that_meets_its_samples_is_an_error(name: str) -> None:
+    given = samples()
+    with pytest.raises(ReadsSamples, match=r"^test_reads\.py:\d+ uses a number of the whole batch"), Reads(given):
+        USES[name](*given)
+
+
+def test_a_number_of_the_batch_is_no_output() -> None:
+    """A penalty that is zero until something is large."""
     given = samples()
     with Reads(given) as reads:
-        (OF_A_SAMPLE | NOTHING)[name](*given)
-    assert reads.sizes == (name in OF_A_SAMPLE)
+        reads.require_none([given[0] * 2, given[0].mean(), given[0][0, 0]])
+        with pytest.raises(ReadsSamples, match="returns a number of the whole batch"):
+            reads.require_none([given[0], {"penalty": torch.relu(given[0].max() - 99)}])
+
+
+@pytest.mark.parametrize("name", [*SIZES, *NOTHING])
+def test_what_is_no_obstacle(name: str) -> None:
+    given = samples()
+    with Reads(given) as reads:
+        (SIZES | NOTHING)[name](*given)
+    assert reads.sizes == (name in SIZES)
