@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function
 from torch.utils._pytree import tree_leaves
 
 from .losses import reduces
@@ -99,6 +99,8 @@ class Reads(TorchFunctionMode):
 
 def _refuse(what: str) -> None:
     frame = sys._getframe(2)
+    if frame.f_code is handle_torch_function.__code__:  # of a function of torch that is written in Python
+        frame = sys._getframe(4)
     file, line = frame.f_code.co_filename, frame.f_lineno
     of_torch = frame.f_globals.get("__name__", "").startswith("torch.")  # checks its arguments, as distributions do
     if not of_torch and not _is_check(file, line):
