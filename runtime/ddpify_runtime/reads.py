@@ -103,20 +103,32 @@ def _refuse(what: str) -> None:
         frame = sys._getframe(4)
     file, line = frame.f_code.co_filename, frame.f_lineno
     of_torch = frame.f_globals.get("__name__", "").startswith("torch.")  # checks its arguments, as distributions do
-    if not of_torch and not _is_check(file, line):
+    if not of_torch and not _is_harmless(file, line):
         raise ReadsSamples(f"{Path(file).name}:{line} {what}")
 
 
-def _is_check(file: str, line: int) -> bool:
-    """Whether a line can only raise, as `assert` and `if …: raise` do: what raises for a part stops the whole run."""
+def _is_harmless(file: str, line: int) -> bool:
+    """Whether what is read on a line decides nothing for other samples.
+
+    `assert` and `if …: raise` can only raise, which stops the whole run. `pack_padded_sequence` takes a length for each.
+    """
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return False
-    for node in ast.walk(tree):
-        if isinstance(node, (ast.Assert, ast.If)) and node.test.lineno <= line <= (node.test.end_lineno or line):
-            return isinstance(node, ast.Assert) or all(isinstance(part, ast.Raise) for part in node.body + node.orelse)
-    return False
+    return any(_covers(node, line) for node in ast.walk(tree))
+
+
+def _covers(node: ast.AST, line: int) -> bool:
+    if isinstance(node, ast.Call):
+        harmless = ast.unparse(node.func).split(".")[-1] == "pack_padded_sequence"
+        return harmless and node.lineno <= line <= (node.end_lineno or line)
+    if isinstance(node, ast.If):
+        harmless = all(isinstance(part, ast.Raise) for part in node.body + node.orelse)
+    else:
+        harmless = isinstance(node, ast.Assert)
+    test: ast.expr | None = getattr(node, "test", None) if harmless else None
+    return test is not None and test.lineno <= line <= (test.end_lineno or line)
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -50,6 +50,12 @@ def checks(x: Tensor, lengths: Tensor) -> Tensor:
     return x
 
 
+def packs(x: Tensor, lengths: Tensor) -> Any:
+    return nn.utils.rnn.pack_padded_sequence(
+        x[..., None], lengths.numpy().tolist(), batch_first=True, enforce_sorted=False
+    )
+
+
 NOTHING: dict[str, Forward] = {
     "a layer": lambda x, lengths: nn.GRU(5, 2)(x[None]),
     "a loss, which is that of the whole": lambda x, lengths: x.mean().item(),
@@ -58,6 +64,7 @@ NOTHING: dict[str, Forward] = {
     "a number of its form": lambda x, lengths: x / x.new_tensor(2.0) / torch.tensor(3).type_as(x),
     "a number of its device": lambda x, lengths: x * torch.full_like(x[0, 0], 2.0),
     "what can only raise": checks,
+    "lengths that are packed": packs,
     "the checks of torch": lambda x, lengths: torch.distributions.Normal(x, x.abs() + 1),
 }
 
