@@ -75,6 +75,18 @@ def count(total: int) -> int:
     return len(range(dist.get_rank(), total, dist.get_world_size()))
 
 
+def spread(numbers: Tensor) -> Tensor:
+    """By how much each of some numbers differs between the ranks, 0 if not at all; a collective.
+
+    Args:
+        numbers: of one dimension, finite, of one dtype on every rank.
+    """
+    extremes = torch.cat([numbers, -numbers])
+    dist.all_reduce(extremes, dist.ReduceOp.MAX)
+    highest, lowest = extremes.chunk(2)
+    return highest + lowest
+
+
 def divides(tensor: Tensor, dim: int) -> bool:
     """Whether there is a row for every rank; on XLA as many for each, since all ranks have to run one graph (X6)."""
     total, world_size = tensor.size(dim), dist.get_world_size()

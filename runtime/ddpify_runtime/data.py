@@ -23,6 +23,7 @@ from torch.utils.data import DataLoader as TorchDataLoader
 
 from . import check, random_states
 from .batch import Share
+from .collectives import spread
 from .process_group import get_world_size
 
 T_co = TypeVar("T_co", covariant=True)
@@ -168,11 +169,7 @@ def _remember() -> None:
 
 
 def _require_equal_states() -> None:
-    digest = torch.tensor([zlib.crc32(random_states.key()[0])], dtype=torch.float64)
-    lowest, highest = digest.clone(), digest.clone()
-    dist.all_reduce(lowest, dist.ReduceOp.MIN)
-    dist.all_reduce(highest, dist.ReduceOp.MAX)
-    if not torch.equal(lowest, highest):
+    if spread(torch.tensor([zlib.crc32(random_states.key()[0])])).any():
         raise RuntimeError(
             "ddpify: the processes' random numbers went apart before this pass over a loader, so they would draw "
             "different batches: something drew random numbers on some ranks only"

@@ -6,8 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor, nn
+
+from .collectives import spread
 
 
 def require_equal_inputs(leaves: Sequence[Any]) -> None:
@@ -15,10 +16,7 @@ def require_equal_inputs(leaves: Sequence[Any]) -> None:
     tensors = [leaf for leaf in tensors if leaf.layout is torch.strided]
     digest = torch.nan_to_num(torch.tensor([float(len(leaves)), *map(_digest, tensors[:15])], dtype=torch.float64))
     digest = torch.cat([digest, digest.new_zeros(16 - len(digest))])
-    lowest, highest = digest.clone(), digest.clone()
-    dist.all_reduce(lowest, dist.ReduceOp.MIN)
-    dist.all_reduce(highest, dist.ReduceOp.MAX)
-    if not torch.equal(lowest, highest):
+    if spread(digest).any():
         raise RuntimeError(
             "ddpify: the processes drew different batches, so they would train something else. Something in the "
             "script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a seed taken from "
@@ -35,11 +33,7 @@ def require_equal_weights(module: nn.Module) -> None:
     ]
     weights = sum(map(_digest, tensors), 0.0)
     scale = sum((_digest(tensor.abs()) for tensor in tensors), 0.0)
-    lowest = torch.nan_to_num(torch.tensor([*sizes, weights], dtype=torch.float64))
-    highest = lowest.clone()
-    dist.all_reduce(lowest, dist.ReduceOp.MIN)
-    dist.all_reduce(highest, dist.ReduceOp.MAX)
-    difference = highest - lowest
+    difference = spread(torch.nan_to_num(torch.tensor([*sizes, weights], dtype=torch.float64)))
     if difference[:2].any() or float(difference[2]) > 1e-3 * scale:
         raise RuntimeError(
             f"ddpify: {type(module).__name__} is not the same on every process: its size or its first weights differ. "

@@ -17,7 +17,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from . import random_states
-from .collectives import Rows, divides
+from .collectives import Rows, divides, spread
 from .copies import changed, in_float64, on_host
 from .division import Division
 from .draws import UnknownDraw
@@ -184,11 +184,10 @@ def _agree(matches: list[list[bool]]) -> list[int] | None:
 
 def _anywhere(flags: list[bool]) -> tuple[bool, ...]:
     """Which flags are set on any rank; empty if none is. A collective."""
-    most = 64
-    found = torch.zeros(most + 2, dtype=torch.int32)
-    found[: len(flags[:most])] = torch.tensor(flags[:most], dtype=torch.int32)
-    found[most:] = torch.tensor([len(flags), -len(flags)])
+    if spread(torch.tensor([len(flags)])).any():
+        raise NotDivisible("it computes more losses on one rank than on another")
+    if not flags:
+        return ()
+    found = torch.tensor(flags, dtype=torch.int32)
     dist.all_reduce(found, dist.ReduceOp.MAX)
-    if found[most] != -found[most + 1] or found[most] > most:
-        raise NotDivisible("it computes more losses on one rank than on another, or more than 64")
-    return tuple(bool(flag) for flag in found[: found[most]]) if found[:most].any() else ()
+    return tuple(bool(flag) for flag in found) if found.any() else ()

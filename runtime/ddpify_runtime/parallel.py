@@ -29,7 +29,7 @@ from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
 from . import batch_norm, check, failure, outputs, region
 from .batch import Share
-from .collectives import Rows, count, divides, leave, split
+from .collectives import Rows, count, divides, leave, split, spread
 from .division import Division, is_compilable, is_watched, shared
 from .find_division import confirmed, find
 from .native_reduction import NativeReduction
@@ -238,10 +238,7 @@ class TrainingCall:
             for dim, size in enumerate(part.shape)
             if dim != rows.dim
         ]
-        digest = hash(tuple(sizes)) >> 1
-        extremes = torch.tensor([digest, -digest])
-        dist.all_reduce(extremes, dist.ReduceOp.MAX)
-        if extremes.sum():
+        if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
             raise RuntimeError(
                 f"ddpify: the training forward of {type(self.module).__name__} returned rows of another size on "
                 f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ddpify_runtime.collectives import Rows, count, join, joined, share, split, sum_over_ranks
+from ddpify_runtime.collectives import Rows, count, join, joined, share, split, spread, sum_over_ranks
 
 from .processes import run
 
@@ -27,6 +27,16 @@ def round_trip(total: int) -> list[bool]:
 def test_join_undoes_share(total: int) -> None:
     for answers in run(3, round_trip, total):
         assert answers and all(answers)
+
+
+def spreads() -> list[float]:
+    rank = torch.distributed.get_rank()
+    whole = spread(torch.tensor([7, rank, -(2**61) * rank]))
+    return [*whole.tolist(), *spread(torch.tensor([0.1, 0.1 + rank / 8], dtype=torch.float64)).tolist()]
+
+
+def test_numbers_that_differ_between_ranks() -> None:
+    assert run(2, spreads) == [[0, 1, 2**61, 0.0, 0.125]] * 2
 
 
 def gradients() -> tuple[list[float], list[float], list[float]]:
