@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -34,37 +35,39 @@ class Region:
     over_samples: list[bool] = field(default_factory=list)
 
 
-_current: Region | None = None
-_alone = 0
+class _Here(threading.local):
+    region: Region | None = None
+    alone = 0
+
+
+_here = _Here()
 
 
 def current() -> Region | None:
-    """The region that this process is in, or None."""
-    return _current
+    """The region that this thread is in, or None."""
+    return _here.region
 
 
 @contextmanager
 def entered(region: Region) -> Iterator[Region]:
     """Be in a region."""
-    global _current
-    before, _current = _current, region
+    before, _here.region = _here.region, region
     try:
         yield region
     finally:
-        _current = before
+        _here.region = before
 
 
 def alone() -> bool:
     """Whether this rank does something that the others do not: no collective may be called."""
-    return _alone > 0
+    return _here.alone > 0
 
 
 @contextmanager
 def on_one_rank() -> Iterator[None]:
     """Do something that the other ranks do not do."""
-    global _alone
-    _alone += 1
+    _here.alone += 1
     try:
         yield
     finally:
-        _alone -= 1
+        _here.alone -= 1

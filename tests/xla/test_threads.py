@@ -16,6 +16,15 @@ def test_collectives() -> None:
         assert f"rank {rank} of 4 is right" in printed
 
 
+@pytest.mark.parametrize(("devices", "reduction"), [(2, "ddp"), (2, "native"), (4, "ddp")])
+def test_the_runtime_trains_over_torch_xlas_own_process_group(devices: int, reduction: str) -> None:
+    """What a TPU runs: torch's reducer failed there in its second backward, in the broadcast of its buckets."""
+    printed = runs.xla(runs.SCRIPTS / "own_group.py", devices, reduction)
+    found = sorted(line.split() for line in printed.splitlines() if line[:1].isdigit())
+    assert [line[:2] for line in found] == [[str(rank), str(16 // devices)] for rank in range(devices)], printed
+    assert all(float(line[2]) < 1e-5 for line in found)
+
+
 @pytest.mark.parametrize(
     ("how", "message"),
     [

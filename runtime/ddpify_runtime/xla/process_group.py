@@ -17,6 +17,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 import torch_xla
+import torch_xla.core.xla_model
 import torch_xla.runtime
 from torch import Tensor
 from torch._C._distributed_c10d import _create_work_from_future  # type: ignore[attr-defined]
@@ -55,7 +56,7 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         with _silent_stdout():
             self.host: Any = dist.ProcessGroupGloo(store, rank, size, timeout)
         is_cpu = torch_xla.runtime.device_type() == "CPU"
-        self.device = None if is_cpu else ProcessGroupXla(store, rank, size, timeout)
+        self.device = None if is_cpu else _OnDevice(store, rank, size, timeout)
 
     def getBackendName(self) -> str:  # noqa: N802  torch's name
         return NAME
@@ -96,9 +97,22 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         with torch.no_grad():
             for result, copy in zip(tree_leaves(results), tree_leaves(copies), strict=True):
                 result.copy_(copy)
-        done: Any = torch.futures.Future()
-        done.set_result(results)
-        return _create_work_from_future(done)
+        return _done(results)
+
+
+class _OnDevice(ProcessGroupXla):  # type: ignore[misc]
+    """torch_xla's group as a part of another one: its own broadcast asks torch for its ranks, which knows the other."""
+
+    def broadcast(self, tensors: list[Tensor], opts: Any) -> Any:
+        root = tensors[opts.rootTensor]
+        torch_xla.core.xla_model.collective_broadcast([root], opts.rootRank, groups=self._mesh, pin_layout=False)
+        return _done(tensors)
+
+
+def _done(results: Any) -> Any:
+    done: Any = torch.futures.Future()
+    done.set_result(results)
+    return _create_work_from_future(done)
 
 
 def _run_graph() -> None:
