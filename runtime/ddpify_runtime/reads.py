@@ -110,7 +110,7 @@ def _refuse(what: str) -> None:
 def _is_harmless(file: str, line: int) -> bool:
     """Whether what is read on a line decides nothing for other samples.
 
-    `assert` and `if …: raise` can only raise, which stops the whole run. `pack_padded_sequence` takes a length for each.
+    `assert` and `if …: raise` can only raise, which stops the run. `pack_padded_sequence` takes a length for each.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
