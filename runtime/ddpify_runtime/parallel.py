@@ -119,26 +119,19 @@ class TrainingCall:
         _routed.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        training = self.module.training and torch.is_grad_enabled()
-        if (
-            not training
-            or torch.compiler.is_compiling()
-            or region.current()
-            or region.alone()
-            or not dist.is_initialized()
-        ):
-            return self.call(*args, **kwargs)
-        if is_watched(self.module):
+        if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
             return self.call(*args, **kwargs)
         leaves, spec = tree_flatten((args, kwargs))
-        found = self._division(leaves, spec)
-        if found.reason:
-            return self.call(*args, **kwargs)
-        if not divides(leaves[found.batch[0]], found.batch[1]):
-            self._warn_of_uneven_batches(found.samples(leaves))
-            return self.call(*args, **kwargs)
-        self.divided = True
-        return self._divided(found, leaves, spec)
+        if self.module.training and torch.is_grad_enabled() and not is_watched(self.module):
+            found = self._division(leaves, spec)
+            if not found.reason and divides(leaves[found.batch[0]], found.batch[1]):
+                self.divided = True
+                return self._divided(found, leaves, spec)
+            if not found.reason:
+                self._warn_of_uneven_batches(found.samples(leaves))
+        if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
+            args, kwargs = tree_unflatten(map(_whole, leaves), spec)
+        return self.call(*args, **kwargs)
 
     def _warn_of_uneven_batches(self, samples: int) -> None:
         """Once, if no batch was divided before: the last one of an epoch is often short."""
