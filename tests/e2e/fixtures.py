@@ -30,7 +30,7 @@ class Fixture:
     divided: bool  # its training forwards can be divided; false for one that each rank has to run whole
     hazards: tuple[str, ...]  # what it is about: ids of docs/hazards.md
     on_device: bool  # on XLA it draws numbers on the device, or saves the device's name
-    no_autocast_on_xla: bool  # on XLA it would compute in bfloat16
+    pretend_on_xla: str  # what it runs with there (a module of pretend/), so that more than rounding can be seen; or ""
     not_on_xla: str  # why it cannot run there, or ""
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
 
@@ -57,7 +57,7 @@ def load(name: str) -> Fixture:
         divided=bool(settings.get("divided", True)),
         hazards=tuple(settings["hazards"]),
         on_device=bool(settings.get("on_device", False)),
-        no_autocast_on_xla=bool(settings.get("no_autocast_on_xla", False)),
+        pretend_on_xla=str(settings.get("pretend_on_xla", "")),
         not_on_xla=str(settings.get("not_on_xla", "")),
         records=bool(settings.get("records", True)),
     )

@@ -57,8 +57,8 @@ def test_conversion_trains_the_same_on_xla_devices(name: str, devices: int) -> N
 
 
 def test_in_bfloat16_a_gradient_differs_by_its_rounding() -> None:
-    """Later ones differ more, as they would after any rounding; `no_autocast_on_xla` lets the table see past it."""
-    fixture = replace(fixtures.load("amp_old"), no_autocast_on_xla=False)
+    """Later ones differ more, as they would after any rounding; the table runs this fixture without autocast."""
+    fixture = replace(fixtures.load("amp_old"), pretend_on_xla="")
     one, two = (on_devices(fixture, devices, steps=1) for devices in (1, 2))
     assert (one.rc, two.rc) == (0, 0), two.stderr
     [(gradient, _)] = compare.distances(one.steps(), two.steps())
@@ -99,7 +99,7 @@ def on_devices(
         words: Sequence[str], world_size: int, folder: Path, environment: Mapping[str, str], limit: float
     ) -> tuple[int, str, str]:
         settings = {"PJRT_DEVICE": "CPU", "XLA_FLAGS": FLAGS, "DDPIFY_STEPS": str(steps)}
-        settings["DDPIFY_PRETEND"] = "no_autocast" if fixture.no_autocast_on_xla else ""
+        settings["DDPIFY_PRETEND"] = fixture.pretend_on_xla
         settings |= {"XLA_SAVE_TENSORS_FILE": str(graphs / "<rank>")} if graphs else {}
         return forked.start(words, world_size, folder, {**environment, **settings}, limit)
 
