@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -36,8 +37,8 @@ def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     opened = _open(tensor, total, rows)
     dim = rows.dim if rows.major else rows.dim + 1
     if tensor.device.type == "xla":
-        mine = torch.arange(dist.get_rank(), total, dist.get_world_size())
-        part = opened.index_select(dim, mine.to(tensor.device))  # the rank as data: the graph is that of every rank
+        mine = _numbers(dist.get_rank(), total, dist.get_world_size(), tensor.device)
+        part = opened.index_select(dim, mine)  # the rank as data: the graph is that of every rank
     else:
         index = [slice(None)] * opened.dim()
         index[dim] = slice(dist.get_rank(), None, dist.get_world_size())
@@ -73,6 +74,12 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
 def count(total: int) -> int:
     """How many of `total` samples are this rank's."""
     return len(range(dist.get_rank(), total, dist.get_world_size()))
+
+
+@lru_cache(maxsize=64)
+def _numbers(rank: int, total: int, world_size: int, device: torch.device) -> Tensor:
+    """The numbers of a rank's samples, sent to the device once."""
+    return torch.arange(rank, total, world_size).to(device)
 
 
 def spread(numbers: Tensor) -> Tensor:

@@ -80,6 +80,13 @@ def test_a_step_compiles_nothing_and_runs_the_graphs_of_hand_written_code(
         assert int(ours[1]) == int(by_hand[1]) + executions
 
 
+@pytest.mark.parametrize("kind", ["plain", "batch_norm"])
+def test_with_collectives_in_the_graph_a_step_costs_what_hand_written_code_costs(tmp_path: Path, kind: str) -> None:
+    """One graph, the samples and labels sent to it, and nothing read."""
+    for how in ("ddp", "ddpify", "native"):
+        assert printed(train(tmp_path, "counters.py", how, kind, "in_graph", devices=2)) == [["0", "1", "2", "0"]]
+
+
 @pytest.mark.parametrize("devices", [1, 2])
 def test_a_longer_evaluation_compiles_nothing(tmp_path: Path, devices: int) -> None:
     """X5: without a step boundary each number of batches is a program of its own."""
