@@ -4,7 +4,7 @@ TORCH ?= torch==2.13.0
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint unit e2e xla xla-all scripts fixtures clean
+.PHONY: demo test lint unit e2e xla scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
@@ -22,12 +22,9 @@ unit: $(VENV)/ready
 e2e: $(VENV)/ready
 	$(BIN)/pytest -n 2 tests/e2e tests/verify tests/properties
 
-# Real torch_xla on CPU devices, in an environment of its own; xla-all runs every fixture on 1, 2 and 4 devices.
+# Real torch_xla on CPU devices, in an environment of its own.
 xla: $(VENV)/ready $(VENV)-xla/ready
 	$(BIN)/pytest -n 2 tests/xla
-
-xla-all: $(VENV)/ready $(VENV)-xla/ready
-	DDPIFY_XLA=all $(BIN)/pytest -n 2 tests/xla
 
 # Hundreds of random scripts instead of the sample that `make e2e` takes.
 scripts: $(VENV)/ready

@@ -1,14 +1,12 @@
 """Every fixture, converted for xla, on CPU devices of real torch_xla: held against the original after every step.
 
 The reference is the original in one process on the CPU; for a fixture that draws numbers on its device, or saves the
-device's name, it is the conversion on one XLA device. Every fixture runs on two devices, a few on one and on four; the
-whole table: `make xla-all`.
+device's name, it is the conversion on one XLA device.
 """
 
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -27,18 +25,12 @@ TOLERANCE = 1e-5
 BFLOAT16 = 2**-8  # how much a number changes when it is rounded to bfloat16
 LIMIT = 400.0  # seconds; it takes 5 to 30
 
-ALL = os.environ.get("DDPIFY_XLA") == "all"
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]
-BY_DEFAULT = {
-    2: set(NAMES),
-    1: {"main_guard", "batchnorm", "resume", "tqdm_bars"},
-    4: {"main_guard", "multi_loss_reg", "dropout"},
-}
 TABLE = [
     (name, devices)
-    for devices in BY_DEFAULT
     for name in NAMES
-    if (ALL or name in BY_DEFAULT[devices]) and not (devices == 1 and fixtures.load(name).on_device)
+    for devices in (1, 2, 4)
+    if not (devices == 1 and fixtures.load(name).on_device)  # its own reference
 ]
 
 
@@ -75,7 +67,7 @@ def test_every_rank_runs_the_same_graphs(tmp_path: Path, name: str) -> None:
     assert first.count("[ScheduleSyncTensorsGraph]") > 20
 
 
-@pytest.mark.parametrize("time", range(10 if ALL else 3))
+@pytest.mark.parametrize("time", range(10))
 @pytest.mark.parametrize("name", ["main_guard", "batchnorm"])
 def test_runs_neither_hang_nor_crash_when_repeated(name: str, time: int) -> None:
     """Not from the cache: two devices train and end as they did before, to the last bit."""
