@@ -19,7 +19,6 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
@@ -74,15 +73,21 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     current = vars(module).get("_compiled_call_impl")
     if isinstance(current, TrainingCall):
         return module
-    options = {"gradient_as_bucket_view": gradient_as_bucket_view}
-    if device_ids is not None and all(parameter.is_cuda for parameter in module.parameters()):
-        options["device_ids"] = list(device_ids)  # type: ignore[assignment]
-    # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
-    reduce: Callable[..., AnyReduction] = partial(Reduction, options=options)
-    if reduction == "native":
-        reduce = NativeReduction
-    elif reduction != "ddp":
+    if reduction not in ("ddp", "native"):
         raise ValueError(f"reduction must be 'ddp' or 'native', not {reduction!r}")
+
+    def reduce(call: Callable[..., Any]) -> AnyReduction:
+        if reduction == "native":
+            return NativeReduction(module, call)
+        options: dict[str, Any] = {}
+        if device_ids is not None and all(parameter.is_cuda for parameter in module.parameters()):
+            options["device_ids"] = list(device_ids)
+        # No gradient is a view of two buckets.
+        options["gradient_as_bucket_view"] = gradient_as_bucket_view and not _shares_parameters(module)
+        return Reduction(module, call, options)
+
+    release(module.parameters())  # another module that has them gets no view from now on
+    # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
     vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, reduce, sync_batch_norm)
     return module
 
@@ -106,7 +111,11 @@ class TrainingCall:
     """Stands in front of one module's call."""
 
     def __init__(
-        self, module: nn.Module, call: Callable[..., Any], reduce: Callable[..., AnyReduction], sync_batch_norm: bool
+        self,
+        module: nn.Module,
+        call: Callable[..., Any],
+        reduce: Callable[[Callable[..., Any]], AnyReduction],
+        sync_batch_norm: bool,
     ) -> None:
         self.module = module
         self.call = call
@@ -248,7 +257,7 @@ class TrainingCall:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
         trainable = tuple((id(p), p.dtype, p.device) for p in self.module.parameters() if p.requires_grad)
         if trainable not in self.reductions:
-            self.reductions[trainable] = self.reduce(self.module, self.call)
+            self.reductions[trainable] = self.reduce(self.call)
         return self.reductions[trainable]
 
 
@@ -279,6 +288,12 @@ def _few(leaves: Sequence[Any]) -> bool:
     """
     sizes = [len(leaf) for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
     return bool(sizes) and sizes[0] < dist.get_world_size()
+
+
+def _shares_parameters(module: nn.Module) -> bool:
+    """Whether another divided module has some of its parameters."""
+    mine = {id(parameter) for parameter in module.parameters()}
+    return any(id(p) in mine for other in routed() if other is not module for p in other.parameters())
 
 
 def routed() -> list[nn.Module]:

@@ -718,29 +718,30 @@ def test_evaluation_is_whole_on_every_rank() -> None:
     assert run(2, evaluate) == [[12, 12]] * 2
 
 
-def shared_part(reduction: Literal["ddp", "native"]) -> list[Tensor]:
-    """Two models that share a layer, both called before the backward; their parameters after each step."""
+def shared_part(reduction: Literal["ddp", "native"], views: bool) -> list[Tensor]:
+    """Models that share a layer, called before the backward, a third one from step 2 on; parameters after each step."""
     torch.manual_seed(3)
     shared = nn.Linear(6, 5)
-    ours = [nn.Sequential(nn.Linear(8, 6), shared, nn.Tanh(), nn.Linear(5, 3)) for _ in range(2)]
-    ours = [DistributedDataParallel(model, reduction=reduction) for model in ours]
+    ours = [nn.Sequential(nn.Linear(8, 6), shared, nn.Tanh(), nn.Linear(5, 3)) for _ in range(3)]
     parameters = list(dict.fromkeys(parameter for model in ours for parameter in model.parameters()))
     optimizer = torch.optim.SGD(parameters, lr=0.1)
     history = []
-    for _ in range(4):
+    for step in range(4):
         x, y = torch.randn(11, 8), torch.randint(0, 3, (11,))
         optimizer.zero_grad()
-        outputs = [model(x) for model in ours]
-        (F.cross_entropy(outputs[0], y) + outputs[1].square().sum() / 5).backward()
+        used = ours if step > 1 else ours[:2]
+        models = [DistributedDataParallel(m, gradient_as_bucket_view=views, reduction=reduction) for m in used]
+        outputs = [model(x) for model in models]
+        (F.cross_entropy(outputs[0], y) + sum(output.square().sum() for output in outputs[1:]) / 5).backward()
         optimizer.step()
         history.append(torch.cat([parameter.detach().flatten() for parameter in parameters]))
     return history
 
 
-@pytest.mark.parametrize("reduction", ["ddp", "native"])
-def test_models_may_share_a_part(reduction: Literal["ddp", "native"]) -> None:
-    (alone,) = run(1, shared_part, reduction)
-    for history in run(3, shared_part, reduction):
+@pytest.mark.parametrize(("reduction", "views"), [("ddp", False), ("ddp", True), ("native", False)])
+def test_models_may_share_a_part(reduction: Literal["ddp", "native"], views: bool) -> None:
+    (alone,) = run(1, shared_part, reduction, views)
+    for history in run(3, shared_part, reduction, views):
         for expected, found in zip(alone, history, strict=True):
             assert (found - expected).norm() <= 1e-6 * expected.norm()
 
