@@ -37,10 +37,10 @@ class Region:
 
 class _Here(threading.local):
     region: Region | None = None
-    alone = 0
 
 
 _here = _Here()
+_alone = 0  # of the process: what a rank does alone may start threads
 
 
 def current() -> Region | None:
@@ -60,14 +60,15 @@ def entered(region: Region) -> Iterator[Region]:
 
 def alone() -> bool:
     """Whether this rank does something that the others do not: no collective may be called."""
-    return _here.alone > 0
+    return _alone > 0
 
 
 @contextmanager
 def on_one_rank() -> Iterator[None]:
     """Do something that the other ranks do not do."""
-    _here.alone += 1
+    global _alone
+    _alone += 1
     try:
         yield
     finally:
-        _here.alone -= 1
+        _alone -= 1
