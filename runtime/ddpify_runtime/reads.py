@@ -24,9 +24,13 @@ from .losses import reduces
 
 _READS = {
     *(torch.allclose, torch.equal, Tensor.allclose, Tensor.equal),
-    *(torch.arange, torch.empty, torch.linspace, torch.ones, torch.rand, torch.randn, torch.zeros),
+    *(torch.arange, torch.empty, torch.eye, torch.full, torch.linspace, torch.ones, torch.zeros),  # sizes
+    *(torch.rand, torch.randint, torch.randn, torch.randperm),
+    *(Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros),
+    *(torch.is_nonzero, Tensor.is_nonzero),
     Tensor.__array__,
     Tensor.__bool__,
+    Tensor.__contains__,
     Tensor.__float__,
     Tensor.__index__,
     Tensor.__int__,
@@ -77,7 +81,7 @@ class Reads(TorchFunctionMode):
         sampled = any(id(tensor) in self.samples for tensor in given)
         for read in given if func in _READS else _bounds(func, args):
             if id(read) in self.samples or id(read) in self.numbers:
-                _refuse("reads numbers of its samples")
+                _refuse("reads numbers of its samples", counts=not read.is_floating_point())
         if number and sampled:
             _refuse("uses a number of the whole batch for its samples")
         self.sizes |= sampled and _sized_by_values(func, args)
@@ -97,38 +101,38 @@ class Reads(TorchFunctionMode):
             raise ReadsSamples("it returns a number of the whole batch that is no loss")
 
 
-def _refuse(what: str) -> None:
+def _refuse(what: str, counts: bool = False) -> None:
     frame = sys._getframe(2)
     if frame.f_code is handle_torch_function.__code__:  # of a function of torch that is written in Python
         frame = sys._getframe(4)
     file, line = frame.f_code.co_filename, frame.f_lineno
     of_torch = frame.f_globals.get("__name__", "").startswith("torch.")  # checks its arguments, as distributions do
-    if not of_torch and not _is_harmless(file, line):
+    if not of_torch and not _is_harmless(file, line, counts):
         raise ReadsSamples(f"{Path(file).name}:{line} {what}")
 
 
-def _is_harmless(file: str, line: int) -> bool:
+def _is_harmless(file: str, line: int, counts: bool) -> bool:
     """Whether what is read on a line decides nothing for other samples.
 
-    `assert` and `if …: raise` can only raise, which stops the run. `pack_padded_sequence` takes a length for each.
+    `assert` and `if …: raise` can only raise, which stops the run. `pack_padded_sequence` takes a length for each;
+    counts: whether lengths may be what is read.
     """
     try:
         tree = ast.parse("".join(linecache.getlines(file)))
     except SyntaxError:
         return False
-    return any(_covers(node, line) for node in ast.walk(tree))
+    harmless = [_harmless_part(node, counts) for node in ast.walk(tree)]
+    return any(part is not None and part.lineno <= line <= (part.end_lineno or line) for part in harmless)
 
 
-def _covers(node: ast.AST, line: int) -> bool:
-    if isinstance(node, ast.Call):
-        harmless = ast.unparse(node.func).split(".")[-1] == "pack_padded_sequence"
-        return harmless and node.lineno <= line <= (node.end_lineno or line)
-    if isinstance(node, ast.If):
-        harmless = all(isinstance(part, ast.Raise) for part in node.body + node.orelse)
-    else:
-        harmless = isinstance(node, ast.Assert)
-    test: ast.expr | None = getattr(node, "test", None) if harmless else None
-    return test is not None and test.lineno <= line <= (test.end_lineno or line)
+def _harmless_part(node: ast.AST, counts: bool) -> ast.expr | None:
+    if isinstance(node, ast.Assert):
+        return node.test
+    if isinstance(node, ast.If) and all(isinstance(part, ast.Raise) for part in node.body + node.orelse):
+        return node.test
+    if counts and isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "pack_padded_sequence":
+        return node
+    return None
 
 
 def _tensors(values: Any) -> list[Tensor]:

@@ -551,6 +551,13 @@ class DecidesByOneSample(Classifier):
         return super().forward(x / 4 if x[1, 0].item() > 3 else x)
 
 
+class ScalesByTheBatch(Classifier):
+    """By a number that is not read, and changes nothing until it is large."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x / x.abs().max().clamp(min=4))
+
+
 @case(DecidesByTheBatch)
 def decision_by_a_value(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     model.steps = getattr(model, "steps", 0) + 1
@@ -561,6 +568,7 @@ def decision_by_a_value(model: Any, x: Tensor, y: Tensor) -> Iterator[Tensor]:
 
 
 CASES["decision_in_python"] = DecidesByAList, decision_by_a_value
+CASES["scaled_by_the_batch"] = ScalesByTheBatch, decision_by_a_value
 CASES["decision_by_a_sample"] = DecidesByOneSample, decision_by_a_value
 
 

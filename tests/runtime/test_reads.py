@@ -10,6 +10,7 @@ import pytest
 import torch
 from ddpify_runtime.reads import Reads, ReadsSamples
 from torch import Tensor, nn
+from torch.nn.utils import rnn
 
 Forward = Callable[[Tensor, Tensor], Any]
 
@@ -23,6 +24,11 @@ READS: dict[str, Forward] = {
     "each sample": lambda x, lengths: [x[i, :length] for i, length in enumerate(lengths)],
     "numpy": lambda x, lengths: x.numpy().max(),
     "numpy's own way": lambda x, lengths: np.asarray(x).max(),
+    "a search": lambda x, lengths: 4 in lengths,
+    "a new tensor's size": lambda x, lengths: x.new_zeros((lengths[0],)),  # type: ignore[arg-type]
+    "a scale beside lengths": lambda x, lengths: nn.utils.rnn.pack_padded_sequence(
+        x[..., None] / x.max().item(), lengths.tolist()
+    ),
     "a comparison": lambda x, lengths: torch.equal(x, x + 1),
     "the end of a slice": lambda x, lengths: x[:, : lengths.max()],
     "an index of a list": lambda x, lengths: [0, 1, 2, 3, 4][lengths.max()],
@@ -51,9 +57,7 @@ def checks(x: Tensor, lengths: Tensor) -> Tensor:
 
 
 def packs(x: Tensor, lengths: Tensor) -> Any:
-    return nn.utils.rnn.pack_padded_sequence(
-        x[..., None], lengths.numpy().tolist(), batch_first=True, enforce_sorted=False
-    )
+    return rnn.pack_padded_sequence(x[..., None], lengths.numpy().tolist(), batch_first=True, enforce_sorted=False)
 
 
 NOTHING: dict[str, Forward] = {
