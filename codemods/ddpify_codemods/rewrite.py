@@ -1,7 +1,6 @@
 """Apply all edits of one file in one pass. Everything that no edit names stays byte for byte.
 
-Rules read the tree of `ast`; the text is rebuilt by libcst, which keeps comments and blanks. The two are joined by
-position: ast counts columns in utf-8 bytes, libcst in characters.
+Rules read the tree of `ast`; the text is rebuilt by libcst, which keeps comments and blanks.
 """
 
 from __future__ import annotations
@@ -15,31 +14,14 @@ from typing import TypeAlias
 
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
-from libcst.metadata import MetadataWrapper, PositionProvider
 
+from .places import Place, Places, Span, spans
 from .rule import ChangeParameters, Delete, DropImport, Edit, GuardToFunction, Insert, Replace, ReplaceImport
 from .runtime_names import runtime_import
+from .template import fill
 
-Place: TypeAlias = tuple[int, int]
-Span: TypeAlias = tuple[int, int, int, int]
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 StatementEdit: TypeAlias = Insert | Delete | ReplaceImport | DropImport | ChangeParameters | GuardToFunction
-
-_NEWLINE = re.compile(r"\r\n|\r|\n")
-_PLACEHOLDER = "ddpify_placeholder_"
-_OWN_PARENTHESES = (cst.Tuple, cst.GeneratorExp, cst.Yield)
-# These read the same without parentheses wherever they stand.
-_ATOMS = (
-    cst.Name,
-    cst.Attribute,
-    cst.Call,
-    cst.Subscript,
-    cst.SimpleString,
-    cst.Integer,
-    cst.Float,
-    cst.List,
-    cst.Dict,
-)
 
 
 class EditNotPlaced(Exception):
@@ -59,7 +41,7 @@ def apply(text: str, tree: ast.Module, edits: Sequence[Edit]) -> str:
     edits = [*header, *(_rename(edit, renamed) for edit in edits)]
     module = cst.parse_module(text)
     edited = {(edit.node if isinstance(edit, Replace) else edit.at).lineno for edit in edits}
-    rewriter = _Rewriter(module, _spans(module, tree, edited), _Places(text), edits)
+    rewriter = _Rewriter(module, spans(module, tree, edited), Places(text), edits)
     code = module.visit(rewriter).code
     if rewriter.pending:
         raise EditNotPlaced(f"no place found for {sorted(rewriter.pending)}")
@@ -85,57 +67,9 @@ def _rename_in(code: str, renamed: Mapping[str, str]) -> str:
     return code
 
 
-class _Wrapper(MetadataWrapper):
-    """Leaves out libcst's second walk of the whole tree, for batched providers, which are not used here."""
-
-    def visit_batched(self, *args: object, **kwargs: object) -> cst.CSTNode:
-        return self.module
-
-
-def _spans(module: cst.Module, tree: ast.Module, lines: set[int]) -> dict[cst.CSTNode, Span]:
-    """Where the nodes of the top-level statements are that have an edit; libcst takes long to find all positions."""
-    spans: dict[cst.CSTNode, Span] = {}
-    originals = iter(tree.body)
-    for statement in module.body:
-        group = [next(originals) for _ in range(_count(statement))]
-        first = min(node.lineno for node in (group[0], *getattr(group[0], "decorator_list", ())))
-        if not any(first <= line <= (group[-1].end_lineno or first) for line in lines):
-            continue
-        alone = module.with_changes(body=[statement], header=())
-        positions = _Wrapper(alone, unsafe_skip_copy=True).resolve(PositionProvider)
-        top = next(iter(getattr(statement, "decorators", ())), statement)
-        moved = first - positions[top].start.line
-        for node, where in positions.items():
-            start, end = where.start, where.end
-            spans[node] = (start.line + moved, start.column, end.line + moved, end.column)
-    return spans
-
-
-def _count(statement: cst.CSTNode) -> int:
-    return len(statement.body) if isinstance(statement, cst.SimpleStatementLine) else 1
-
-
-class _Places:
-    """Positions of ast nodes, in characters."""
-
-    def __init__(self, text: str) -> None:
-        self._lines = _NEWLINE.split(text)
-
-    def _column(self, line: int, offset: int) -> int:
-        text = self._lines[line - 1]
-        return offset if text.isascii() else len(text.encode()[:offset].decode())
-
-    def start(self, node: ast.expr | ast.stmt) -> Place:
-        return node.lineno, self._column(node.lineno, node.col_offset)
-
-    def span(self, node: ast.expr) -> Span:
-        assert node.end_lineno is not None and node.end_col_offset is not None
-        return (*self.start(node), node.end_lineno, self._column(node.end_lineno, node.end_col_offset))
-
-
 class _Rewriter(cst.CSTTransformer):
     def __init__(
-        self, module: cst.Module, spans: Mapping[cst.CSTNode, Span], places: _Places, edits: Sequence[Edit]
+        self, module: cst.Module, spans: Mapping[cst.CSTNode, Span], places: Places, edits: Sequence[Edit]
     ) -> None:
         super().__init__()
         self._module = module
@@ -182,7 +116,7 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(updated, cst.BaseExpression)
         for edit in self._replaces.get(span, ()):
             parts = [self._updated[self._parts[part]] for part in edit.parts]
-            updated = _fill(edit.template, updated, parts, self._module)
+            updated = fill(edit.template, updated, parts, self._module)
             self.pending.discard(span)
         if span in self._part_spans:
             self._updated[span] = updated
@@ -383,40 +317,3 @@ def _with_lines_above(statement: Statement, lines: Sequence[cst.EmptyLine]) -> S
     changed = statement.with_changes(leading_lines=[*kept, *own])
     assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     return changed
-
-
-def _fill(
-    template: str, node: cst.BaseExpression, parts: Sequence[cst.BaseExpression], module: cst.Module
-) -> cst.BaseExpression:
-    """The expression that a template makes of a node or its parts; the node's parentheses stay around the result."""
-    pieces = template.split("{}")
-    names = [f"{_PLACEHOLDER}{number}" for number in range(len(pieces) - 1)]
-    text = "".join(piece + name for piece, name in zip(pieces, [*names, ""], strict=True))
-    filled = cst.parse_expression(text, module.config_for_parsing)
-    outer = node if not isinstance(node, _OWN_PARENTHESES) else None
-    inner = parts or [node.with_changes(lpar=(), rpar=()) if outer else node] * len(names)
-    result = filled.visit(_Fill(dict(zip(names, inner, strict=True))))
-    assert isinstance(result, cst.BaseExpression)
-    if outer is None or not outer.lpar:
-        return result
-    return result.with_changes(lpar=[*outer.lpar, *result.lpar], rpar=[*result.rpar, *outer.rpar])
-
-
-class _Fill(cst.CSTTransformer):
-    """Put expressions in place of names, in parentheses where they need them."""
-
-    def __init__(self, values: Mapping[str, cst.BaseExpression]) -> None:
-        super().__init__()
-        self._values = values
-
-    def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
-        if isinstance(original_node, cst.Arg):
-            value = self._value(original_node.value)
-            return updated_node if value is None else updated_node.with_changes(value=value)
-        value = self._value(original_node)
-        if value is None or isinstance(value, _ATOMS) or value.lpar:
-            return value or updated_node
-        return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
-
-    def _value(self, node: cst.CSTNode) -> cst.BaseExpression | None:
-        return self._values.get(node.value) if isinstance(node, cst.Name) else None
