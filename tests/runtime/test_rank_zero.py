@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import torch
-from ddpify_runtime import get_rank, rank_zero_first, rank_zero_only, rank_zero_path, rank_zero_value
+from ddpify_runtime import get_rank, rank_zero_first, rank_zero_only, rank_zero_path, rank_zero_value, region
 
 from .processes import run
 
@@ -23,6 +24,23 @@ def write(path: Path) -> tuple[int, str]:
 
 def test_rank_zero_only_is_done_once_and_seen_by_all(tmp_path: Path) -> None:
     assert run(3, write, tmp_path / "log") == [(rank, "rank 0\n") for rank in range(3)]
+
+
+def in_a_thread() -> bool:
+    """Whether a thread that rank 0 starts alone knows that it is alone; if not, its collectives wait for ever."""
+    alone = []
+
+    def work() -> None:
+        thread = Thread(target=lambda: alone.append(region.alone()))
+        thread.start()
+        thread.join()
+
+    rank_zero_only(work)()
+    return alone == [True] * (get_rank() == 0)
+
+
+def test_what_a_rank_does_alone_may_start_threads() -> None:
+    assert run(2, in_a_thread) == [True, True]
 
 
 def make(path: Path) -> str:
