@@ -24,7 +24,12 @@ def environment(record: Path, python_path: Sequence[str | Path]) -> dict[str, st
     """
     kept = {name: value for name, value in os.environ.items() if not name.startswith(LAUNCHERS)}
     paths = os.pathsep.join(map(str, [RECORDER, *python_path]))
-    return kept | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1", "DDPIFY_RECORD": str(record)}
+    return kept | {
+        "PYTHONPATH": paths,
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "DDPIFY_RECORD": str(record),
+        "DDPIFY_RANDOM": "original",  # what every rank draws for its own samples only would differ from one process
+    }
 
 
 def torchrun(processes: int) -> list[str]:

@@ -43,6 +43,21 @@ def read(environ: Mapping[str, str] = os.environ) -> Environment:
     return place
 
 
+def draws_original(environ: Mapping[str, str] = os.environ) -> bool:
+    """Whether every rank draws the random numbers of one process, at its price: DDPIFY_RANDOM=original.
+
+    `ddpify verify` asks for it, so that every step can be held against the original. Without it a rank draws for its own
+    samples only, while they are loaded and in a divided forward (docs/contract.md).
+
+    Raises:
+        RuntimeError: DDPIFY_RANDOM has another value.
+    """
+    value = environ.get("DDPIFY_RANDOM", "")
+    if value not in ("", "original"):
+        raise RuntimeError(f"DDPIFY_RANDOM={value!r} is not known: leave it out, or set it to 'original'")
+    return value == "original"
+
+
 def start_processes(environ: Mapping[str, str] = os.environ) -> None:
     """Become torchrun for this same command line when DDPIFY_NPROC asks for processes and no launcher made any.
 
