@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
-import logging
 import multiprocessing
-import os
 import sys
 from types import TracebackType
 from typing import Any
@@ -14,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import check, environment, failure, parallel, random_states
+from . import check, environment, failure, parallel, random_states, streams
 
 _failed = False
 
@@ -59,7 +57,7 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     _share_random_states()
     check.start()
     if dist.get_rank():
-        _silence()
+        streams.silence()
     sys.excepthook = _report_failure
     atexit.register(_end)
 
@@ -110,29 +108,19 @@ def _share_random_states() -> None:
     random_states.write(states[0])
 
 
-def _silence() -> None:
-    """Send what is written to stdout and stderr nowhere, also by log handlers that exist already."""
-    nowhere = open(os.devnull, "w")  # noqa: SIM115
-    for reference in logging._handlerList:  # type: ignore[attr-defined]
-        handler = reference()
-        if handler is logging.lastResort:  # follows sys.stderr by itself
-            continue
-        if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
-            handler.setStream(nowhere)
-    sys.stdout = sys.stderr = nowhere
-
-
 def _report_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     global _failed
     _failed = True
-    if sys.__stderr__ is not None:
-        sys.stderr = sys.__stderr__
+    if streams.STDERR is not None:
+        sys.stderr = streams.STDERR
     xla = sys.modules.get("ddpify_runtime.xla.failure")
     (sys.__excepthook__ if xla is None else xla.report)(kind, error, trace)
 
 
 def _end() -> None:
     """At exit: leave in step with the others, unless this or another process ends for another reason."""
+    if not _failed:
+        streams.leave_silent()
     if _failed or not dist.is_initialized():
         return
     if not failure.everyone_is_here(failure.END_LIMIT):

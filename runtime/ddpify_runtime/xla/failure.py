@@ -11,6 +11,8 @@ from types import TracebackType
 import torch
 import torch_xla
 
+from .. import streams
+
 _LACKING = (
     "Could not run 'aten::",  # no kernel
     "its data is not allocated yet",  # a kernel that reads memory, such as packed sequences
@@ -43,7 +45,7 @@ def report(kind: type[BaseException], error: BaseException, trace: TracebackType
     if not said:
         sys.__excepthook__(kind, error, trace)
         return
-    print(f"ddpify: {said}", file=sys.__stderr__, flush=True)
+    print(f"ddpify: {said}", file=streams.STDERR, flush=True)
     raise SystemExit(2)
 
 

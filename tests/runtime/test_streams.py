@@ -1,0 +1,57 @@
+"""One voice: what becomes of stdout where a script puts a stream of its own in its place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from .test_process_group import TORCHRUN, start
+
+# As in many projects on re-identification: the console and a file, synced at every flush.
+TEE = """
+import io, os
+class Logger:
+    def __init__(self, path):
+        self.console = sys.stdout
+        self.file = open(rank_zero_path(path), "w")
+    def write(self, text):
+        self.console.write(text)
+        self.file.write(text)
+    def flush(self):
+        self.console.flush()
+        self.file.flush()
+        os.fsync(self.file.fileno())
+    def close(self):
+        self.console.close()
+        self.file.close()
+"""
+
+
+def test_streams_of_the_script_are_written_once(tmp_path: Path) -> None:
+    lines = """
+kept = sys.stdout
+sys.stdout = Logger("first")
+print("one", flush=True)
+sys.stdout.file.close()
+sys.stdout = kept
+print("two")
+sys.stdout = open(rank_zero_path("second"), "w")
+print("three")
+sys.stdout.close()
+sys.stdout = sys.__stdout__
+print("four")
+sys.stdout = io.TextIOWrapper(sys.stdout.buffer, "utf-8", line_buffering=True)
+print("five")
+sys.stdout = sys.stderr = Logger("third")
+print("six")
+"""
+    done = start(tmp_path, TEE + lines, *TORCHRUN)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "world 2 ['--x', '1']\none\ntwo\nfour\nfive\nsix\n"
+    assert [(tmp_path / name).read_text() for name in ("first", "second", "third")] == ["one\n", "three\n", "six\n"]
+
+
+def test_a_console_that_is_closed_leaves_errors_their_way(tmp_path: Path) -> None:
+    lines = 'sys.stdout = Logger("log")\nsys.stdout.close()\nif get_rank() == 1: raise ValueError("rank 1 is unwell")'
+    done = start(tmp_path, TEE + lines, *TORCHRUN)
+    assert done.returncode == 1
+    assert "rank 1 is unwell" in done.stderr
