@@ -6,7 +6,6 @@ Arguments are evaluated on every rank, since evaluating them may draw random num
 from __future__ import annotations
 
 import os
-import pickle
 import sys
 from collections.abc import Callable, Iterator
 from typing import Any, ParamSpec, TypeVar
@@ -14,16 +13,18 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 import torch.distributed as dist
 
-from . import random_states, region
+from . import called_back, random_states, region
 from .batch import wholes
 from .process_group import get_rank, get_world_size
+from .remote import packed, unwrapped
+from .remote_values import next_key, travelling
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
 class Absent:
-    """What rank_zero_only returns on the other ranks: takes every attribute, call, item and `with`; does nothing."""
+    """What rank_zero_only returns on the other ranks where they cannot meet: absorbs every use."""
 
     def __getattr__(self, name: str) -> Absent:
         if name.startswith("__"):
@@ -57,8 +58,11 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
 
     So a file that rank 0 writes is not being read by another rank, and is complete when one reads it (HAZARDS I2, I10).
 
+    A function of the script among its arguments runs on every rank when it is called (`fmin(objective, …)`).
+
     Returns:
-        A function with the same arguments; on ranks other than 0 it returns an object that absorbs every use.
+        A function with the same arguments. What it returns is the same on every rank if it is data; anything else is an
+        object that lives on rank 0 (remote.py), and what is read from it is the same on every rank.
 
     Raises:
         Exception: that function raises, on every rank, whatever rank 0 raised.
@@ -67,9 +71,13 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
     absent: Any = Absent()
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        args, kwargs = wholes(args), wholes(kwargs)
-        result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
-        return result if get_rank() == 0 else absent  # type: ignore[no-any-return]
+        args, kwargs = unwrapped(wholes(args)), unwrapped(wholes(kwargs))
+        here = get_rank() == 0
+        if called_back.functions(args, kwargs, objects=False):
+            name = getattr(function, "__qualname__", "call")
+            return called_back.drive(next_key(name), here, function, args, kwargs, packed)  # type: ignore[no-any-return]
+        result, sent = _on_rank_zero(lambda: packed(function(*args, **kwargs)))
+        return result if here else sent  # type: ignore[no-any-return]
 
     if _interrupted():
         return function if get_rank() == 0 else lambda *args, **kwargs: absent
@@ -88,7 +96,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = wholes(args), wholes(kwargs)
         before = random_states.read()
-        result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None))
+        result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None), others_follow=True)
         if get_rank() == 0:
             return result  # type: ignore[no-any-return]
         with random_states.kept():
@@ -127,7 +135,7 @@ def _interrupted() -> bool:
     return isinstance(sys.exc_info()[1], KeyboardInterrupt)
 
 
-def _on_rank_zero(function: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
+def _on_rank_zero(function: Callable[[], tuple[Any, Any]], others_follow: bool = False) -> tuple[Any, Any]:
     """Run a function on rank 0 when all ranks have arrived; the second of its results goes to every rank."""
     kept: Any = None
     sent: list[Any] = [None, None, None]
@@ -135,10 +143,10 @@ def _on_rank_zero(function: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
     if get_rank() == 0:
         before = random_states.key(), random_states.xla_seed()
         try:
-            with region.on_one_rank():
+            with region.on_one_rank(others_follow):
                 kept, sent[1] = function()
         except Exception as error:  # noqa: BLE001  every rank must leave this call the same way
-            sent[0] = error if _can_travel(error) else RuntimeError(repr(error))
+            sent[0] = travelling(error)
         if (random_states.key(), random_states.xla_seed()) != before:  # one process would go on from here
             sent[2] = random_states.read()
     dist.broadcast_object_list(sent)
@@ -147,11 +155,3 @@ def _on_rank_zero(function: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
     if sent[0] is not None:
         raise sent[0]
     return kept, sent[1]
-
-
-def _can_travel(error: Exception) -> bool:
-    try:
-        pickle.loads(pickle.dumps(error))
-    except Exception:  # noqa: BLE001  anything can go wrong in someone's __reduce__
-        return False
-    return True

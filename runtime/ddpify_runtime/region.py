@@ -41,6 +41,7 @@ class _Here(threading.local):
 
 _here = _Here()
 _alone = 0  # of the process: what a rank does alone may start threads
+_before_others = 0  # how many of these the other ranks do afterwards
 
 
 def current() -> Region | None:
@@ -63,12 +64,30 @@ def alone() -> bool:
     return _alone > 0
 
 
+def alone_for_good() -> bool:
+    """The same, and the others will not do it after this rank either."""
+    return _alone > _before_others
+
+
 @contextmanager
-def on_one_rank() -> Iterator[None]:
-    """Do something that the other ranks do not do."""
-    global _alone
+def on_one_rank(others_follow: bool = False) -> Iterator[None]:
+    """Do something that the other ranks do not do, or do afterwards."""
+    global _alone, _before_others
     _alone += 1
+    _before_others += others_follow
     try:
         yield
     finally:
         _alone -= 1
+        _before_others -= others_follow
+
+
+@contextmanager
+def on_all_ranks() -> Iterator[None]:
+    """Within something that one rank does alone: be with the others again."""
+    global _alone, _before_others
+    before, _alone, _before_others = (_alone, _before_others), 0, 0
+    try:
+        yield
+    finally:
+        _alone, _before_others = before

@@ -13,7 +13,8 @@ from ddpify_runtime import environment
 SCRIPT = """
 import random, sys
 import numpy as np, torch
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, get_rank, get_world_size, init_process_group, rank_zero_path
+from ddpify_runtime import DistributedDataParallel, destroy_process_group, get_rank, get_world_size
+from ddpify_runtime import init_process_group, rank_zero_path
 init_process_group("gloo")
 print("world", get_world_size(), sys.argv[1:])
 model = DistributedDataParallel(torch.nn.Linear(4, 2))

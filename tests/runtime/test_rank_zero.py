@@ -56,8 +56,20 @@ def test_a_failure_on_rank_zero_is_everyones(tmp_path: Path) -> None:
     assert run(2, make, tmp_path) == ["FileExistsError"] * 2
 
 
+def made() -> Any:
+    return rank_zero_only(dict)(a=os.getpid())
+
+
+def test_data_that_comes_of_it_is_everyones() -> None:
+    first, second = run(2, made)
+    assert first == second
+
+
 def absent() -> list[Any]:
-    writer: Any = rank_zero_only(dict)(a=1)
+    try:
+        raise KeyboardInterrupt
+    except KeyboardInterrupt:
+        writer: Any = rank_zero_only(dict)(a=1)
     if get_rank() == 0:
         return [writer]
     with writer as inside:

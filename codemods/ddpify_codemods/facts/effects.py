@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
+from .on_rank_zero import made_on_rank_zero
 from .script import Script
 
 # Library functions that write, by their full name.
@@ -22,18 +23,24 @@ _WRITER_NAMES = """
     os.makedirs os.mkdir os.remove os.unlink os.rename os.renames os.replace os.rmdir os.removedirs os.symlink os.link
     os.truncate os.system
     shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
-    subprocess.run subprocess.call subprocess.check_call subprocess.Popen
-    visdom.Visdom wandb.init wandb.log wandb.watch wandb.finish wandb.save wandb.alert wandb.log_artifact
+    subprocess.run subprocess.call subprocess.check_call subprocess.Popen os.popen
+    visdom.Visdom loguru.logger.add smtplib.SMTP smtplib.SMTP_SSL
+    requests.post requests.put requests.patch requests.delete httpx.post httpx.put httpx.patch httpx.delete
+    huggingface_hub.upload_file huggingface_hub.upload_folder huggingface_hub.create_repo
 """
 _WRITERS = frozenset(_WRITER_NAMES.split())
 # Methods of library objects that write, whatever the object is called.
 _METHOD_NAMES = """
-    savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf write_text write_bytes write_html write_image
-    mkdir rmdir unlink touch symlink_to save_pretrained
+    savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf to_sql to_feather write_text write_bytes write_html write_image
+    mkdir rmdir unlink touch symlink_to save_pretrained push_to_hub
 """
 _METHODS = frozenset(_METHOD_NAMES.split())
 _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
 # Openers that take a path and a mode, and the place of the mode among their arguments.
+_LOG_FILES = frozenset(
+    {"logging.FileHandler", "logging.handlers.RotatingFileHandler", "logging.handlers.TimedRotatingFileHandler"}
+    | {"logging.handlers.WatchedFileHandler"}
+)
 _READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
@@ -46,10 +53,12 @@ def writes(script: Script, call: ast.Call) -> bool:
     name = script.qualified(call.func)
     if any(_is_stream(script, argument) for argument in call.args):
         return False
-    if _is_imported(script, call.func) and (name in _WRITERS or name.startswith(("mlflow.", "tensorboard_logger."))):
+    if _is_imported(script, call.func) and (name in _WRITERS or made_on_rank_zero(script, call)):
         return True
     if name in _ARCHIVES:
         return _is_writing(mode_of(call))
+    if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
+        return "x" in (mode_of(call) or "")
     if not isinstance(call.func, ast.Attribute) or call.func.attr in script.defined:
         return False
     method = call.func.attr
@@ -63,13 +72,19 @@ def writes(script: Script, call: ast.Call) -> bool:
 def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
     """The path of an `open(path, "w")` or of a logging file, if the call is one."""
     name = script.qualified(call.func)
-    if name in _OPENERS and (name != "open" or "open" not in script.defined):
-        return _first(call, "file", "filename") if _is_writing(mode_of(call)) else None
-    if name == "logging.FileHandler":
+    if _opens_file(script, name):
+        mode = mode_of(call)
+        return _first(call, "file", "filename") if _is_writing(mode) and "x" not in (mode or "") else None
+    if name in _LOG_FILES:
         return _first(call, "filename")
     if name == "logging.basicConfig":
         return next((keyword.value for keyword in call.keywords if keyword.arg == "filename"), None)
     return None
+
+
+def reads_and_writes(script: Script, call: ast.Call) -> bool:
+    """Whether a file is opened to be read and written through one object."""
+    return _opens_file(script, script.qualified(call.func)) and "+" in (mode_of(call) or "")
 
 
 def reads(script: Script, call: ast.Call) -> bool:
@@ -152,6 +167,10 @@ def _is_imported(script: Script, node: ast.AST) -> bool:
     while isinstance(node, ast.Attribute):
         node = node.value
     return isinstance(node, ast.Name) and node.id in script.imported
+
+
+def _opens_file(script: Script, name: str) -> bool:
+    return name in _OPENERS and (name != "open" or "open" not in script.defined)
 
 
 def _first(call: ast.Call, *names: str) -> ast.expr | None:

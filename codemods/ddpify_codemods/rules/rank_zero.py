@@ -6,14 +6,23 @@ import ast
 from collections.abc import Iterator
 from typing import Literal
 
-from ..facts.effects import effects, has_unknown_mode, mode_of, opened_for_writing, reads, sample_code, under_rank_guard
+from ..facts.effects import (
+    effects,
+    has_unknown_mode,
+    mode_of,
+    opened_for_writing,
+    reads,
+    reads_and_writes,
+    sample_code,
+    under_rank_guard,
+)
+from ..facts.on_rank_zero import kept_on_rank_zero
 from ..facts.script import Script
 from ..rule import Edit, Finding, Insert, Replace, Rule
 from ..targets import Target
 
 # Their result is often used, and it can travel to the other processes.
 _GIVE_RESULTS = ("subprocess.run", "subprocess.call", "subprocess.check_call", "os.system", "shutil.")
-_ONLY_ON_RANK_ZERO = {"wandb.config", "wandb.run", "wandb.summary"}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -26,9 +35,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call in script.find(ast.Call):
         if has_unknown_mode(script, call):
             yield _unknown_mode(call)
-    for attribute in script.find(ast.Attribute):
-        if script.qualified(attribute) in _ONLY_ON_RANK_ZERO:
-            yield _absent(script, attribute)
+        elif reads_and_writes(script, call) and call not in per_sample and not under_rank_guard(script, call):
+            yield _read_back(call)
+    for attribute in kept_on_rank_zero(script):
+        if attribute not in per_sample and not under_rank_guard(script, attribute):
+            yield _kept(attribute)
 
 
 def _once(script: Script, call: ast.Call) -> Replace:
@@ -84,11 +95,17 @@ def _unknown_mode(call: ast.Call) -> Finding:
     return Finding(RULE.id, "note", call.lineno, message, remedy)
 
 
-def _absent(script: Script, attribute: ast.Attribute) -> Finding:
-    message = f"{script.qualified(attribute)} exists on rank 0 only"
-    return Finding(
-        RULE.id, "warning", attribute.lineno, message, "use the script's own settings, or wandb.init's result"
-    )
+def _read_back(call: ast.Call) -> Finding:
+    message = "this file is read and written through one object, and is empty for all processes but one"
+    remedy = "read it first, with an open of its own"
+    return Finding(RULE.id, "warning", call.lineno, message, remedy)
+
+
+def _kept(attribute: ast.Attribute) -> Replace:
+    """What a logger keeps on rank 0 is read there, for all."""
+    template = f'rank_zero_only(getattr)({{}}, "{attribute.attr}")'
+    message = f"read {ast.unparse(attribute)} on rank 0, for all ranks"
+    return Replace(attribute, template, message, ("rank_zero_only",), parts=(attribute.value,))
 
 
 RULE = Rule(
