@@ -47,7 +47,7 @@ def _is_recorder(name: str) -> bool:
 
 
 def _is_only_named(script: Script, call: ast.Call) -> bool:
-    """An exception, a decorator, or an object made for another call of the library: `wandb.log({"x": wandb.Image(x)})`."""
+    """An exception, a decorator, or data made for a method of the library: `run.log({"x": wandb.Image(x)})`."""
     is_class = script.qualified(call.func).rpartition(".")[2][:1].isupper()
     child: ast.AST = call
     for parent in script.ancestors(call):
@@ -55,8 +55,8 @@ def _is_only_named(script: Script, call: ast.Call) -> bool:
             return True
         if isinstance(parent, ast.stmt):
             return False
-        if is_class and isinstance(parent, ast.Call) and _is_recorder(script.qualified(parent.func)):
-            return True
+        if is_class and isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+            return parent.func.attr not in script.defined
         child = parent
     return False
 

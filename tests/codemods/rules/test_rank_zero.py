@@ -6,6 +6,7 @@ from .snippet import check_noop, check_transformed, findings, imports_of
 
 IMPORTS = """\
 import gzip, io, logging, os, pickle, shutil, subprocess
+from logging import handlers
 from pathlib import Path
 import numpy as np
 import matplotlib.pyplot as plt
@@ -77,7 +78,8 @@ def test_the_function_is_wrapped(before: str, after: str) -> None:
     [
         ("log = open('a.csv', 'w')", "log = open(rank_zero_path('a.csv'), 'w')"),
         ("log = open('a.csv', mode='a')", "log = open(rank_zero_path('a.csv'), mode='a')"),
-        ("log = open(file='a.csv', mode='x')", "log = open(file=rank_zero_path('a.csv'), mode='x')"),
+        ("log = open(file='a.csv', mode='x')", "log = rank_zero_only(open)(file='a.csv', mode='x')"),
+        ("log = handlers.RotatingFileHandler('a')", "log = handlers.RotatingFileHandler(rank_zero_path('a'))"),
         ("log = gzip.open('a.gz', 'wt')", "log = gzip.open(rank_zero_path('a.gz'), 'wt')"),
         ("handler = logging.FileHandler('a.log')", "handler = logging.FileHandler(rank_zero_path('a.log'))"),
         ("logging.basicConfig(filename='a.log')", "logging.basicConfig(filename=rank_zero_path('a.log'))"),
@@ -123,6 +125,49 @@ def test_an_unknown_mode_is_a_note() -> None:
     assert [each.severity for each in findings("mode = 'w'\nfile = open('a', mode)")] == ["note"]
 
 
-def test_what_wandb_has_on_rank_zero_only_is_a_warning() -> None:
-    found = findings("wandb.init()\nrate = wandb.config.lr", imports="import wandb")
-    assert [each.severity for each in found] == ["warning"]
+def test_a_file_that_is_read_and_written_at_once_is_a_warning() -> None:
+    assert [each.severity for each in findings("file = open('a', 'r+')")] == ["warning"]
+
+
+LIBRARIES = """\
+import optuna, requests, sqlite3, wandb
+from hyperopt import fmin, hp
+from sqlite3 import connect
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("rate = wandb.config.lr", "rate = rank_zero_only(getattr)(wandb, \"config\").lr"),
+        ("wandb.run.summary['a'] = 1", "rank_zero_only(getattr)(wandb, \"run\").summary['a'] = 1"),
+        ("wandb.config.update({'a': 1})", "rank_zero_only(getattr)(wandb, \"config\").update({'a': 1})"),
+        ("run = wandb.init()\nrate = run.config['lr']", "run = rank_zero_only(wandb.init)()\nrate = run.config['lr']"),
+        ("wandb.log({'a': wandb.Image(1)})", "rank_zero_only(wandb.log)({'a': wandb.Image(1)})"),
+        ("study = optuna.create_study()\nstudy.optimize(print, 3)",
+         "study = rank_zero_only(optuna.create_study)()\nstudy.optimize(print, 3)"),
+        ("best = fmin(print, hp.uniform('a', 0, 1))", "best = rank_zero_only(fmin)(print, hp.uniform('a', 0, 1))"),
+        ("answer = requests.post('x').status_code", "answer = rank_zero_only(requests.post)('x').status_code"),
+        ("base = connect('a')\nbase.commit()", "base = rank_zero_only(connect)('a')\nbase.commit()"),
+        ("query = 'insert into a values (1)'\nsqlite3.connect('a').execute(query)",
+         "query = 'insert into a values (1)'\nrank_zero_only(sqlite3.connect)('a').execute(query)"),
+    ],
+)  # fmt: skip
+def test_objects_of_libraries_live_on_rank_zero(before: str, after: str) -> None:
+    check_transformed(before, after, imports=LIBRARIES)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "rows = connect('a').execute('SELECT * FROM a').fetchall()",
+        "class Rows:\n    def __getitem__(self, index):\n        return self.base\n"
+        "    def __init__(self):\n        self.base = connect('a')\n        self.base.commit()",
+        "def objective(trial):\n    raise optuna.TrialPruned()",
+        "sampler = optuna.samplers.TPESampler(seed=1)",
+        "wandb.config = {'lr': 0.1}",
+        "answer = requests.get('x')",
+    ],
+)
+def test_what_only_reads_stays(lines: str) -> None:
+    check_noop(lines, imports=LIBRARIES)
