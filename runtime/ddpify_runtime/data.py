@@ -172,5 +172,6 @@ def _require_equal_states() -> None:
     if spread(torch.tensor([zlib.crc32(random_states.key()[0])])).any():
         raise RuntimeError(
             "ddpify: the processes' random numbers went apart before this pass over a loader, so they would draw "
-            "different batches: something drew random numbers on some ranks only"
+            "different batches: a seed of the clock or the system, a search that draws its own settings on each "
+            "process, or something that drew random numbers on some ranks only"
         )

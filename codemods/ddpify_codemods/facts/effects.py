@@ -31,7 +31,8 @@ _WRITER_NAMES = """
 _WRITERS = frozenset(_WRITER_NAMES.split())
 # Methods of library objects that write, whatever the object is called.
 _METHOD_NAMES = """
-    savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf to_sql to_feather write_text write_bytes write_html write_image
+    savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf to_sql to_feather
+    write_text write_bytes write_html write_image
     mkdir rmdir unlink touch symlink_to save_pretrained push_to_hub
 """
 _METHODS = frozenset(_METHOD_NAMES.split())

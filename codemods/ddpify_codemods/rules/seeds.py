@@ -5,41 +5,65 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..facts.clock_names import names_something
+from ..facts.effects import sample_code
+from ..facts.origins import origins
 from ..facts.script import Script
+from ..facts.seeds import makes_a_seed
 from ..rule import Edit, Finding, Replace, Rule
 from ..targets import Target
 
-_SEEDS = frozenset(
-    {"torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"}
-    | {"random.seed", "random.Random", "numpy.random.seed", "numpy.random.default_rng", "numpy.random.RandomState"}
-    | {"pytorch_lightning.seed_everything", "transformers.set_seed"}
+# They draw from the system, whatever it is for.
+_SYSTEM = frozenset(
+    {"os.urandom", "secrets.randbits", "secrets.randbelow", "secrets.choice"}
+    | {"secrets.token_bytes", "secrets.token_hex", "secrets.token_urlsafe"}
 )
-_ENTROPY = frozenset(
-    {"time.time", "time.time_ns", "time.perf_counter", "os.urandom", "os.getpid", "uuid.uuid4", "uuid.uuid1"}
-    | {"datetime.datetime.now", "secrets.randbits", "secrets.randbelow", "secrets.token_bytes"}
-)
+_IN_WORKER = "seed it with torch.initial_seed() % 2**32, which the processes have in common"
 _MESSAGE = "draw the seed once, for all processes"
 # What these do without an argument, written with one.
 _WITHOUT_SEED = {
     "random.seed": "{}(rank_zero_value(os.urandom)(16))",
     "random.Random": "{}(rank_zero_value(os.urandom)(16))",
-    "numpy.random.seed": "{}(list(rank_zero_value(os.urandom)(16)))",
-    "numpy.random.default_rng": "{}(list(rank_zero_value(os.urandom)(16)))",
-    "numpy.random.RandomState": "{}(list(rank_zero_value(os.urandom)(16)))",
+} | {
+    f"numpy.random.{name}": "{}(list(rank_zero_value(os.urandom)(16)))"
+    for name in (
+        "seed",
+        "default_rng",
+        "RandomState",
+        "SeedSequence",
+        "PCG64",
+        "PCG64DXSM",
+        "MT19937",
+        "Philox",
+        "SFC64",
+    )
 }
+# The same for generators that the script made itself, by what made them.
+_RESEEDED = {
+    "torch.Generator": "{}.manual_seed(rank_zero_value({}.seed)())",
+    "random.Random": "{}.seed(rank_zero_value(os.urandom)(16))",
+    "numpy.random.RandomState": "{}.seed(list(rank_zero_value(os.urandom)(16)))",
+}
+_SYSTEM_GENERATORS = ("random.SystemRandom", "secrets.SystemRandom")
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let rank 0 draw the entropy of seeds; refuse where only its author can say how."""
+    per_sample = sample_code(script)
     for call in script.find(ast.Call):
         name = script.qualified(call.func)
-        if name in _ENTROPY and _is_seed(script, call):
-            yield Replace(call.func, "rank_zero_value({})", _MESSAGE, imports=("rank_zero_value",))
-        elif name in _WITHOUT_SEED and not call.args and not call.keywords:
+        makes_seed = makes_a_seed(script, call)
+        if makes_seed and _is_in_worker(script, call):
+            yield _refused(call, name, _IN_WORKER)
+        elif makes_seed or (name in _SYSTEM and call not in per_sample and not _is_in_worker(script, call)):
+            if not names_something(script, call):  # which DDP114 gives to all
+                yield Replace(call.func, "rank_zero_value({})", _MESSAGE, imports=("rank_zero_value",))
+        elif name in _SYSTEM_GENERATORS and call not in per_sample:
+            template = "random.Random(rank_zero_value(os.urandom)(16))"
+            yield Replace(call, template, _MESSAGE, ("rank_zero_value",), ("import os", "import random"))
+        elif name in _WITHOUT_SEED and _has_no_seed(call):
             if _is_in_worker(script, call):
-                yield _refused(
-                    call, name, "seed it with torch.initial_seed() % 2**32, which the processes have in common"
-                )
+                yield _refused(call, name, _IN_WORKER)
             else:
                 template = _WITHOUT_SEED[name]
                 yield Replace(call, template, _MESSAGE, ("rank_zero_value",), ("import os",), parts=(call.func,))
@@ -49,24 +73,32 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield Replace(call, template, _MESSAGE, ("rank_zero_value",), ("import torch",), parts=(call.func,))
             else:
                 yield _refused(call, name, "give it a fixed seed: torch.manual_seed(0)")
+        elif _has_no_seed(call) and isinstance(call.func, ast.Attribute) and call.func.attr == "seed":
+            yield from _reseeded(script, call, call.func.value)
+
+
+def _reseeded(script: Script, call: ast.Call, generator: ast.expr) -> Iterator[Replace | Finding]:
+    """A `generator.seed()`, by what made the generator."""
+    made = [script.qualified(each.func) for each in origins(script, generator) if isinstance(each, ast.Call)]
+    name = next((name for name in made if name in _RESEEDED), "")
+    if not name:
+        return
+    if isinstance(generator, ast.Call):  # `torch.Generator().seed()`: only its result is left
+        yield Replace(call.func, "rank_zero_value({})", _MESSAGE, ("rank_zero_value",))
+    elif isinstance(script.parents[call], ast.Expr) and not _is_in_worker(script, call):
+        parts = (generator,) * _RESEEDED[name].count("{}")
+        yield Replace(call, _RESEEDED[name], _MESSAGE, ("rank_zero_value",), ("import os",), parts=parts)
+    else:
+        yield _refused(call, ast.unparse(call.func), "give it a fixed seed: manual_seed(0)")
+
+
+def _has_no_seed(call: ast.Call) -> bool:
+    given = [*call.args, *(keyword.value for keyword in call.keywords)]
+    return all(isinstance(value, ast.Constant) and value.value is None for value in given)
 
 
 def _refused(call: ast.Call, name: str, remedy: str) -> Finding:
     return Finding(RULE.id, "refused", call.lineno, f"{name}() would seed every process differently", remedy)
-
-
-def _is_seed(script: Script, call: ast.Call) -> bool:
-    """Whether a value goes into a seeding call, or under a name that says so."""
-    for parent in script.ancestors(call):
-        if isinstance(parent, ast.Call) and script.qualified(parent.func) in _SEEDS:
-            return True
-        if isinstance(parent, ast.keyword) and parent.arg == "seed":
-            return True
-        if isinstance(parent, ast.Assign):
-            return any("seed" in ast.unparse(target).lower() for target in parent.targets)
-        if isinstance(parent, ast.stmt):
-            return False
-    return False
 
 
 def _is_in_worker(script: Script, call: ast.Call) -> bool:
