@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.data import BatchSampler, IterableDataset, Sampler, SequentialSampler, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from . import check, random_states
+from . import check, random_states, region
 from .batch import Share
 from .collectives import spread
 from .process_group import get_world_size
@@ -118,7 +118,8 @@ class _Batches:
         return len(self.loader)
 
     def __next__(self) -> Any:
-        batch, size, drew = next(self.batches)
+        with region.on_samples():
+            batch, size, drew = next(self.batches)
         total = self.sampler.totals.popleft()
         if total and drew:
             raise RuntimeError(

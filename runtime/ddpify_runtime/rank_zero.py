@@ -13,7 +13,7 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 import torch.distributed as dist
 
-from . import called_back, random_states, region
+from . import called_back, random_states, region, watched
 from .batch import wholes
 from .process_group import get_rank, get_world_size
 from .remote import packed, unwrapped
@@ -76,8 +76,17 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
         if called_back.functions(args, kwargs, objects=False):
             name = getattr(function, "__qualname__", "call")
             return called_back.drive(next_key(name), here, function, args, kwargs, packed)  # type: ignore[no-any-return]
-        result, sent = _on_rank_zero(lambda: packed(function(*args, **kwargs)))
-        return result if here else sent  # type: ignore[no-any-return]
+        modules = watched.modules(args, kwargs)
+
+        def called() -> tuple[Any, Any]:
+            local, sent = packed(function(*args, **kwargs))
+            return local, (sent, watched.states(modules))
+
+        result, sent = _on_rank_zero(called)
+        if here:
+            return result  # type: ignore[no-any-return]
+        watched.follow(modules, sent[1])
+        return sent[0]  # type: ignore[no-any-return]
 
     if _interrupted():
         return function if get_rank() == 0 else lambda *args, **kwargs: absent

@@ -1,4 +1,4 @@
-"""Where the program is: in the shared part of a training forward, or in something that one rank does alone."""
+"""Where the program is: in the shared part of a training forward, at a rank's own samples, in what one rank does alone."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ class Region:
 
 class _Here(threading.local):
     region: Region | None = None
+    loading: bool = False
 
 
 _here = _Here()
@@ -91,3 +92,18 @@ def on_all_ranks() -> Iterator[None]:
         yield
     finally:
         _alone, _before_others = before
+
+
+def loading() -> bool:
+    """Whether this rank loads its samples: the others load theirs."""
+    return _here.loading
+
+
+@contextmanager
+def on_samples() -> Iterator[None]:
+    """Load this rank's part of a batch."""
+    before, _here.loading = _here.loading, True
+    try:
+        yield
+    finally:
+        _here.loading = before

@@ -16,6 +16,7 @@ import pickle
 import sys
 import types
 from collections.abc import Callable, Iterator
+from copy import deepcopy
 from functools import lru_cache
 from itertools import count
 from opcode import opmap, opname
@@ -33,6 +34,7 @@ _END = object()
 _UNSENT = ""  # the name of what was thrown away
 
 _numbers = count()
+_seen: dict[str, Any] = {}  # what each place gave last
 
 
 class Remote:
@@ -55,7 +57,7 @@ class Remote:
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        if isinstance(inspect.getattr_static(self._ddpify_kind, name, None), _FUNCTIONS):
+        if _is_method(self._ddpify_kind, name):
             value = _ELSEWHERE if self._ddpify_object is _ELSEWHERE else getattr(self._ddpify_object, name)
             return Remote(f"{self._ddpify_name}.{name}", types.MethodType, value)
         return _read(self, f".{name}", lambda value: getattr(value, name))
@@ -107,9 +109,12 @@ class Remote:
         """Also for dict(…) and `**`, which call it themselves."""
         return _read(self, " keys", lambda value: list(value.keys()))
 
+    def __deepcopy__(self, memo: Any) -> Any:
+        return _read(self, " copy", deepcopy)
+
     def __reduce_ex__(self, protocol: Any) -> Any:
-        if self._ddpify_object is _ELSEWHERE:
-            raise pickle.PicklingError("ddpify: an object of rank 0 cannot be pickled on another rank")
+        if self._ddpify_object is _ELSEWHERE:  # in a file that goes nowhere
+            return Remote, (self._ddpify_name, self._ddpify_kind)
         return self._ddpify_object.__reduce_ex__(protocol)
 
     def __hash__(self) -> int:
@@ -196,29 +201,42 @@ def _kind(kind: Any) -> Any:
     return kind
 
 
+@lru_cache(maxsize=4096)
+def _is_method(kind: Any, name: str) -> bool:
+    return isinstance(inspect.getattr_static(kind, name, None), _FUNCTIONS)
+
+
 def _everywhere(remote: Remote) -> bool:
     """Whether all ranks are here."""
-    return dist.is_initialized() and not region.alone_for_good() and os.getpid() == remote._ddpify_process
+    if region.alone_for_good() or region.loading():
+        return False
+    return dist.is_initialized() and os.getpid() == remote._ddpify_process
 
 
 def _read(remote: Remote, what: str, function: Callable[[Any], Any]) -> Any:
-    name, value = remote._ddpify_name, remote._ddpify_object
+    value, place = remote._ddpify_object, f"{remote._ddpify_name}{what}"
     here = value is not _ELSEWHERE
-    if not _everywhere(remote) or name is _UNSENT:
+    if not _everywhere(remote) or remote._ddpify_name is _UNSENT:
         if here:
             return function(value)
-        where = "it is not sent to" if name is _UNSENT else "which nobody tells"
+        if place in _seen:
+            return _seen[place]
         raise RuntimeError(
-            f"ddpify: {what.strip()!r} of an object that lives on rank 0 is read where {where} the other ranks (a "
-            "DataLoader worker, the end of the run): read it before, in a line of its own"
+            f"ddpify: {what.strip()!r} of an object that lives on rank 0 is read where the processes do not meet: "
+            "while samples are loaded, after the end, or by a library; read it before, in a line of its own"
         )
 
     def answer() -> tuple[Any, Any]:
         with region.on_one_rank():
             result = function(value)
-        return packed(remote if result is value else result)
+        if result is value:
+            result = remote
+        elif place in _seen and type(_seen[place]) is Remote and _seen[place]._ddpify_object is result:
+            result = _seen[place]  # under the same name, so that names do not become ever more
+        return packed(result)
 
-    return told(next_key(f"{name}{what}"), here, answer)
+    _seen[place] = told(next_key(place), here, answer)
+    return _seen[place]
 
 
 def _do(remote: Remote, function: Callable[[Any], Any]) -> Any:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 import torch
-from ddpify_runtime import DistributedDataParallel, get_rank, rank_zero_first, rank_zero_only
+from ddpify_runtime import DataLoader, DistributedDataParallel, get_rank, rank_zero_first, rank_zero_only
 from torch import nn
+from torch.utils.data import Dataset
 
 from .processes import run
 
@@ -228,3 +229,63 @@ def test_an_objective_that_fails_on_one_rank_ends_there() -> None:
         return "done"
 
     assert run(2, fail) == ["done", "rank 1 is unwell"]
+
+
+class Rows(Dataset[torch.Tensor]):
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+    def __len__(self) -> int:
+        return 10
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        return torch.full((2,), index * self.config["lr"])
+
+
+def loaded(workers: int, read_before: bool) -> Any:
+    config = rank_zero_only(Config)(lr=float(os.getpid()))
+    if read_before:
+        assert config["lr"]
+    try:
+        batches = [batch + 0 for batch in DataLoader(Rows(config), 5, shuffle=True, num_workers=workers)]
+    except RuntimeError as error:
+        return str(error)
+    return sorted(torch.cat(batches)[:, 0].tolist())
+
+
+@pytest.mark.parametrize("workers", [0, 1])
+def test_settings_that_a_data_set_reads(workers: int) -> None:
+    first, *others = run(3, loaded, workers, True)
+    assert others == [first, first]
+    assert "read it before" in run(2, loaded, workers, False)[1]
+
+
+def watch(module: nn.Module) -> list[Any]:
+    """As loggers do: hooks that look at gradients."""
+    seen: list[Any] = []
+    for parameter in module.parameters():
+        parameter.register_hook(lambda gradient: seen.append(gradient.clone()))
+    return seen
+
+
+def test_hooks_of_a_logger_see_the_whole_gradient() -> None:
+    def train(watched: bool) -> list[Any]:
+        torch.manual_seed(0)
+        model = DistributedDataParallel(nn.Linear(3, 2))
+        x = torch.rand(6, 3)
+        seen = rank_zero_only(Watch)(model).seen if watched else []
+        model(x).pow(2).mean().backward()
+        assert model.weight.grad is not None
+        return [model.weight.grad.tolist(), [each.tolist() for each in seen]]
+
+    (watched, seen), other = run(2, train, True)
+    assert torch.allclose(torch.tensor(watched), torch.tensor(run(2, train, False)[0][0]))
+    assert other[0] == watched
+    assert torch.equal(torch.tensor(seen[0]), torch.tensor(watched)) or torch.equal(
+        torch.tensor(seen[1]), torch.tensor(watched)
+    )
+
+
+class Watch:
+    def __init__(self, module: nn.Module) -> None:
+        self.seen = watch(module)
