@@ -28,8 +28,11 @@ _Packed = Callable[[Any], tuple[Any, Any]]
 
 
 def functions(args: tuple[Any, ...], kwargs: dict[str, Any], objects: bool = True) -> list[Any]:
-    """The arguments that are functions of the script; with `objects` also what has a __call__ of the script."""
-    return [value for value in (*args, *kwargs.values()) if _is_of_the_script(value, objects)]
+    """The arguments that are functions of the script, also in lists; with `objects` also what has a __call__ there."""
+    values: list[Any] = []
+    for value in (*args, *kwargs.values()):
+        values += value if type(value) in (list, tuple) else [value]
+    return [value for value in values if _is_of_the_script(value, objects)]
 
 
 def _is_of_the_script(value: Any, objects: bool) -> bool:
@@ -69,6 +72,8 @@ class _Lead:
         called = functions(args, kwargs)
 
         def shared(value: Any) -> Any:
+            if type(value) in (list, tuple):
+                return type(value)(map(shared, value))
             numbers = [number for number, each in enumerate(called) if each is value]
             return self.shared(numbers[0], value) if numbers else value
 

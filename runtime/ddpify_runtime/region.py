@@ -1,4 +1,4 @@
-"""Where the program is: in the shared part of a training forward, at a rank's own samples, in what one rank does alone."""
+"""Where the program is: in a divided training forward, at a rank's own samples, or in what one rank does alone."""
 
 from __future__ import annotations
 

@@ -40,8 +40,8 @@ _seen: dict[str, Any] = {}  # what each place gave last
 class Remote:
     """An object of rank 0. What is done to it is done there; data that comes of it is on every rank.
 
-    Beside data (numbers, texts, dates, paths, tensors, containers of these) all that comes of it is remote too. A
-    function of the script that is handed to it (`study.optimize(objective)`) runs on every rank when rank 0 calls it.
+    Beside data (numbers, texts, dates, paths, tensors, models, containers of these) all that comes of it is remote too.
+    A function of the script that is handed to it (`study.optimize(objective)`) runs on every rank when rank 0 calls it.
     """
 
     __slots__ = ("_ddpify_kind", "_ddpify_name", "_ddpify_object", "_ddpify_process")
@@ -208,7 +208,7 @@ def _is_method(kind: Any, name: str) -> bool:
 
 def _everywhere(remote: Remote) -> bool:
     """Whether all ranks are here."""
-    if region.alone_for_good() or region.loading():
+    if region.alone_for_good() or region.loading() or isinstance(sys.exc_info()[1], KeyboardInterrupt):
         return False
     return dist.is_initialized() and os.getpid() == remote._ddpify_process
 

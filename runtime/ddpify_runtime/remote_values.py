@@ -25,6 +25,7 @@ _DATA = (
     *(type(None), bool, int, float, complex, str, bytes, bytearray, range, slice, type(...)),
     *(datetime.date, datetime.time, datetime.timedelta, datetime.tzinfo, decimal.Decimal, fractions.Fraction),
     *(uuid.UUID, pathlib.PurePath, enum.Enum, torch.Tensor, torch.Size, torch.dtype, torch.device),
+    torch.nn.Module,
 )
 
 _uses: Counter[str] = Counter()

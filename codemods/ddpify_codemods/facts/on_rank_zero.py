@@ -32,7 +32,8 @@ def made_on_rank_zero(script: Script, call: ast.Call) -> bool:
     name = script.qualified(call.func)
     if name in _DATABASES:
         return _is_changed(script) and not _is_of_samples(script, call)
-    return _is_recorder(name) and not _is_only_named(script, call)
+    is_local = name.rpartition(".")[2] in script.defined  # a module of the program may have the name of a library
+    return _is_recorder(name) and not is_local and not _is_only_named(script, call)
 
 
 def kept_on_rank_zero(script: Script) -> Iterator[ast.Attribute]:

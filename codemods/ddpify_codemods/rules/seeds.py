@@ -119,8 +119,8 @@ RULE = Rule(
     title="One seed for all processes",
     why="""\
 All processes draw the same random numbers, so that they shuffle, split and initialise alike. A seed made from the
-clock, the process id or the system's entropy would end that (S1, D11): the first process draws it, the others take it
-over.""",
+clock, the process id, a hash or the system's entropy would end that (S1, D11): the first process draws it, the others
+take it over. It is followed to where it is drawn, through names, attributes and functions of the file.""",
     before="""\
 import random
 import time
