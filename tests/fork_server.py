@@ -1,11 +1,11 @@
 """Starts scripts in processes that have imported torch already, which takes longer than most fixtures train.
 
 `python fork_server.py MODULE...` imports the modules once and then waits for jobs, a line of JSON each, on its standard
-input. For a job it forks one process for each device, as torchrun would start them, and answers with the exit status on
-a line of its own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes:
-before the fork there is no client of it, and no second thread. The script runs from its first line, as `__main__`, after
-the sitecustomize of its PYTHONPATH. What this cannot show: imports that come in another order, and strings that hash
-differently in each process. (With 2 processes the fixtures start under torchrun; `test_processes` starts the usual way.)
+input. For a job it forks one process for each device, as torchrun would start them, and answers with the exit status
+on a line of its own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes:
+before the fork there is no client of it, and no second thread. The script runs from its first line, as `__main__`,
+after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come in another order, and strings that
+hash differently in each process. (With 2 processes the fixtures start under torchrun, and `test_processes` as usual.)
 """
 
 from __future__ import annotations
