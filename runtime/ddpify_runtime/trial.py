@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +14,7 @@ from torch.utils._pytree import tree_flatten
 from . import random_states
 from .batch_norm import route
 from .collectives import Rows, count, share
+from .compiled import copied
 from .division import Division, shared
 from .draws import Draws
 from .losses import Losses
@@ -205,6 +205,6 @@ def copy_of(module: nn.Module) -> nn.Module:
         for leaf in tree_flatten(list(vars(part).values()))[0]:
             if isinstance(leaf, Tensor) and leaf.grad_fn is not None:  # torch refuses to copy what it computed
                 memo[id(leaf)] = leaf.detach().clone()
-    copied = deepcopy(module, memo)
-    route(copied)
-    return copied
+    made = copied(module, memo)
+    route(made)
+    return made
