@@ -26,15 +26,16 @@ from typing import Any, Literal, TypeAlias, TypeVar
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from . import batch_norm, check, compiled, failure, outputs, region, report
+from . import batch_norm, check, compiled, failure, outputs, region, report, structure
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split, spread
 from .division import Division, is_compilable, shared, watched
 from .find_division import confirmed, find
 from .native_reduction import NativeReduction
 from .reduction import Reduction
+from .structure import Form
+from .trial import NotDivisible
 
 Module = TypeVar("Module", bound=nn.Module)
 AnyReduction: TypeAlias = Reduction | NativeReduction
@@ -159,7 +160,7 @@ class TrainingCall:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
             return self.call(*args, **kwargs)
-        leaves, spec = tree_flatten((args, kwargs))
+        leaves, spec = structure.flatten((args, kwargs))
         if self.module.training and torch.is_grad_enabled():
             self.called = True
             found = self._division(leaves, spec)
@@ -174,7 +175,7 @@ class TrainingCall:
             elif found.reason != FEW or not self.divided:  # the last batch of an epoch is often short
                 self._warn(found.reason or FEW)
         if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
-            args, kwargs = tree_unflatten(map(_whole, leaves), spec)
+            args, kwargs = structure.unflatten(map(_whole, leaves), spec)
         return self.call(*args, **kwargs)
 
     def _warn(self, reason: str) -> None:
@@ -190,7 +191,7 @@ class TrainingCall:
     def name(self) -> str:
         return type(getattr(self.module, "_orig_mod", self.module)).__name__
 
-    def _division(self, leaves: list[Any], spec: TreeSpec) -> Division:
+    def _division(self, leaves: list[Any], spec: Form) -> Division:
         """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
         if reason := watched(self.module):
             return Division(reason=reason)  # this time; not remembered
@@ -207,8 +208,12 @@ class TrainingCall:
             return Division(reason=FEW)  # this time; not remembered
 
         def call(module: Any, values: Sequence[Any]) -> Any:
-            args, kwargs = tree_unflatten(list(values), spec)
-            return module._call_impl(*args, **kwargs)
+            args, kwargs = structure.unflatten(values, spec)
+            output = module._call_impl(*args, **kwargs)
+            left, form = structure.flatten((args, kwargs))
+            if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
+                raise NotDivisible("it changes its input")
+            return output
 
         if self.sync_batch_norm:
             batch_norm.route(self.module)
@@ -246,14 +251,15 @@ class TrainingCall:
             text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
         return text
 
-    def _divided(self, found: Division, leaves: list[Any], spec: TreeSpec) -> Any:
+    def _divided(self, found: Division, leaves: list[Any], spec: Form) -> Any:
         total = found.samples(leaves)
         reduction = self._reduction()
+        taken: dict[Any, Any] = {}  # what is given twice stays one
         values = [
-            _rows(leaf, total, rows, reduction) if rows else _whole(leaf)
+            _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction)) if rows else _whole(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
-        args, kwargs = tree_unflatten(values, spec)
+        args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
         before = None if found.places else torch.get_rng_state()
         try:
@@ -267,16 +273,19 @@ class TrainingCall:
                 f"ddpify: the forward of {self.name} began to draw random numbers after it had been "
                 "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
             )
-        parts, form = tree_flatten(output)
+        parts, form = structure.flatten(output)
         if len(parts) != len(found.outputs):
             raise RuntimeError(f"ddpify: {self.name} returned another structure than before")
         if found.sizes:
             self._require_equal_sizes(parts, found)
+        joined: dict[Any, Any] = {}
         whole = [
-            self._joined(part, total, rows, reduction) if rows else _left(part, reduction)
+            _once(joined, part, rows, lambda part, rows: self._joined(part, total, rows, reduction))
+            if rows
+            else _left(part, reduction)
             for part, rows in zip(parts, found.outputs, strict=True)
         ]
-        return tree_unflatten(whole, form)
+        return structure.unflatten(whole, form)
 
     def _require_equal_sizes(self, parts: Sequence[Any], found: Division) -> None:
         """A collective."""
@@ -307,6 +316,14 @@ class TrainingCall:
         if trainable not in self.reductions:
             self.reductions[trainable] = self.reduce(self.module, self.call)
         return self.reductions[trainable]
+
+
+def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:
+    key = id(tensor), rows
+    if key not in made:
+        made[key] = make(tensor, rows)
+    whole: Tensor = made[key]
+    return whole
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
