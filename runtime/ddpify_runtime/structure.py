@@ -9,7 +9,7 @@ from __future__ import annotations
 import copy
 import types
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None), torch.dtype, torch.device, torch.layout, Enum)
+PLAIN = (bool, int, float, complex, str, bytes, type(None), Enum, torch.dtype, torch.device, torch.layout, torch.Size)
 _CLOSED = (
     *(
         *PLAIN,
@@ -46,21 +46,24 @@ class Held:
 
 @dataclass(frozen=True)
 class Form:
-    """What a value consists of beside its leaves. objects: those among the leaves of the tree, by their place."""
+    """What a value consists of beside its leaves.
+
+    objects: those among the leaves of the tree, by their place; one that this is a part of: how far above.
+    """
 
     tree: TreeSpec
-    objects: tuple[tuple[int, Held], ...]
+    objects: tuple[tuple[int, Held | int], ...]
 
 
 def flatten(value: Any) -> tuple[list[Any], Form]:
     """The leaves of a value, and its form. Tensors are leaves, and so is what holds none."""
     leaves: list[Any] = []
-    return leaves, _flattened(value, leaves, frozenset())
+    return leaves, _flattened(value, leaves, ())
 
 
 def unflatten(leaves: Iterable[Any], form: Form) -> Any:
     """A value of this form with these leaves."""
-    return _made(iter(leaves), form)
+    return _made(iter(leaves), form, ())
 
 
 def copied(leaf: Any) -> Any:
@@ -90,13 +93,17 @@ def equal(one: Any, other: Any, depth: int = 6) -> bool:
     return all(equal(value, others[name], depth - 1) for name, value in parts.items())
 
 
-def _flattened(value: Any, leaves: list[Any], inside: frozenset[int]) -> Form:
-    found, tree = tree_flatten(value)
-    objects = []
+def _flattened(value: Any, leaves: list[Any], above: tuple[Any, ...]) -> Form:
+    found, tree = tree_flatten(value, is_leaf=_is_size)
+    objects: list[tuple[int, Held | int]] = []
     for place, leaf in enumerate(found):
-        parts = None if id(leaf) in inside else _parts(leaf)
+        far = next((far for far, each in enumerate(above) if each is leaf), None)
+        if far is not None:
+            objects.append((place, far))
+            continue
+        parts = _parts(leaf)
         held: list[Any] = []
-        form = _flattened(list(parts.values()), held, inside | {id(leaf)}) if parts else None
+        form = _flattened(list(parts.values()), held, (leaf, *above)) if parts else None
         if parts and form and any(isinstance(each, Tensor) for each in held):
             objects.append((place, Held(type(leaf), tuple(parts), form, leaf)))
             leaves += held
@@ -105,18 +112,25 @@ def _flattened(value: Any, leaves: list[Any], inside: frozenset[int]) -> Form:
     return Form(tree, tuple(objects))
 
 
-def _made(leaves: Any, form: Form) -> Any:
+def _is_size(value: Any) -> bool:
+    return isinstance(value, torch.Size)  # which torch.utils._pytree would make a tuple of
+
+
+def _made(leaves: Iterator[Any], form: Form, above: tuple[Any, ...]) -> Any:
     objects = dict(form.objects)
-    found = [
-        _object(objects[place], _made(leaves, objects[place].form)) if place in objects else next(leaves)
-        for place in range(form.tree.num_leaves)
-    ]
+    found = []
+    for place in range(form.tree.num_leaves):
+        held = objects.get(place)
+        if held is None:
+            found.append(next(leaves))
+        else:
+            found.append(above[held] if isinstance(held, int) else _object(held, leaves, above))
     return tree_unflatten(found, form.tree)
 
 
-def _object(held: Held, values: Sequence[Any]) -> Any:
+def _object(held: Held, leaves: Iterator[Any], above: tuple[Any, ...]) -> Any:
     made = copy.copy(held.like)
-    for (kind, name), value in zip(held.names, values, strict=True):
+    for (kind, name), value in zip(held.names, _made(leaves, held.form, (made, *above)), strict=True):
         if kind == "item":
             (dict if isinstance(made, dict) else list).__setitem__(made, name, value)
         elif name in getattr(made, "__dict__", {}):  # past a __setattr__ of its own

@@ -81,7 +81,9 @@ def attempt(
     for full, part in zip(whole, local, strict=True):
         possible = _forms(full, total)
         forms.append(possible)
-        matches.append([_holds(full, part, total, rows, bool(local_region.over_samples)) for rows in possible])
+        loss = isinstance(part, Tensor) and part.dim() == 0 and bool(local_region.over_samples)
+        constant = not (reads.comes_from_samples(part) or _needs_gradient(part))
+        matches.append([_holds(full, part, total, rows, loss or constant) for rows in possible])
     failing = [full for full, holds in zip(whole, matches, strict=True) if not any(holds)]
     return Trial(
         forms,
@@ -89,7 +91,7 @@ def attempt(
         local_region.places,
         local_region.over_samples,
         reads.sizes,
-        any(isinstance(leaf, (int, float, complex)) and not isinstance(leaf, bool) for leaf in whole),
+        any(map(_is_number, whole)),
         _why(failing[0], total) if failing else "",
     )
 
@@ -198,13 +200,21 @@ def _forms(whole: Any, total: int) -> list[Rows | None]:
     return [*forms, None]
 
 
-def _holds(whole: Any, part: Any, total: int, rows: Rows | None, losses: bool) -> bool:
+def _holds(whole: Any, part: Any, total: int, rows: Rows | None, alike: bool) -> bool:
+    """alike: whether a tensor may be the same for the whole and a part, as a loss of the whole is, or a constant."""
     if not isinstance(whole, Tensor):
         return structure.equal(whole, part)
     if rows is None:
-        return losses and whole.dim() == 0 and same(whole, part)
+        return alike and same(whole, part)
     expected = share(whole, total, rows)
     return same(expected, part)
+
+
+def _is_number(leaf: Any) -> bool:
+    """Whether a leaf may be the same for a whole and its part by accident."""
+    if isinstance(leaf, Tensor):
+        return leaf.dim() == 0 and not leaf.requires_grad
+    return isinstance(leaf, (int, float, complex)) and not isinstance(leaf, bool)
 
 
 def _why(whole: Any, total: int) -> str:

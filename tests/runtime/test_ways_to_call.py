@@ -15,7 +15,6 @@ from torch import Tensor, nn
 
 from .processes import run
 
-
 eager_rows: set[int] = set()
 
 
