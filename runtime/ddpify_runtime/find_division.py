@@ -138,7 +138,7 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
             try:
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(inputs, batch, outputs, trial.places, losses, bool(sizes))
-                if same_gradients(module, call, few, found, total):
+                if not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"
             except (NotDivisible, UnknownLoss) as error:

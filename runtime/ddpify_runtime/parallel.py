@@ -2,10 +2,10 @@
 
 The module stays the user's own object: same identity, type, attributes, state_dict keys and pickle. Only its call is
 routed, through the per-instance slot that torch keeps for `module.compile()` and leaves out of pickles and copies.
-Training forwards (training mode, gradients on) run on this rank's rows through torch's DistributedDataParallel, and the
-outputs are joined; what follows (loss, metrics, decisions) is computed from the whole batch on every rank, so any loss
-is exact, also one that couples samples (HAZARDS L1-L6, E6, L19, L20). Every other call runs whole on every rank and
-communicates nothing (E1, M1).
+Forwards run on this rank's rows, with gradients through torch's DistributedDataParallel. What follows (loss, metrics,
+decisions) sees outputs that look like those of the whole batch, on every rank, and are joined where the whole is
+needed: any loss is exact, also one that couples samples (HAZARDS L1-L6, E6, L19, L20), and so is an evaluation (E1-E3).
+Calls of other methods run whole on every rank and communicate nothing (M1).
 
 torch's reducer is armed when a backward pass enters a shared region rather than by the forward, so that two backwards
 of one forward, or two forwards before two backwards, are each reduced (L10, L11), and passes that go round the forward
@@ -33,12 +33,12 @@ from .collectives import Rows, count, divides, leave, split, spread
 from .division import Division, is_compilable, shared, watched
 from .find_division import confirmed, find
 from .native_reduction import NativeReduction
-from .reduction import Reduction
+from .reduction import NoReduction, Reduction
 from .structure import Form
 from .trial import NotDivisible
 
 Module = TypeVar("Module", bound=nn.Module)
-AnyReduction: TypeAlias = Reduction | NativeReduction
+AnyReduction: TypeAlias = Reduction | NativeReduction | NoReduction
 
 FEW = "it is given fewer samples than there are processes"
 ROOM = 8  # samples on each process below which a device has little to do
@@ -161,12 +161,12 @@ class TrainingCall:
         if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
             return self.call(*args, **kwargs)
         leaves, spec = structure.flatten((args, kwargs))
-        if self.module.training and torch.is_grad_enabled():
-            self.called = True
-            found = self._division(leaves, spec)
-            if not found.reason and divides(leaves[found.batch[0]], found.batch[1]):
-                self.divided = True
-                return self._divided(found, leaves, spec)
+        self.called = self.called or torch.is_grad_enabled()
+        found = self._division(leaves, spec)
+        if not found.reason and divides(leaves[found.batch[0]], found.batch[1]):
+            self.divided = self.divided or torch.is_grad_enabled()
+            return self._divided(found, leaves, spec)
+        if torch.is_grad_enabled():
             if not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
                 self._warn(
                     f"its batch does not divide by {dist.get_world_size()}, as XLA devices need: here "
@@ -183,9 +183,12 @@ class TrainingCall:
         if reason in self.said:
             return
         self.said.add(reason)
-        text = f"the training forward of {self.name} runs whole on every process (exact, but no faster): {reason}"
+        text = f"{self._forward()} of {self.name} runs whole on every process (exact, but no faster): {reason}"
         report.note(f"{id(self)} {reason}", text)
         warnings.warn(f"ddpify: {text}", stacklevel=4)
+
+    def _forward(self) -> str:
+        return "the training forward" if torch.is_grad_enabled() else "the forward without gradients"
 
     @property
     def name(self) -> str:
@@ -197,7 +200,7 @@ class TrainingCall:
             return Division(reason=reason)  # this time; not remembered
         # Layers may have been added, replaced or put into another mode since (M7).
         parts = tuple((id(part), part.training) for part in self.module.modules())
-        form = str(spec), compiled.times(), parts, *map(_form, leaves)
+        form = str(spec), torch.is_grad_enabled(), compiled.times(), parts, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
@@ -229,22 +232,23 @@ class TrainingCall:
         if found.reason:
             if known is not None:
                 raise RuntimeError(
-                    f"ddpify: the training forward of {self.name} was divided over the processes, but at call {calls} "
+                    f"ddpify: {self._forward()} of {self.name} was divided over the processes, but at call {calls} "
                     f"{found.reason}. The steps since the last check may be wrong; leave this module out of "
                     "DistributedDataParallel"
                 )
-        else:
+        elif torch.is_grad_enabled():
             with compiled.eagerly():
                 check.gradient(self.module, lambda: confirmed(module, call, whole, found))
-            if known is None:
-                report.note(f"{id(self)}", self._how(found, found.samples(leaves)))
+        if known is None and not found.reason:
+            key = f"{id(self)} {self._forward()}"
+            report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
         self.divisions[form] = found
         return found
 
     def _how(self, found: Division, samples: int) -> str:
         """A line about a division, for people."""
         world_size = dist.get_world_size()
-        text = f"the training forward of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
+        text = f"{self._forward()} of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
         if found.eager:
             text += "; not compiled, since it draws random numbers, normalises batches or computes its loss"
         if samples < ROOM * world_size:
@@ -253,7 +257,7 @@ class TrainingCall:
 
     def _divided(self, found: Division, leaves: list[Any], spec: Form) -> Any:
         total = found.samples(leaves)
-        reduction = self._reduction()
+        reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
         taken: dict[Any, Any] = {}  # what is given twice stays one
         values = [
             _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction)) if rows else _whole(leaf)
@@ -268,7 +272,7 @@ class TrainingCall:
             with compiled.eagerly() if found.eager else nullcontext(), shared(here, None if original else device):
                 output = reduction.forward(*args, **kwargs)
         except Exception as error:  # whatever the user's forward raises
-            failure.require_everywhere(error, f"the training forward of {self.name}")
+            failure.require_everywhere(error, f"{self._forward()} of {self.name}")
             raise
         if before is not None and not torch.equal(before, torch.get_rng_state()):
             raise RuntimeError(
@@ -300,7 +304,7 @@ class TrainingCall:
         ]
         if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
             raise RuntimeError(
-                f"ddpify: the training forward of {self.name} returned rows of another size on "
+                f"ddpify: {self._forward()} of {self.name} returned rows of another size on "
                 f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "
                 "sequence. Give it that size as an argument, or leave it out of DistributedDataParallel"
             )
