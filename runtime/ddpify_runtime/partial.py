@@ -120,7 +120,7 @@ class Partial(Share):
     ) -> Any:
         kwargs = kwargs or {}
         first = args[0] if args else None
-        if func is Tensor.backward and isinstance(first, Partial) and first.is_apart:
+        if func in (Tensor.backward, torch.autograd.backward) and isinstance(first, Partial) and first.is_apart:
             return _backward(*args, **kwargs)
         if func is torch.autograd.grad and any(kind is not cls for kind in types if issubclass(kind, Share)):
             return NotImplemented  # an output knows what was computed from its samples
@@ -169,7 +169,9 @@ def _node(made: Partial) -> Any:
 def _backward(
     number: Partial, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
-    torch.autograd.backward(number, wholes(gradient), retain_graph, create_graph, inputs=inputs)
+    gradient = torch.ones_like(number._part) if gradient is None else wholes(gradient)
+    with torch._C.DisableTorchFunctionSubclass():
+        torch.autograd.backward(number, gradient, retain_graph, create_graph, inputs=inputs)
 
 
 def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
