@@ -96,6 +96,7 @@ class Share(Tensor):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        func, args = in_form(func, args)
         share = args[0] if args else None
         if isinstance(share, Share) and share.rows is not None:
 
@@ -123,6 +124,16 @@ class Share(Tensor):
         if func is torch.ops.aten.detach.default and args[0].rows is not None:
             return Share(args[0]._rows.detach(), len(args[0]), (args[0], Tensor.detach))
         return func(*wholes(args), **wholes(kwargs or {}))
+
+
+def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The same call without a tensor of which it takes the form only, as in `x.view_as(y)`."""
+    if len(args) == 2 and isinstance(args[1], Share):
+        if func is Tensor.view_as or func is Tensor.reshape_as:
+            return Tensor.reshape if func is Tensor.reshape_as else Tensor.view, (args[0], args[1].shape)
+        if func is Tensor.type_as:
+            return Tensor.to, (args[0], args[1].device, args[1].dtype)
+    return func, args
 
 
 def same_memory(one: Tensor, other: Tensor) -> bool:

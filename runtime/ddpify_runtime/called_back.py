@@ -18,6 +18,7 @@ from typing import Any
 from torch import nn
 
 from . import random_states, region
+from .batch import wholes
 from .remote_values import receive, send, travelling
 
 _LIBRARIES = (
@@ -98,7 +99,7 @@ class _Lead:
                 (args, kwargs), sent = self.packed((args, kwargs))
                 self.post("call", (number, sent))
                 try:
-                    result = function(*args, **kwargs)
+                    result = wholes(function(*args, **kwargs))
                 except Exception as error:
                     self.post("raised", travelling(error))
                     raise
@@ -134,7 +135,7 @@ def _follow(key: str, called: list[Callable[..., Any]]) -> Any:
         number, (args, kwargs) = content
         mine: Exception | None = None
         try:
-            called[number](*args, **kwargs)
+            wholes(called[number](*args, **kwargs))  # which rank 0's library may read
         except Exception as error:  # noqa: BLE001  rank 0's is the library's to handle
             mine = error
         what, theirs = word()

@@ -7,12 +7,16 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from .collectives import Rows
 from .draws import Draws
+from .environment import draws_original
 from .losses import Losses
+from .rank_stream import own_random_numbers
+from .reduction import Reduction
 from .region import Region, entered
 
 
@@ -24,8 +28,8 @@ class Division:
     dim that tell the number of samples. outputs: the same for the output leaves; None for one that is the same on every
     rank, such as a loss. places: where the samples lie in the random numbers that the forward draws, by operation;
     empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
-    sizes: whether the sizes of its outputs may depend on the values of its input. reason: why it cannot be divided; ""
-    if it can.
+    sizes: whether the sizes of its outputs may depend on the values of its input. eager: whether a compiled module is
+    computed without compiling. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -34,6 +38,7 @@ class Division:
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
     losses: tuple[bool, ...] = ()
     sizes: bool = False
+    eager: bool = False
     reason: str = ""
 
     def samples(self, leaves: Sequence[Any]) -> int:
@@ -43,27 +48,45 @@ class Division:
 
 
 @contextmanager
-def shared(region: Region) -> Iterator[None]:
-    """Be in a shared region; handle what it draws, and its losses if it has any."""
+def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
+    """Be in a shared region; handle what it draws, and its losses if it has any.
+
+    own: the device of the samples, where this rank may draw for them alone, rather than what one process would draw.
+    Something drawn for no samples, such as whether a layer is left out, has to be the same on every rank.
+    """
+    if None in region.places.values():
+        own = None
     with (
         entered(region),
-        Draws(region) if region.places else nullcontext(),
+        own_random_numbers(own) if own is not None else nullcontext(),
+        Draws(region) if own is None and region.places else nullcontext(),
         Losses(region) if region.over_samples else nullcontext(),
     ):
         yield
 
 
-def is_watched(module: nn.Module) -> bool:
-    """Whether something would see, in a divided forward or backward, a part of the batch or a local gradient."""
-    for part in module.modules():
+def watched(module: nn.Module) -> str:
+    """What would see, in a divided forward or backward, a part of the batch or a local gradient; "" if nothing does."""
+    for name, part in module.named_modules():
         if part._forward_hooks or part._backward_hooks or part._backward_pre_hooks:
-            return True
+            return f"a hook on {name or 'it'} sees its batches or gradients"
         if any(not type(hook).__module__.startswith("torch.") for hook in part._forward_pre_hooks.values()):
-            return True
-    return any(p._backward_hooks or (p.requires_grad and not p.is_leaf) for p in module.parameters())
+            return f"a hook on {name or 'it'} sees its batches"
+    for name, parameter in module.named_parameters():
+        after = parameter._post_accumulate_grad_hooks or {}
+        if parameter._backward_hooks or any(not _is_ours(hook) for hook in after.values()):
+            return f"a hook on {name} sees its gradients"
+        if parameter.requires_grad and not parameter.is_leaf:
+            return f"{name} is computed from something else"
+    return ""
+
+
+def _is_ours(hook: Any) -> bool:
+    return isinstance(getattr(hook, "__self__", None), Reduction)
 
 
 def is_compilable(module: nn.Module, found: Division) -> bool:
     """Whether a compiled module can take its share: it needs no mode that sees its operations, and sends nothing."""
     batch_statistics = any(isinstance(part, _BatchNorm) for part in module.modules())
-    return not (found.places or found.losses or batch_statistics)
+    draws_for_all = found.places and (draws_original() or None in found.places.values())
+    return not (draws_for_all or found.losses or batch_statistics)

@@ -9,7 +9,7 @@ from weakref import WeakKeyDictionary
 from torch import nn
 from torch.utils.hooks import RemovableHandle
 
-from .division import is_watched
+from . import division
 
 _marks: WeakKeyDictionary[nn.Module, RemovableHandle] = WeakKeyDictionary()
 
@@ -21,13 +21,13 @@ def modules(args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[nn.Module]:
 
 def states(found: Sequence[nn.Module]) -> list[bool]:
     """Whether each is watched, on this rank."""
-    return [is_watched(module) for module in found]
+    return [bool(division.watched(module)) for module in found]
 
 
 def follow(found: Sequence[nn.Module], watched: Sequence[bool]) -> None:
     """Take the modules for watched if they are so on rank 0, which has just done something to them."""
     for module, there in zip(found, watched, strict=True):
-        if there and not is_watched(module):
+        if there and not division.watched(module):
             _marks[module] = module.register_forward_hook(_nothing)
         elif not there and module in _marks:
             _marks.pop(module).remove()
