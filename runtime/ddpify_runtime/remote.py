@@ -32,9 +32,10 @@ _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescrip
 _ELSEWHERE = object()
 _END = object()
 _UNSENT = ""  # the name of what was thrown away
+_MANY, _LARGE = 10_000, 10_000  # places, bytes
 
 _numbers = count()
-_seen: dict[str, Any] = {}  # what each place gave last
+_seen: dict[str, Any] = {}  # what each place gave last, if it may be a setting: small, and not too many
 
 
 class Remote:
@@ -138,6 +139,9 @@ setattr(Remote, "__contains__", _operation("contains", operator.contains))  # no
 setattr(Remote, "__fspath__", _operation("fspath", os.fspath))  # noqa: B010
 
 
+_SETTINGS = (Remote, type(None), bool, int, float, str, list, tuple, dict)
+
+
 class _Items:
     def __init__(self, items: Iterator[Any]) -> None:
         self.items = items
@@ -235,8 +239,12 @@ def _read(remote: Remote, what: str, function: Callable[[Any], Any]) -> Any:
             result = _seen[place]  # under the same name, so that names do not become ever more
         return packed(result)
 
-    _seen[place] = told(next_key(place), here, answer)
-    return _seen[place]
+    given = told(next_key(place), here, answer)
+    if type(given) in _SETTINGS and sys.getsizeof(given) < _LARGE:
+        if len(_seen) >= _MANY:
+            _seen.clear()
+        _seen[place] = given
+    return given
 
 
 def _do(remote: Remote, function: Callable[[Any], Any]) -> Any:
