@@ -38,7 +38,7 @@ def seconds(source: str, ranks: int) -> float:
         if done.returncode:
             raise SystemExit(done.stderr[-3000:])
         epochs = [json.loads(path.read_text()) for path in Path(folder).glob("rank*")]
-    return max((each[-1] - each[1]) / (len(each) - 2) for each in epochs)
+    return max(float(each[-1] - each[1]) / (len(each) - 2) for each in epochs)
 
 
 def converted(source: str) -> str:

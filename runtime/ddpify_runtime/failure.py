@@ -11,7 +11,7 @@ from datetime import timedelta
 import torch.distributed as dist
 from torch.distributed.distributed_c10d import _get_default_store
 
-from . import streams
+from . import standard_streams
 
 # How long a rank waits for the others in the middle of a step: they compute the same, so they are not far.
 LIMIT = timedelta(seconds=30)
@@ -49,8 +49,8 @@ def require_everywhere(error: Exception, where: str) -> None:
     """
     if everyone_is_here(LIMIT):
         return
-    if streams.STDERR is not None:
-        traceback.print_exception(error, file=streams.STDERR)
+    if standard_streams.STDERR is not None:
+        traceback.print_exception(error, file=standard_streams.STDERR)
     leave(
         f"{type(error).__name__} in {where} on rank {dist.get_rank()} alone: {error}. The other processes wait for "
         "this one, so the run ends here. Raise what depends on the data before the model is called"
@@ -61,6 +61,6 @@ def leave(reason: str) -> None:
     """End this process with an error, past every `except` of the script; its launcher ends the others."""
     with suppress(Exception):  # it may be closed, or the script's own
         sys.stdout.flush()
-    if streams.STDERR is not None:
-        print(f"ddpify: {reason}", file=streams.STDERR, flush=True)
+    if standard_streams.STDERR is not None:
+        print(f"ddpify: {reason}", file=standard_streams.STDERR, flush=True)
     os._exit(1)

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import check, environment, failure, parallel, random_states, report, streams
+from . import check, environment, failure, parallel, random_states, report, standard_streams
 
 _failed = False
 
@@ -57,7 +57,7 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     _share_random_states()
     check.start()
     if dist.get_rank():
-        streams.silence()
+        standard_streams.silence()
     sys.excepthook = _report_failure
     atexit.register(_end)
 
@@ -112,8 +112,8 @@ def _share_random_states() -> None:
 def _report_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     global _failed
     _failed = True
-    if streams.STDERR is not None:
-        sys.stderr = streams.STDERR
+    if standard_streams.STDERR is not None:
+        sys.stderr = standard_streams.STDERR
     xla = sys.modules.get("ddpify_runtime.xla.failure")
     (sys.__excepthook__ if xla is None else xla.report)(kind, error, trace)
 
@@ -121,7 +121,7 @@ def _report_failure(kind: type[BaseException], error: BaseException, trace: Trac
 def _end() -> None:
     """At exit: leave in step with the others, unless this or another process ends for another reason."""
     if not _failed:
-        streams.leave_silent()
+        standard_streams.leave_silent()
     if _failed or not dist.is_initialized():
         return
     if not failure.everyone_is_here(failure.END_LIMIT):

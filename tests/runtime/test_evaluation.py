@@ -38,7 +38,8 @@ def evaluate(gradients: bool) -> tuple[list[Any], int]:
     torch.manual_seed(0)
     data = TensorDataset(torch.randn(SAMPLES, 6), torch.randint(4, (SAMPLES,)))
     model, rows = net()
-    model.eval()[1].running_mean.normal_()
+    model.eval()
+    model.get_buffer("1.running_mean").normal_()
     correct = seen = 0
     total, hits, predicted, best, five = 0.0, 0.0, [], -1.0, 0
     with torch.set_grad_enabled(gradients):

@@ -234,7 +234,7 @@ def running_sums(model: Any, x: Tensor) -> Any:
         total += loss.detach()  # type: ignore[assignment]
     assert float(total) > 0 and f"{first:.1f}" == f"{first.item():.1f}" and not torch.isnan(first)
     kept = total
-    total += second.detach()  # type: ignore[assignment]
+    total += second.detach()
     assert kept is total
     return -(-(2 * first + second / 3 - 1e-3 * model[0].weight.square().sum()) * 0.5 + 1)
 
@@ -278,7 +278,7 @@ def train(name: str) -> tuple[list[Tensor], int]:
                 gathered.append(len(history))
             return getattr(dist, name)
 
-    collectives.dist = Counting("dist")
+    collectives.dist = Counting("dist")  # type: ignore[attr-defined]
     for size in (12, 12, 5, 12, 7, 2, 12):
         x = torch.randn(size, 8)
         optimizer.zero_grad()

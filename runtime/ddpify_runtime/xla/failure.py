@@ -11,7 +11,7 @@ from types import TracebackType
 import torch
 import torch_xla
 
-from .. import streams
+from .. import standard_streams
 
 _LACKING = (
     "Could not run 'aten::",  # no kernel
@@ -45,7 +45,7 @@ def report(kind: type[BaseException], error: BaseException, trace: TracebackType
     if not said:
         sys.__excepthook__(kind, error, trace)
         return
-    print(f"ddpify: {said}", file=streams.STDERR, flush=True)
+    print(f"ddpify: {said}", file=standard_streams.STDERR, flush=True)
     raise SystemExit(2)
 
 

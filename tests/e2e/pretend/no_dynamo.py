@@ -7,6 +7,7 @@ does compile, or checkpoints activations, needs the real one: `compile = true` i
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from types import ModuleType, SimpleNamespace
 from typing import Any
 
@@ -19,6 +20,7 @@ def install() -> None:
     module.__dict__.update(
         graph_break=lambda *args, **kwargs: None,
         disable=_as_it_is,
+        set_stance=lambda stance: nullcontext(),  # torch.compiler.set_stance calls it
         utils=SimpleNamespace(get_optimize_ddp_mode=lambda: "ddp_optimizer"),
         trace_rules=SimpleNamespace(clear_lru_cache=lambda: None),
         __getattr__=_missing,
