@@ -1,0 +1,68 @@
+"""Ways to write a training script, each converted and run by two real processes that must train what one trained."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ddpify_codemods import convert
+from ddpify_runtime import parallel
+
+from tests.runtime import processes
+
+STEPS = """\
+for step in range(4):
+    x = torch.rand(8, 3)
+    loss = models["b"](models["a"](x).tanh()).square().mean()
+    for optimizer in optimizers.values():
+        optimizer.zero_grad()
+    loss.backward()
+    for optimizer in optimizers.values():
+        optimizer.step()
+trained = [p.detach() for key in ("a", "b") for p in models[key].parameters()]
+"""
+TWO_MODELS = 'models = {"a": nn.Linear(3, 3), "b": nn.Linear(3, 1)}\n'
+
+MANY_MODELS = {
+    "items": "optimizers = {k: SGD(m.parameters(), lr=0.1) for k, m in models.items()}\n",
+    "keys": "optimizers = {k: SGD(models[k].parameters(), lr=0.1) for k in models}\n",
+    "an iterator": (
+        "pairs = zip(models.keys(), models.values())\noptimizers = {k: SGD(m.parameters(), lr=0.1) for k, m in pairs}\n"
+    ),
+    "map": ("optimizers = {'all': SGD(itertools.chain(*map(lambda m: m.parameters(), models.values())), lr=0.1)}\n"),
+    "a loop before": (
+        "params = []\nfor k in models:\n    params += list(models[k].parameters())\n"
+        "optimizers = {'all': SGD(params, lr=0.1)}\n"
+    ),
+    "a loop around": (
+        "optimizers = {}\nfor k in models.keys():\n    optimizers[k] = SGD(models[k].parameters(), lr=0.1)\n"
+    ),
+    "a ModuleDict": "models = nn.ModuleDict(models)\noptimizers = {'all': SGD(models.parameters(), lr=0.1)}\n",
+}
+
+
+def trained(code: str) -> tuple[list[torch.Tensor], list[bool]]:
+    """The parameters after a script, and of each of its distributed modules whether its forward was divided."""
+    variables: dict[str, Any] = {"__name__": "__main__"}
+    exec(compile(code, "train.py", "exec"), variables)
+    divided = [call.divided for call in parallel._routed]
+    return [tensor.clone() for tensor in variables["trained"]], divided
+
+
+def assert_trains_the_same(source: str, modules: int) -> None:
+    """Two processes train what one trained, and divide every forward of that many modules."""
+    [result] = convert({Path("train.py"): source}, "cpu").values()
+    assert not [finding for finding in result.findings if finding.severity != "note"], result.findings
+    [(alone, _)] = processes.run(1, trained, source)
+    for parameters, divided in processes.run(2, trained, result.code):
+        assert divided == [True] * modules
+        for parameter, expected in zip(parameters, alone, strict=True):
+            torch.testing.assert_close(parameter, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("optimizers", MANY_MODELS.values(), ids=MANY_MODELS)
+def test_several_models(optimizers: str) -> None:
+    header = "import itertools\nimport torch\nfrom torch import nn\nfrom torch.optim import SGD\ntorch.manual_seed(0)\n"
+    assert_trains_the_same(f"{header}{TWO_MODELS}{optimizers}{STEPS}", modules=2)
