@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .bindings import Scope, arguments, attribute_bindings, bindings, names_in
+from .origins import sources
 from .script import Script
 
 _NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
@@ -87,6 +88,8 @@ def _optimizers(script: Script) -> Iterator[Optimizer]:
         certain = _is_optimizer_class(script, call.func)
         if certain:
             given = _parameter_arguments(call)
+        elif _hands_over_torch_optim(script, call):
+            given = [*call.args, *(keyword.value for keyword in call.keywords)]
         elif _may_build_optimizer(script, call, stepped):
             given = [*call.args, *(keyword.value for keyword in call.keywords)]
         else:
@@ -97,17 +100,49 @@ def _optimizers(script: Script) -> Iterator[Optimizer]:
             yield Optimizer(call, tuple(dict.fromkeys(sources.bases)), sources.passed_in or not given)
 
 
-def _is_optimizer_class(script: Script, func: ast.expr) -> bool:
+def _is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
+    """Whether an expression is a class of optimizers: by its name, by look-up in torch.optim or a table, by a variable."""
     name = script.qualified(func)
     if name.startswith("torch.optim.") and not name.startswith(_NOT_OPTIMIZERS):
         return name.rpartition(".")[2][0].isupper() and not name.endswith(".Optimizer")
-    if isinstance(func, ast.Call) and script.qualified(func.func) == "getattr" and func.args:
-        return script.qualified(func.args[0]) == "torch.optim"
+    if isinstance(func, ast.Call):
+        called = script.qualified(func.func)
+        if called in ("getattr", "vars") and func.args and script.qualified(func.args[0]) == "torch.optim":
+            return True
+        if called == "eval":
+            return "optim." in ast.unparse(func)
+        if called.rpartition(".")[2] == "partial":
+            return _is_optimizer_class(script, func.args[0], depth) if func.args else False
+        found = func.func.value if isinstance(func.func, ast.Attribute) and func.func.attr == "get" else None
+        return found is not None and _holds_optimizer_classes(script, found, depth)
     if isinstance(func, ast.Subscript):
-        return script.qualified(func.value) == "torch.optim.__dict__"
-    if isinstance(func, ast.Name):
-        return func.id in _optimizer_subclasses(script)
-    return False
+        return script.qualified(func.value) == "torch.optim.__dict__" or (
+            _holds_optimizer_classes(script, func.value, depth)
+        )
+    if isinstance(func, ast.Name) and func.id in _optimizer_subclasses(script):
+        return True
+    return bool(depth) and any(_is_optimizer_class(script, value, depth - 1) for value in _values(script, func))
+
+
+def _holds_optimizer_classes(script: Script, table: ast.expr, depth: int) -> bool:
+    """Whether a dict that is looked into holds classes of optimizers, or functions that build them."""
+    if isinstance(table, ast.Dict):
+        return any(_is_optimizer_class(script, value, depth) for value in table.values)
+    if script.qualified(table) == "torch.optim.__dict__" or _is_optimizer_class(script, table, 0):
+        return True  # vars(torch.optim)
+    return bool(depth) and any(_holds_optimizer_classes(script, value, depth - 1) for value in _values(script, table))
+
+
+def _values(script: Script, node: ast.expr) -> list[ast.expr]:
+    """What a variable, an attribute or a choice may hold, as far as this file assigns it."""
+    return [] if isinstance(node, ast.Call) else [value for value in sources(script, node) if value is not node]
+
+
+def _hands_over_torch_optim(script: Script, call: ast.Call) -> bool:
+    """Whether a function is given the module torch.optim, to choose a class of it: `build(config, torch.optim, params)`."""
+    given = (*call.args, *(keyword.value for keyword in call.keywords))
+    chooses = any(script.qualified(value) == "torch.optim" for value in given)
+    return chooses and script.qualified(call.func) not in ("getattr", "hasattr", "vars", "dir")
 
 
 def _optimizer_subclasses(script: Script) -> set[str]:
@@ -333,9 +368,7 @@ def bound_at(script: Script, node: ast.AST) -> ast.AST | None:
     for parent in script.ancestors(node):
         if isinstance(parent, COMPREHENSIONS) and any(names & names_in(part.target) for part in parent.generators):
             return parent
-        if isinstance(parent, ast.Lambda) and names & {
-            part.arg for part in ast.walk(parent.args) if _is_argument(part)
-        }:
+        if isinstance(parent, ast.Lambda) and names & {part.arg for part in parent.args.args}:
             return parent
         if isinstance(parent, ast.stmt):
             break
