@@ -24,14 +24,18 @@ _WRITER_NAMES = """
     shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
     subprocess.run subprocess.call subprocess.check_call subprocess.Popen
     visdom.Visdom wandb.init wandb.log wandb.watch wandb.finish wandb.save wandb.alert wandb.log_artifact
+    logging.config.dictConfig logging.config.fileConfig loguru.logger.add
 """
 _WRITERS = frozenset(_WRITER_NAMES.split())
+_WRITER_CLASSES = frozenset(name for name in (full.rpartition(".")[2] for full in _WRITERS) if name[0].isupper())
 # Methods of library objects that write, whatever the object is called.
 _METHOD_NAMES = """
     savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf write_text write_bytes write_html write_image
     mkdir rmdir unlink touch symlink_to save_pretrained
 """
 _METHODS = frozenset(_METHOD_NAMES.split())
+_LOG_FILES = ("FileHandler", "RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler")
+_LOG_HANDLERS = frozenset(f"logging.{place}{name}" for place in ("", "handlers.") for name in _LOG_FILES)
 _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
 # Openers that take a path and a mode, and the place of the mode among their arguments.
 _READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
@@ -53,6 +57,8 @@ def writes(script: Script, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or call.func.attr in script.defined:
         return False
     method = call.func.attr
+    if _is_imported_in_the_run(script, call.func.value):
+        return method in _WRITER_CLASSES
     if method == "save":
         return bool(call.args) and not _is_imported(script, call.func) and script.qualified(call.func.value) != "self"
     if method == "open":
@@ -65,7 +71,7 @@ def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
     name = script.qualified(call.func)
     if name in _OPENERS and (name != "open" or "open" not in script.defined):
         return _first(call, "file", "filename") if _is_writing(mode_of(call)) else None
-    if name == "logging.FileHandler":
+    if name in _LOG_HANDLERS:
         return _first(call, "filename")
     if name == "logging.basicConfig":
         return next((keyword.value for keyword in call.keywords if keyword.arg == "filename"), None)
@@ -146,6 +152,10 @@ def _is_stream(script: Script, argument: ast.expr) -> bool:
 def _opens(call: ast.Call) -> bool:
     func = call.func
     return (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) in _STREAMS
+
+
+def _is_imported_in_the_run(script: Script, node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and script.qualified(node.func) in ("importlib.import_module", "__import__")
 
 
 def _is_imported(script: Script, node: ast.AST) -> bool:

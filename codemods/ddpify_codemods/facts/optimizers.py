@@ -88,9 +88,7 @@ def _optimizers(script: Script) -> Iterator[Optimizer]:
         certain = _is_optimizer_class(script, call.func)
         if certain:
             given = _parameter_arguments(call)
-        elif _hands_over_torch_optim(script, call):
-            given = [*call.args, *(keyword.value for keyword in call.keywords)]
-        elif _may_build_optimizer(script, call, stepped):
+        elif _hands_over_torch_optim(script, call) or _may_build_optimizer(script, call, stepped):
             given = [*call.args, *(keyword.value for keyword in call.keywords)]
         else:
             continue
@@ -101,7 +99,7 @@ def _optimizers(script: Script) -> Iterator[Optimizer]:
 
 
 def _is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
-    """Whether an expression is a class of optimizers: by its name, by look-up in torch.optim or a table, by a variable."""
+    """Whether an expression is a class of optimizers: by name, looked up in torch.optim or in a table."""
     name = script.qualified(func)
     if name.startswith("torch.optim.") and not name.startswith(_NOT_OPTIMIZERS):
         return name.rpartition(".")[2][0].isupper() and not name.endswith(".Optimizer")
@@ -139,7 +137,7 @@ def _values(script: Script, node: ast.expr) -> list[ast.expr]:
 
 
 def _hands_over_torch_optim(script: Script, call: ast.Call) -> bool:
-    """Whether a function is given the module torch.optim, to choose a class of it: `build(config, torch.optim, params)`."""
+    """Whether a function is given torch.optim, to choose a class of it: `build(config, torch.optim, params)`."""
     given = (*call.args, *(keyword.value for keyword in call.keywords))
     chooses = any(script.qualified(value) == "torch.optim" for value in given)
     return chooses and script.qualified(call.func) not in ("getattr", "hasattr", "vars", "dir")
