@@ -135,6 +135,85 @@ def test_a_program_of_which_nothing_is_divided_is_warned_of() -> None:
     assert (finding.rule, finding.severity, finding.line) == ("DDP102", "warning", 3)
 
 
+def refusals(text: str) -> list[tuple[str, int]]:
+    [result] = convert({ENTRY: text}, "cpu").values()
+    assert result.code == text
+    return [(finding.rule, finding.line) for finding in result.findings if finding.severity == "refused"]
+
+
+STEP = "model(torch.ones(4, 2)).mean().backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "line"),
+    [
+        (f"from tools import setup\nimport torch\nmodel, opt = setup()\n{STEP}opt.step()\n", "DDP311", 5),
+        (f"import torch, t\nmodel = t.Model()\n{STEP}model.optimizer.step()\n", "DDP311", 4),
+        ("import importlib, torch\nrun = importlib.import_module(torch.name).run\nrun()\n", "DDP311", 2),
+        ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nw.data -= w.grad\n", "DDP304", 4),
+        ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nw = w - 0.1 * w.grad\n", "DDP304", 4),
+        ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nfor p in [w]:\n    p -= p.grad\n", "DDP304", 4),
+        (
+            "import torch\ndef sgd(ps):\n    for p in ps:\n        p -= p.grad\n"
+            "w = torch.ones(1)\n(w * 2).backward()\nsgd([w])\n",
+            "DDP304",
+            3,
+        ),
+        (
+            "import torch\nmodel = Net()\ngrads = torch.autograd.grad(model(1), model.parameters())\n"
+            "for p, g in zip(model.parameters(), grads):\n    p.data -= g\n",
+            "DDP305",
+            3,
+        ),
+    ],
+)
+def test_training_that_cannot_be_followed(text: str, rule: str, line: int) -> None:
+    assert refusals(text) == [(rule, line)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\nx = torch.ones(1)\nx.backward()\nprint(x.grad.abs())\n",
+        "import importlib, torch\nm = importlib.import_module(name).Net()\nm.eval()\n",
+        "import importlib, torch\nfor name in names:\n    importlib.import_module(name)\n",
+        "import importlib, torch\nm = importlib.import_module('nets')\nm.test()\n",
+        "import torch\nfor e, p in zip(ema.parameters(), model.parameters()):\n    e.data.mul_(0.9).add_(p.data)\n",
+    ],
+)
+def test_gradients_and_modules_that_are_only_looked_at(text: str) -> None:
+    result = convert({ENTRY: text}, "cpu")[ENTRY]
+    assert (result.code, result.reason, result.findings) == (text, "no training loop", ())
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "config.init_obj('optimizer', torch.optim, params)",
+        "Lion(params)",
+        "OPTIMIZERS[name](params)",
+        "OPTIMIZERS.get(name)(params)",
+        "cls(params)",
+        "make(params)",
+        "build(name, params)",
+        "create_optimizer(args, model)",
+        "hand_on(Lion(model.parameters()))",
+        "eval('torch.optim.' + name)(params)",
+        "getattr(importlib.import_module('torch.optim'), name)(params)",
+    ],
+)
+def test_optimizers_that_something_else_makes(build: str) -> None:
+    header = (
+        "import functools, importlib, torch\nfrom libs import Lion, create_optimizer\n"
+        "OPTIMIZERS = {'sgd': torch.optim.SGD}\ncls = getattr(torch.optim, name)\n"
+        "make = functools.partial(torch.optim.SGD, lr=0.1)\n"
+        "def build(name, params):\n    return OPTIMIZERS[name](params)\ndef hand_on(it):\n    return it\n"
+        "model = torch.nn.Linear(2, 1)\nparams = filter(bool, model.parameters())\n"
+    )
+    code = convert({ENTRY: f"{header}thing = {build}\n{STEP}thing.step()\n"}, "cpu")[ENTRY].code
+    assert f"model = DistributedDataParallel(model)\nthing = {build}\n" in code
+
+
 def test_libcst_is_only_imported_to_rewrite() -> None:
     code = (
         "import sys, pathlib, ddpify_codemods as d\n"

@@ -66,3 +66,32 @@ def assert_trains_the_same(source: str, modules: int) -> None:
 def test_several_models(optimizers: str) -> None:
     header = "import itertools\nimport torch\nfrom torch import nn\nfrom torch.optim import SGD\ntorch.manual_seed(0)\n"
     assert_trains_the_same(f"{header}{TWO_MODELS}{optimizers}{STEPS}", modules=2)
+
+
+BY_HAND = {
+    "in a loop": "    with torch.no_grad():\n        for p in model.parameters():\n            p -= 0.1 * p.grad\n",
+    "in a function": "    sgd(model.parameters(), 0.1)\n",
+    "through a list": "    params = list(model.parameters())\n    for p in params:\n        p.data.add_(p.grad, alpha=-0.1)\n",
+}
+
+
+@pytest.mark.parametrize("update", BY_HAND.values(), ids=BY_HAND)
+def test_updates_by_hand(update: str) -> None:
+    source = f"""\
+import torch
+torch.manual_seed(0)
+def sgd(params, lr):
+    for p in params:
+        p.data = p.data - lr * p.grad
+model = torch.nn.Linear(3, 1)
+for step in range(4):
+    model.zero_grad()
+    model(torch.rand(8, 3)).square().mean().backward()
+{update}
+trained = [p.detach() for p in model.parameters()]
+"""
+    if "sgd(" not in update:
+        source = source.replace(
+            "def sgd(params, lr):\n    for p in params:\n        p.data = p.data - lr * p.grad\n", ""
+        )
+    assert_trains_the_same(source, modules=1)

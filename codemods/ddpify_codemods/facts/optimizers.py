@@ -9,8 +9,9 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from .bindings import Scope, arguments, attribute_bindings, bindings, names_in
-from .origins import sources
+from .origins import origins, sources
 from .script import Script
+from .updates import update_loops
 
 _NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
 # Functions and methods whose result holds the same parameters as their arguments.
@@ -36,6 +37,10 @@ COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
 # Modules that hold others and are never called, and how to run over what they hold.
 _CONTAINERS = {"torch.nn.ModuleList": "", "torch.nn.ModuleDict": ".values()"}
 _MODULE_METHODS = frozenset({"parameters", "named_parameters", "train", "eval", "state_dict", "load_state_dict"})
+# Where the result of a call is kept or handed on.
+_KEEPS = (ast.Return, ast.keyword, ast.Call, ast.Dict, ast.List, ast.Tuple, ast.AnnAssign)
+# What the standard library makes of parameters are parameters.
+_STANDARD = frozenset({"itertools.chain", "itertools.chain.from_iterable", "copy.copy", "copy.deepcopy"})
 _PARAMETERS = re.compile(r"param", re.IGNORECASE)
 _OPTIMIZER_NAME = re.compile(r"optim|^opt", re.IGNORECASE)
 
@@ -60,13 +65,13 @@ class Base:
 
 @dataclass(frozen=True)
 class Optimizer:
-    """An expression that builds an optimizer.
+    """An expression that builds an optimizer, or a loop that updates parameters by hand.
 
     bases: the modules that it trains. passed_in: whether its parameters come (also) from outside of the function or
     file, so that they cannot be followed here.
     """
 
-    call: ast.Call
+    call: ast.Call | ast.For
     bases: tuple[Base, ...]
     passed_in: bool
 
@@ -78,8 +83,20 @@ class Optimizer:
 
 @lru_cache(maxsize=64)
 def optimizers(script: Script) -> tuple[Optimizer, ...]:
-    """Every optimizer that a script builds, in the order of its source."""
-    return tuple(sorted(_optimizers(script), key=lambda found: (found.call.lineno, found.call.col_offset)))
+    """Every optimizer that a script builds, in the order of its source; without any, the loops that do their work."""
+    found = list(_optimizers(script)) or list(_update_loops(script))
+    return tuple(sorted(found, key=lambda found: (found.call.lineno, found.call.col_offset)))
+
+
+def _update_loops(script: Script) -> Iterator[Optimizer]:
+    for loop in update_loops(script):
+        trained = _Sources(script, loop)
+        trained.follow_all([loop.iter])
+        handed = [value for value in origins(script, loop.iter) if not isinstance(value, ast.Name)]
+        if not trained.bases:
+            trained.passed_in = trained.passed_in and not handed
+            trained.follow_all(handed)
+        yield Optimizer(loop, tuple(dict.fromkeys(trained.bases)), trained.passed_in)
 
 
 def _optimizers(script: Script) -> Iterator[Optimizer]:
@@ -92,10 +109,10 @@ def _optimizers(script: Script) -> Iterator[Optimizer]:
             given = [*call.args, *(keyword.value for keyword in call.keywords)]
         else:
             continue
-        sources = _Sources(script, call)
-        sources.follow_all(given)
-        if certain or sources.bases:
-            yield Optimizer(call, tuple(dict.fromkeys(sources.bases)), sources.passed_in or not given)
+        trained = _Sources(script, call)
+        trained.follow_all(given)
+        if certain or trained.bases:
+            yield Optimizer(call, tuple(dict.fromkeys(trained.bases)), trained.passed_in or not given)
 
 
 def _is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
@@ -105,7 +122,7 @@ def _is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
         return name.rpartition(".")[2][0].isupper() and not name.endswith(".Optimizer")
     if isinstance(func, ast.Call):
         called = script.qualified(func.func)
-        if called in ("getattr", "vars") and func.args and script.qualified(func.args[0]) == "torch.optim":
+        if called in ("getattr", "vars") and func.args and _is_torch_optim(script, func.args[0]):
             return True
         if called == "eval":
             return "optim." in ast.unparse(func)
@@ -136,6 +153,12 @@ def _values(script: Script, node: ast.expr) -> list[ast.expr]:
     return [] if isinstance(node, ast.Call) else [value for value in sources(script, node) if value is not node]
 
 
+def _is_torch_optim(script: Script, node: ast.expr) -> bool:
+    if isinstance(node, ast.Call) and script.qualified(node.func) == "importlib.import_module" and node.args:
+        return isinstance(node.args[0], ast.Constant) and node.args[0].value == "torch.optim"
+    return script.qualified(node) == "torch.optim"
+
+
 def _hands_over_torch_optim(script: Script, call: ast.Call) -> bool:
     """Whether a function is given torch.optim, to choose a class of it: `build(config, torch.optim, params)`."""
     given = (*call.args, *(keyword.value for keyword in call.keywords))
@@ -162,23 +185,30 @@ def _parameter_arguments(call: ast.Call) -> list[ast.expr]:
 
 
 def _may_build_optimizer(script: Script, call: ast.Call, stepped: set[str]) -> bool:
-    """Whether the result of a call is kept under a name on which `.step()` or `.zero_grad()` is called."""
-    parent = script.parents[call]
-    if not isinstance(parent, ast.Assign) or script.qualified(call.func).startswith("torch."):
+    """Whether the result of a call is kept under a name on which `.step()` or `.zero_grad()` is called, or is what a
+    library makes of parameters."""
+    if script.qualified(call.func).startswith("torch."):
         return False
-    names = {_last_name(target) for target in parent.targets}
-    if not names & stepped and not any(_OPTIMIZER_NAME.search(name) for name in names):
-        return False
-    return any(
+    given = any(
         isinstance(node, ast.Attribute) and node.attr in ("parameters", "named_parameters") for node in ast.walk(call)
-    ) or (bool(names & stepped) and script.qualified(call.func).rpartition(".")[2] not in script.defined)
+    )
+    own = script.qualified(call.func).rpartition(".")[2] in script.defined
+    of_library = not own and _root(call.func) in script.imported and script.qualified(call.func) not in _STANDARD
+    parent = script.parents[call]
+    if not isinstance(parent, ast.Assign):
+        return given and of_library and isinstance(parent, _KEEPS)
+    names = {_last_name(target) for target in parent.targets}
+    is_stepped = bool(names & stepped)
+    if not is_stepped and not any(_OPTIMIZER_NAME.search(name) for name in names):
+        return given and of_library
+    return given or (is_stepped and not own) or of_library
 
 
 def _stepped_names(script: Script) -> set[str]:
     return {
         _last_name(call.func.value)
         for call in script.find(ast.Call)
-        if isinstance(call.func, ast.Attribute) and call.func.attr == "zero_grad"
+        if isinstance(call.func, ast.Attribute) and call.func.attr in ("zero_grad", "step")
     } - _names_with_methods(script, {"parameters", "train", "eval"})
 
 
@@ -195,7 +225,7 @@ def _last_name(node: ast.expr) -> str:
 class _Sources:
     """Follows the parameters of one optimizer back to the modules that they belong to."""
 
-    def __init__(self, script: Script, call: ast.Call) -> None:
+    def __init__(self, script: Script, call: ast.Call | ast.For) -> None:
         self.bases: list[Base] = []
         self.passed_in = False
         self._script = script

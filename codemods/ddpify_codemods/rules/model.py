@@ -52,9 +52,12 @@ def _unnamed(base: Base) -> Finding:
     )
 
 
-def _place(script: Script, call: ast.Call, base: Base) -> ast.stmt:
+def _place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
     """The statement before which the module is made distributed: the one that builds the optimizer, or, when that is
-    one of several branches, the outermost branching statement that does not itself bind the module."""
+    one of several branches, the outermost branching statement that does not itself bind the module. Where parameters
+    are updated by hand, the training loop around that."""
+    if isinstance(call, ast.For):
+        return _training_loop(script, base)
     visible = script.scope(base.node) in (script.scope(call), script.tree) and not _of_loop(script, call, base)
     at = script.statement(call if visible else base.node)
     best = at
@@ -72,7 +75,17 @@ def _place(script: Script, call: ast.Call, base: Base) -> ast.stmt:
     return best
 
 
-def _of_loop(script: Script, call: ast.Call, base: Base) -> bool:
+def _training_loop(script: Script, base: Base) -> ast.stmt:
+    best = script.statement(base.node)
+    for parent in script.ancestors(best):
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)) or _binds(parent, base):
+            break
+        if isinstance(parent, (ast.For, ast.While, ast.With)):
+            best = parent
+    return best
+
+
+def _of_loop(script: Script, call: ast.AST, base: Base) -> bool:
     """Whether the module has its name from a loop that is over when the optimizer is built."""
     inside = set(script.ancestors(call))
     names = names_in(base.node)
