@@ -71,8 +71,9 @@ def test_several_models(optimizers: str) -> None:
 BY_HAND = {
     "in a loop": "    with torch.no_grad():\n        for p in model.parameters():\n            p -= 0.1 * p.grad\n",
     "in a function": "    sgd(model.parameters(), 0.1)\n",
-    "through a list": "    params = list(model.parameters())\n    for p in params:\n        p.data.add_(p.grad, alpha=-0.1)\n",
+    "a list": "    params = list(model.parameters())\n    for p in params:\n        p.data.add_(p.grad, alpha=-0.1)\n",
 }
+SGD = "def sgd(params, lr):\n    for p in params:\n        p.data = p.data - lr * p.grad\n"
 
 
 @pytest.mark.parametrize("update", BY_HAND.values(), ids=BY_HAND)
@@ -80,9 +81,7 @@ def test_updates_by_hand(update: str) -> None:
     source = f"""\
 import torch
 torch.manual_seed(0)
-def sgd(params, lr):
-    for p in params:
-        p.data = p.data - lr * p.grad
+{SGD if "sgd(" in update else ""}
 model = torch.nn.Linear(3, 1)
 for step in range(4):
     model.zero_grad()
@@ -90,8 +89,4 @@ for step in range(4):
 {update}
 trained = [p.detach() for p in model.parameters()]
 """
-    if "sgd(" not in update:
-        source = source.replace(
-            "def sgd(params, lr):\n    for p in params:\n        p.data = p.data - lr * p.grad\n", ""
-        )
     assert_trains_the_same(source, modules=1)

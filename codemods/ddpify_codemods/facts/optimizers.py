@@ -189,9 +189,7 @@ def _may_build_optimizer(script: Script, call: ast.Call, stepped: set[str]) -> b
     library makes of parameters."""
     if script.qualified(call.func).startswith("torch."):
         return False
-    given = any(
-        isinstance(node, ast.Attribute) and node.attr in ("parameters", "named_parameters") for node in ast.walk(call)
-    )
+    given = _names_parameters(call)
     own = script.qualified(call.func).rpartition(".")[2] in script.defined
     of_library = not own and _root(call.func) in script.imported and script.qualified(call.func) not in _STANDARD
     parent = script.parents[call]
@@ -201,7 +199,17 @@ def _may_build_optimizer(script: Script, call: ast.Call, stepped: set[str]) -> b
     is_stepped = bool(names & stepped)
     if not is_stepped and not any(_OPTIMIZER_NAME.search(name) for name in names):
         return given and of_library
-    return given or (is_stepped and not own) or of_library
+    return given or of_library or (is_stepped and (not own or any(_holds_parameters(script, it) for it in call.args)))
+
+
+def _holds_parameters(script: Script, node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and any(_names_parameters(value) for value in sources(script, node))
+
+
+def _names_parameters(node: ast.AST) -> bool:
+    return any(
+        isinstance(part, ast.Attribute) and part.attr in ("parameters", "named_parameters") for part in ast.walk(node)
+    )
 
 
 def _stepped_names(script: Script) -> set[str]:
