@@ -245,8 +245,10 @@ def _scripts(program: Mapping[Path, str]) -> list[Script]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
     entry = next(iter(program))
+    texts = program.values()
+    asks = any("is_initialized" in text for text in texts) and not any("init_process_group" in text for text in texts)
     return [
-        Script(path, program[path], tree, is_entry=path == entry and _runs_something(tree), defined=defined)
+        Script(path, program[path], tree, path == entry and _runs_something(tree), defined, only_asks_for_group=asks)
         for path, tree in trees.items()
     ]
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ddpify_codemods import Change, SourceError, convert
@@ -212,6 +213,58 @@ def test_optimizers_that_something_else_makes(build: str) -> None:
     )
     code = convert({ENTRY: f"{header}thing = {build}\n{STEP}thing.step()\n"}, "cpu")[ENTRY].code
     assert f"model = DistributedDataParallel(model)\nthing = {build}\n" in code
+
+
+ASKING_FOR_RANKS = """\
+import torch.distributed as dist
+
+
+def is_dist():
+    if not dist.is_available() or not dist.is_initialized():
+        return False
+    return True
+
+
+def world_size():
+    return dist.get_world_size() if is_dist() else 1
+
+
+def is_main():
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def reduced(loss):
+    size = world_size()
+    if size < 2:
+        return loss
+    dist.all_reduce(loss)
+    return loss / size
+"""
+
+
+def test_asking_for_ranks_without_ever_joining_a_group_keeps_the_answer() -> None:
+    saving = "if nets.is_main():\n    torch.save(model.state_dict(), 'model.pt')\n"
+    results = convert({ENTRY: f"import nets\n{TRAINING}{saving}", NETS: ASKING_FOR_RANKS}, "cpu")
+    assert "is_initialized" not in results[NETS].code and "dist.get_rank() == 0" in results[NETS].code
+    assert "    rank_zero_only(torch.save)(" in results[ENTRY].code
+    answers: dict[str, Any] = {}
+    exec(results[NETS].code.replace("import torch.distributed as dist", ""), answers)
+    assert (answers["is_main"](), answers["reduced"](5)) == (True, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (ASKING_FOR_RANKS + "\n\ndef wait():\n    dist.barrier()\n", 26),
+        (ASKING_FOR_RANKS + "\n\ndef wait(size):\n    if size > 1:\n        dist.barrier()\n", 27),
+        ("import torch.distributed as dist\nrank = dist.get_rank()\n", 2),
+        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n", 5),
+    ],
+)
+def test_more_than_asking_for_ranks_is_refused(text: str, line: int) -> None:
+    results = convert({ENTRY: f"import nets\n{TRAINING}", NETS: text}, "cpu")
+    assert [finding.rule for finding in results[NETS].findings if finding.severity == "refused"] == ["DDP302"]
+    assert min(finding.line for finding in results[NETS].findings) <= line
 
 
 def test_libcst_is_only_imported_to_rewrite() -> None:

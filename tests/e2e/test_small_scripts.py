@@ -90,3 +90,37 @@ for step in range(4):
 trained = [p.detach() for p in model.parameters()]
 """
     assert_trains_the_same(source, modules=1)
+
+
+PENALTY = """\
+import torch
+torch.manual_seed(0)
+
+
+class Solver:
+    def __init__(self):
+        self.D = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        self.optimizer = torch.optim.SGD(self.D.parameters(), lr=0.1)
+
+    def gradient_penalty(self, y, x):
+        dydx = torch.autograd.grad(outputs=y, inputs=x, grad_outputs=torch.ones(y.size()), create_graph=True)[0]
+        return torch.mean((dydx.norm(dim=1) - 1) ** 2)
+
+    def train(self):
+        for step in range(4):
+            x_hat = torch.rand(8, 3).requires_grad_(True)
+            out = self.D(x_hat)
+            loss = out.mean() + 10 * self.gradient_penalty(out, x_hat)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+solver = Solver()
+solver.train()
+trained = [p.detach() for p in solver.D.parameters()]
+"""
+
+
+def test_a_gradient_penalty_in_a_method() -> None:
+    assert_trains_the_same(PENALTY, modules=1)

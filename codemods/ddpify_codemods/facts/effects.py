@@ -16,6 +16,7 @@ _WRITER_NAMES = """
     torchvision.utils.save_image torchvision.io.write_png torchvision.io.write_jpeg torchvision.io.write_video
     torchaudio.save soundfile.write scipy.io.savemat scipy.io.wavfile.write scipy.misc.imsave scipy.sparse.save_npz
     librosa.output.write_wav skimage.io.imsave cv2.imwrite cv2.VideoWriter joblib.dump
+    tensorflow.summary.FileWriter tensorflow.summary.create_file_writer tensorflow.compat.v1.summary.FileWriter
     imageio.imwrite imageio.imsave imageio.mimsave imageio.mimwrite imageio.get_writer
     numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
     matplotlib.pyplot.savefig matplotlib.pyplot.imsave matplotlib.pyplot.show matplotlib.pyplot.pause
@@ -101,6 +102,8 @@ def effects(script: Script) -> Iterator[ast.Call]:
 
 def under_rank_guard(script: Script, node: ast.AST) -> bool:
     """Whether the author lets only one process come here: `if rank == 0:`."""
+    if script.only_asks_for_group:
+        return False  # without a group every process takes itself for the first
     child = node
     for parent in script.ancestors(node):
         guarded = isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test

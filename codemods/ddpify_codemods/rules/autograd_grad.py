@@ -57,18 +57,14 @@ def _is_input(script: Script, scope: ast.AST, name: str) -> bool:
     )
 
 
-def _is_passed_input(script: Script, scope: ast.AST, name: str) -> bool:
+def _is_passed_input(script: Script, scope: ast.AST, name: str, depth: int = 4) -> bool:
     """Whether a function is given the input of a module: as its forward, or by every caller."""
-    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) or name not in arguments(scope):
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) or name not in arguments(scope) or not depth:
         return False
-    given = passed(script, scope, name)
+    given = [(script.scope(value), _root(value)) for value in passed(script, scope, name)]
     by_callers = all(
-        _root(value)
-        and (
-            _is_input(script, script.scope(value), _root(value))
-            or _is_passed_input(script, script.scope(value), _root(value))
-        )
-        for value in given
+        root and (_is_input(script, caller, root) or _is_passed_input(script, caller, root, depth - 1))
+        for caller, root in given
     )
     return scope.name == "forward" or (bool(given) and by_callers)
 
