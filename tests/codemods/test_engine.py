@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -247,7 +248,8 @@ def test_asking_for_ranks_without_ever_joining_a_group_keeps_the_answer() -> Non
     results = convert({ENTRY: f"import nets\n{TRAINING}{saving}", NETS: ASKING_FOR_RANKS}, "cpu")
     assert "is_initialized" not in results[NETS].code and "dist.get_rank() == 0" in results[NETS].code
     assert "    rank_zero_only(torch.save)(" in results[ENTRY].code
-    answers: dict[str, Any] = {}
+    in_a_group = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 1)
+    answers: dict[str, Any] = {"dist": in_a_group}
     exec(results[NETS].code.replace("import torch.distributed as dist", ""), answers)
     assert (answers["is_main"](), answers["reduced"](5)) == (True, 5)
 
@@ -255,16 +257,16 @@ def test_asking_for_ranks_without_ever_joining_a_group_keeps_the_answer() -> Non
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        (ASKING_FOR_RANKS + "\n\ndef wait():\n    dist.barrier()\n", 26),
-        (ASKING_FOR_RANKS + "\n\ndef wait(size):\n    if size > 1:\n        dist.barrier()\n", 27),
+        (ASKING_FOR_RANKS + "\n\ndef wait():\n    dist.barrier()\n", 27),
+        (ASKING_FOR_RANKS + "\n\ndef wait(size):\n    if size > 1:\n        dist.barrier()\n", 28),
         ("import torch.distributed as dist\nrank = dist.get_rank()\n", 2),
-        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n", 5),
+        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n", 22),
     ],
 )
 def test_more_than_asking_for_ranks_is_refused(text: str, line: int) -> None:
     results = convert({ENTRY: f"import nets\n{TRAINING}", NETS: text}, "cpu")
     assert [finding.rule for finding in results[NETS].findings if finding.severity == "refused"] == ["DDP302"]
-    assert min(finding.line for finding in results[NETS].findings) <= line
+    assert line in [finding.line for finding in results[NETS].findings]
 
 
 def test_libcst_is_only_imported_to_rewrite() -> None:

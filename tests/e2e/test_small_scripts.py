@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,9 @@ MANY_MODELS = {
 def trained(code: str) -> tuple[list[torch.Tensor], list[bool]]:
     """The parameters after a script, and of each of its distributed modules whether its forward was divided."""
     variables: dict[str, Any] = {"__name__": "__main__"}
+    warnings.filterwarnings(
+        "ignore", "Grad strides do not match"
+    )  # of torch's reducer, about the speed of a 1x4 weight
     exec(compile(code, "train.py", "exec"), variables)
     divided = [call.divided for call in parallel._routed]
     return [tensor.clone() for tensor in variables["trained"]], divided
