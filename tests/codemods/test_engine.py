@@ -152,6 +152,7 @@ STEP = "model(torch.ones(4, 2)).mean().backward()\n"
         (f"from tools import setup\nimport torch\nmodel, opt = setup()\n{STEP}opt.step()\n", "DDP311", 5),
         (f"import torch, t\nmodel = t.Model()\n{STEP}model.optimizer.step()\n", "DDP311", 4),
         ("import importlib, torch\nrun = importlib.import_module(torch.name).run\nrun()\n", "DDP311", 2),
+        ("import importlib, sys\nimportlib.import_module(sys.argv[1]).main()\n", "DDP311", 2),
         ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nw.data -= w.grad\n", "DDP304", 4),
         ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nw = w - 0.1 * w.grad\n", "DDP304", 4),
         ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nfor p in [w]:\n    p -= p.grad\n", "DDP304", 4),

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import os
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -128,3 +131,40 @@ trained = [p.detach() for p in solver.D.parameters()]
 
 def test_a_gradient_penalty_in_a_method() -> None:
     assert_trains_the_same(PENALTY, modules=1)
+
+
+BUDGET = """\
+import time
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+start = last = time.time()
+stop, trained = False, []
+while not stop and time.time() - start < 100:
+    optimizer.zero_grad()
+    model(torch.rand(8, 3)).mean().backward()
+    optimizer.step()
+    trained.append(model.weight.detach().clone())
+    now = time.time()
+    if now - last > 5:
+        trained.append(model.bias.detach().clone())
+        last = now
+    if time.time() - start > 20:
+        stop = True
+"""
+
+
+def trained_by_a_clock(code: str, speeds: tuple[int, ...]) -> list[torch.Tensor]:
+    """What a script leaves in `trained`, where the clock of this rank moves so many seconds at each look."""
+    looks = itertools.count()
+    speed = speeds[int(os.environ["RANK"])]
+    time.time = lambda: float(next(looks) * speed)
+    return trained(code)[0]
+
+
+def test_the_clock_of_rank_0_decides() -> None:
+    [result] = convert({Path("train.py"): BUDGET}, "cpu").values()
+    first, second = processes.run(2, trained_by_a_clock, result.code, (1, 3))
+    assert len(first) > 5
+    assert [tensor.tolist() for tensor in first] == [tensor.tolist() for tensor in second]

@@ -83,6 +83,11 @@ def test_parameters_kept_in_variables(lines: str) -> None:
     assert inserted(source) == [WRAPPED]
 
 
+def test_averages_of_parameters_are_no_optimizers() -> None:
+    source = "from torch_ema import Average\nema = Average(teacher.parameters(), 0.9)\nema.update()\n"
+    assert_silent(RULE, source)
+
+
 def test_the_arguments_are_those_of_the_target() -> None:
     source = "import torch\nmodel = Net()\ntorch.optim.SGD(model.parameters())\n"
     assert inserted(source, "cuda") == ["model = DistributedDataParallel(model, device_ids=[get_local_rank()])"]
