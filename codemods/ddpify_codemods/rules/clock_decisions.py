@@ -16,7 +16,7 @@ _CLOCKS = frozenset(
     | {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.now", "timeit.default_timer"}
 )
 # What may depend on a clock: it changes nothing but what is shown.
-_SHOWS = frozenset({"print", "format", "round", "write", "flush", "info", "debug", "warning", "set_postfix", "append"})
+_SHOWS = frozenset({"print", "format", "round", "write", "flush", "info", "debug", "warning", "set_postfix"})
 # Calls in a condition that rank 0 can make alone: they neither communicate nor read a tensor.
 _PLAIN = frozenset({"int", "float", "round", "abs", "min", "max", "datetime.timedelta", "datetime.datetime.timedelta"})
 _PLAIN_METHODS = frozenset({"total_seconds", "timestamp"})
