@@ -12,6 +12,11 @@ from ddpify.diff import diff
 from ddpify.files import Problem, Source, shown
 from ddpify.report import FAILED, FileReport, Status
 
+# The rules that refuse what is started on several processes by itself.
+_HAS_PROCESSES = frozenset({"DDP301", "DDP302"})
+# The rules that move code to the target's device.
+_MOVES = frozenset({"DDP103", "DDP110", "DDP111", "DDP112", "DDP113", "DDP115", "DDP119", "DDP120"})
+
 
 @dataclass(frozen=True)
 class Outcome:
@@ -33,6 +38,12 @@ class Outcome:
             finding.severity == "refused" for result in self.converted.results.values() for finding in result.findings
         )
 
+    @property
+    def is_distributed(self) -> bool:
+        """Whether it was refused because it, or its framework, starts several processes already."""
+        findings = (finding for result in self.converted.results.values() for finding in result.findings)
+        return any(finding.severity == "refused" and finding.rule in _HAS_PROCESSES for finding in findings)
+
     @cached_property
     def codes(self) -> Mapping[Source, str]:
         """The new code of every file that changes."""
@@ -43,35 +54,44 @@ class Outcome:
 def settle(outcomes: Sequence[Outcome]) -> list[Outcome]:
     """Let programs that share files agree: what one of them cannot have, none of them gets.
 
+    A program that is refused may share modules that others need converted: it runs in one process, and there they do
+    what they did. But one that starts several processes of its own would meet them in each, and one that stays on its
+    device would be left there by a module that moves to another.
+
     Args:
         outcomes: the programs. Two of them may reach the same module.
     Returns:
         The outcomes; those that must stay untouched for another's sake have failed, with a problem that says why.
     """
-    settled = list(outcomes)
-    blocked = {source.path: outcome for outcome in settled if outcome.failed for source in outcome.sources}
+    blocked = {source.path: outcome for outcome in outcomes if outcome.is_distributed for source in outcome.sources}
     writers: dict[Path, Outcome] = {}
-    for outcome in settled:
+    for outcome in outcomes:
         for source in outcome.sources if outcome.codes and not outcome.failed else ():
             other = writers.setdefault(source.path, outcome)
             if other.codes.get(source) != outcome.codes.get(source):
                 blocked.setdefault(source.path, other)
-    waiting = True
-    while waiting:
-        waiting = False
-        for number, outcome in enumerate(settled):
-            shared = next((source for source in outcome.codes if source.path in blocked), None)
-            if shared is None or outcome.failed:
-                continue
-            settled[number] = replace(outcome, converted=_blocked(outcome, shared, blocked[shared.path]))
-            blocked = {source.path: outcome for source in outcome.codes} | blocked
-            waiting = True
-    return settled
+    refused = {source.path: outcome for outcome in outcomes if outcome.failed for source in outcome.sources}
+    return [_settled(outcome, blocked, refused) for outcome in outcomes]
+
+
+def _settled(outcome: Outcome, blocked: Mapping[Path, Outcome], refused: Mapping[Path, Outcome]) -> Outcome:
+    for source in outcome.codes if not outcome.failed else ():
+        moves = any(change.rule in _MOVES for change in outcome.converted.results[source.path].changes)
+        other = blocked.get(source.path) or (refused.get(source.path) if moves else None)
+        if other is not None:
+            return replace(outcome, converted=_blocked(outcome, source, other))
+    return outcome
 
 
 def _blocked(outcome: Outcome, shared: Source, other: Outcome) -> Converted:
-    if other.failed:
-        message, remedy = f"shares {shared.name} with {other.entry.name}, which was refused", "correct that one first"
+    if other.failed and not other.is_distributed:
+        message = (
+            f"shares {shared.name}, which would move to another device, with {other.entry.name}, which was refused"
+        )
+        remedy = "correct that one first, or give it a copy"
+    elif other.failed:
+        message = f"shares {shared.name} with {other.entry.name}, which has processes of its own"
+        remedy = "give one of them a copy of it"
     else:
         message = f"needs another {shared.name} than the other programs that share it"
         remedy = "convert one of them by name"
@@ -119,8 +139,10 @@ def merge(told: Sequence[FileReport]) -> tuple[FileReport, ...]:
     """One report a file, where programs share files: a failure counts most, then a change."""
 
     def weight(report: FileReport) -> tuple[bool, bool, bool]:
-        return report.status in FAILED, report.status != "nothing to do", bool(report.launch)
+        failed = report.status in FAILED and not (report.status == "untouched" and report.name in changed)
+        return failed, report.status not in ("nothing to do", "untouched"), bool(report.launch)
 
+    changed = {report.name for report in told if report.changes and report.status not in FAILED}
     best: dict[str, FileReport] = {}
     for report in told:
         if report.name not in best or weight(report) > weight(best[report.name]):

@@ -14,6 +14,7 @@ from .facts.header import main_guard, module_level_work
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
+from .facts.trail import Lost, computes_gradients, lost_trail
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule
 from .runtime_names import RUNTIME, imports_runtime
 from .targets import TARGETS, Target
@@ -78,9 +79,10 @@ def convert(
         chosen = replace(chosen, wrapper_arguments='reduction="native"')
     found = [_Found.of(script, chosen, rules, modernize) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
-        return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
+        return _untouched(found)
     if not trains:
-        return _unchanged(program, "no training loop")
+        trail = lost_trail(scripts) if kind == "one process" else None
+        return _unchanged(program, "no training loop") if trail is None else _refused(found, trail)
     if kind != "one process":
         if xla_reduce == "native":
             found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)
@@ -90,6 +92,17 @@ def convert(
     if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
         raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
     return results
+
+
+def _untouched(found: Sequence[_Found]) -> dict[Path, Result]:
+    return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
+
+
+def _refused(found: Sequence[_Found], trail: Lost) -> dict[Path, Result]:
+    finding = Finding(trail.rule, "refused", trail.line, trail.message, trail.remedy)
+    return _untouched(
+        [replace(each, findings=(*each.findings, finding)) if each.script is trail.script else each for each in found]
+    )
 
 
 _KEEPS_DDP = (
@@ -209,7 +222,8 @@ def _ignored(text: str) -> dict[int, frozenset[str]]:
 def _nothing_in_text(program: Mapping[Path, str]) -> str:
     if not any(text.strip() for text in program.values()):
         return "empty file"
-    return "" if any("torch" in text for text in program.values()) else "no torch in it"
+    imports_in_the_run = "import_module(" in next(iter(program.values()))
+    return "" if imports_in_the_run or any("torch" in text for text in program.values()) else "no torch in it"
 
 
 def _unchanged(program: Mapping[Path, str], reason: str) -> dict[Path, Result]:
@@ -232,8 +246,10 @@ def _scripts(program: Mapping[Path, str]) -> list[Script]:
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
     entry = next(iter(program))
+    texts = program.values()
+    asks = any("is_initialized" in text for text in texts) and not any("init_process_group" in text for text in texts)
     return [
-        Script(path, program[path], tree, is_entry=path == entry and _runs_something(tree), defined=defined)
+        Script(path, program[path], tree, path == entry and _runs_something(tree), defined, only_asks_for_group=asks)
         for path, tree in trees.items()
     ]
 
@@ -244,11 +260,7 @@ def _runs_something(tree: ast.Module) -> bool:
 
 def _trains(scripts: Sequence[Script]) -> bool:
     """Whether the program comes to compute a gradient, and an optimizer is built anywhere in it."""
-    backward = any(
-        isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
-        for script in scripts
-        for call in script.find(ast.Call)
-    )
+    backward = any(map(computes_gradients, scripts))
     return backward and any(optimizers(script) for script in scripts) and reaches_backward(scripts)
 
 

@@ -50,6 +50,9 @@ class _Fill(cst.CSTTransformer):
         if isinstance(original_node, cst.Arg):
             value = self._value(original_node.value)
             return updated_node if value is None else updated_node.with_changes(value=value)
+        if isinstance(original_node, cst.Lambda):
+            body = self._value(original_node.body)
+            return updated_node if body is None else updated_node.with_changes(body=body)
         value = self._value(original_node)
         if value is None or isinstance(value, _ATOMS) or value.lpar:
             return value or updated_node

@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from ddpify_codemods import Change, SourceError, convert
@@ -133,6 +135,139 @@ def test_a_program_of_which_nothing_is_divided_is_warned_of() -> None:
     text = "from torch import optim\nfrom nets import weights\noptimizer = optim.SGD(weights)\nloss.backward()\n"
     [finding] = convert({ENTRY: text}, "cpu")[ENTRY].findings
     assert (finding.rule, finding.severity, finding.line) == ("DDP102", "warning", 3)
+
+
+def refusals(text: str) -> list[tuple[str, int]]:
+    [result] = convert({ENTRY: text}, "cpu").values()
+    assert result.code == text
+    return [(finding.rule, finding.line) for finding in result.findings if finding.severity == "refused"]
+
+
+STEP = "model(torch.ones(4, 2)).mean().backward()\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "rule", "line"),
+    [
+        (f"from tools import setup\nimport torch\nmodel, opt = setup()\n{STEP}opt.step()\n", "DDP311", 5),
+        (f"import torch, t\nmodel = t.Model()\n{STEP}model.optimizer.step()\n", "DDP311", 4),
+        ("import importlib, torch\nrun = importlib.import_module(torch.name).run\nrun()\n", "DDP311", 2),
+        ("import importlib, sys\nimportlib.import_module(sys.argv[1]).main()\n", "DDP311", 2),
+        ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nw.data -= w.grad\n", "DDP304", 4),
+        ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nw = w - 0.1 * w.grad\n", "DDP304", 4),
+        ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nfor p in [w]:\n    p -= p.grad\n", "DDP304", 4),
+        (
+            "import torch\ndef sgd(ps):\n    for p in ps:\n        p -= p.grad\n"
+            "w = torch.ones(1)\n(w * 2).backward()\nsgd([w])\n",
+            "DDP304",
+            3,
+        ),
+        (
+            "import torch\nmodel = Net()\ngrads = torch.autograd.grad(model(1), model.parameters())\n"
+            "for p, g in zip(model.parameters(), grads):\n    p.data -= g\n",
+            "DDP305",
+            3,
+        ),
+    ],
+)
+def test_training_that_cannot_be_followed(text: str, rule: str, line: int) -> None:
+    assert refusals(text) == [(rule, line)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import torch\nx = torch.ones(1)\nx.backward()\nprint(x.grad.abs())\n",
+        "import importlib, torch\nm = importlib.import_module(name).Net()\nm.eval()\n",
+        "import importlib, torch\nfor name in names:\n    importlib.import_module(name)\n",
+        "import importlib, torch\nm = importlib.import_module('nets')\nm.test()\n",
+        "import torch\nfor e, p in zip(ema.parameters(), model.parameters()):\n    e.data.mul_(0.9).add_(p.data)\n",
+    ],
+)
+def test_gradients_and_modules_that_are_only_looked_at(text: str) -> None:
+    result = convert({ENTRY: text}, "cpu")[ENTRY]
+    assert (result.code, result.reason, result.findings) == (text, "no training loop", ())
+
+
+@pytest.mark.parametrize(
+    "build",
+    [
+        "config.init_obj('optimizer', torch.optim, params)",
+        "Lion(params)",
+        "OPTIMIZERS[name](params)",
+        "OPTIMIZERS.get(name)(params)",
+        "cls(params)",
+        "make(params)",
+        "build(name, params)",
+        "create_optimizer(args, model)",
+        "hand_on(Lion(model.parameters()))",
+        "eval('torch.optim.' + name)(params)",
+        "getattr(importlib.import_module('torch.optim'), name)(params)",
+    ],
+)
+def test_optimizers_that_something_else_makes(build: str) -> None:
+    header = (
+        "import functools, importlib, torch\nfrom libs import Lion, create_optimizer\n"
+        "OPTIMIZERS = {'sgd': torch.optim.SGD}\ncls = getattr(torch.optim, name)\n"
+        "make = functools.partial(torch.optim.SGD, lr=0.1)\n"
+        "def build(name, params):\n    return OPTIMIZERS[name](params)\ndef hand_on(it):\n    return it\n"
+        "model = torch.nn.Linear(2, 1)\nparams = filter(bool, model.parameters())\n"
+    )
+    code = convert({ENTRY: f"{header}thing = {build}\n{STEP}thing.step()\n"}, "cpu")[ENTRY].code
+    assert f"model = DistributedDataParallel(model)\nthing = {build}\n" in code
+
+
+ASKING_FOR_RANKS = """\
+import torch.distributed as dist
+
+
+def is_dist():
+    if not dist.is_available() or not dist.is_initialized():
+        return False
+    return True
+
+
+def world_size():
+    return dist.get_world_size() if is_dist() else 1
+
+
+def is_main():
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def reduced(loss):
+    size = world_size()
+    if size < 2:
+        return loss
+    dist.all_reduce(loss)
+    return loss / size
+"""
+
+
+def test_asking_for_ranks_without_ever_joining_a_group_keeps_the_answer() -> None:
+    saving = "if nets.is_main():\n    torch.save(model.state_dict(), 'model.pt')\n"
+    results = convert({ENTRY: f"import nets\n{TRAINING}{saving}", NETS: ASKING_FOR_RANKS}, "cpu")
+    assert "is_initialized" not in results[NETS].code and "dist.get_rank() == 0" in results[NETS].code
+    assert "    rank_zero_only(torch.save)(" in results[ENTRY].code
+    in_a_group = SimpleNamespace(is_available=lambda: True, is_initialized=lambda: True, get_rank=lambda: 1)
+    answers: dict[str, Any] = {"dist": in_a_group}
+    exec(results[NETS].code.replace("import torch.distributed as dist", ""), answers)
+    assert (answers["is_main"](), answers["reduced"](5)) == (True, 5)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        (ASKING_FOR_RANKS + "\n\ndef wait():\n    dist.barrier()\n", 27),
+        (ASKING_FOR_RANKS + "\n\ndef wait(size):\n    if size > 1:\n        dist.barrier()\n", 28),
+        ("import torch.distributed as dist\nrank = dist.get_rank()\n", 2),
+        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n", 22),
+    ],
+)
+def test_more_than_asking_for_ranks_is_refused(text: str, line: int) -> None:
+    results = convert({ENTRY: f"import nets\n{TRAINING}", NETS: text}, "cpu")
+    assert [finding.rule for finding in results[NETS].findings if finding.severity == "refused"] == ["DDP302"]
+    assert line in [finding.line for finding in results[NETS].findings]
 
 
 def test_libcst_is_only_imported_to_rewrite() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from ddpify.conversion import imports_of
 from ddpify.files import Source, read
 from ddpify.programs import find_programs
-from tests.ddpify.command import ENGINE, LIBRARY, MAIN, REFUSED, TRAIN, ddpify, lines, put
+from tests.ddpify.command import ENGINE, LIBRARY, MAIN, REFUSED, TRAIN, ddpify, environment, lines, put
 
 EVALUATE = "import torch\nfrom train import main\n\nif __name__ == '__main__':\n    print(torch, main)\n"
 
@@ -111,11 +113,34 @@ def test_a_refused_program_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "ddpify_runtime" in (tmp_path / "good.py").read_text(encoding="utf-8")
 
 
-def test_what_a_refused_program_shares_is_left_untouched(tmp_path: Path) -> None:
+def test_what_a_refused_program_shares_is_converted_for_the_others(tmp_path: Path) -> None:
+    put(tmp_path, bad=MAIN + "    input()\n", good=MAIN, engine=ENGINE)
+    done = ddpify(".", "--target", "cpu", cwd=tmp_path, code=2)
+    assert lines(done.stderr)[0].startswith("bad.py:6: ") and len(lines(done.stderr)) == 1
+    assert lines(done.stdout)[-1] == "2 files converted, 1 left untouched (bad.py)"
+    assert (tmp_path / "bad.py").read_text(encoding="utf-8") == MAIN + "    input()\n"
+    done_by_itself = subprocess.run(
+        [sys.executable, "bad.py"], cwd=tmp_path, input=b"\n", env=environment(), capture_output=True, check=False
+    )
+    assert done_by_itself.returncode == 0, done_by_itself.stderr.decode()
+
+
+def test_a_refused_program_keeps_the_device_of_what_it_shares(tmp_path: Path) -> None:
+    engine = ENGINE.replace("(model):\n", "(model):\n    model.cuda()\n")
+    put(tmp_path, bad=MAIN + "    input()\n", good=MAIN, engine=engine)
+    done = ddpify(".", "--target", "cpu", cwd=tmp_path, code=2)
+    assert any(line.startswith("good.py: shares engine.py, which would move") for line in lines(done.stderr))
+    assert (tmp_path / "engine.py").read_text(encoding="utf-8") == engine
+    ddpify(".", "--target", "cuda", cwd=tmp_path, code=2)
+    assert (tmp_path / "engine.py").read_text(encoding="utf-8") != engine
+
+
+def test_what_a_program_with_processes_of_its_own_shares_is_left_untouched(tmp_path: Path) -> None:
     bad = MAIN.replace("import torch\n", "import torch\nfrom accelerate import Accelerator\n\nAccelerator()\n")
     put(tmp_path, bad=bad, good=MAIN, engine=ENGINE)
     done = ddpify(".", "--target", "cuda", cwd=tmp_path, code=2)
-    assert "good.py: shares engine.py with bad.py, which was refused; correct that one first" in lines(done.stderr)
+    told = "good.py: shares engine.py with bad.py, which has processes of its own; give one of them a copy of it"
+    assert told in lines(done.stderr)
     assert (tmp_path / "engine.py").read_text(encoding="utf-8") == ENGINE
     assert (tmp_path / "good.py").read_text(encoding="utf-8") == MAIN
 

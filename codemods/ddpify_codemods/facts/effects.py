@@ -17,6 +17,7 @@ _WRITER_NAMES = """
     torchvision.utils.save_image torchvision.io.write_png torchvision.io.write_jpeg torchvision.io.write_video
     torchaudio.save soundfile.write scipy.io.savemat scipy.io.wavfile.write scipy.misc.imsave scipy.sparse.save_npz
     librosa.output.write_wav skimage.io.imsave cv2.imwrite cv2.VideoWriter joblib.dump
+    tensorflow.summary.FileWriter tensorflow.summary.create_file_writer tensorflow.compat.v1.summary.FileWriter
     imageio.imwrite imageio.imsave imageio.mimsave imageio.mimwrite imageio.get_writer
     numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
     matplotlib.pyplot.savefig matplotlib.pyplot.imsave matplotlib.pyplot.show matplotlib.pyplot.pause
@@ -24,11 +25,13 @@ _WRITER_NAMES = """
     os.truncate os.system
     shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
     subprocess.run subprocess.call subprocess.check_call subprocess.Popen os.popen
-    visdom.Visdom loguru.logger.add smtplib.SMTP smtplib.SMTP_SSL
+    visdom.Visdom loguru.logger.add logging.config.dictConfig logging.config.fileConfig
+    smtplib.SMTP smtplib.SMTP_SSL
     requests.post requests.put requests.patch requests.delete httpx.post httpx.put httpx.patch httpx.delete
     huggingface_hub.upload_file huggingface_hub.upload_folder huggingface_hub.create_repo
 """
 _WRITERS = frozenset(_WRITER_NAMES.split())
+_WRITER_CLASSES = frozenset(name for name in (full.rpartition(".")[2] for full in _WRITERS) if name[0].isupper())
 # Methods of library objects that write, whatever the object is called.
 _METHOD_NAMES = """
     savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf to_sql to_feather
@@ -36,12 +39,10 @@ _METHOD_NAMES = """
     mkdir rmdir unlink touch symlink_to save_pretrained push_to_hub
 """
 _METHODS = frozenset(_METHOD_NAMES.split())
+_LOG_FILES = ("FileHandler", "RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler")
+_LOG_HANDLERS = frozenset(f"logging.{place}{name}" for place in ("", "handlers.") for name in _LOG_FILES)
 _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
 # Openers that take a path and a mode, and the place of the mode among their arguments.
-_LOG_FILES = frozenset(
-    {"logging.FileHandler", "logging.handlers.RotatingFileHandler", "logging.handlers.TimedRotatingFileHandler"}
-    | {"logging.handlers.WatchedFileHandler"}
-)
 _READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
@@ -63,6 +64,8 @@ def writes(script: Script, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Attribute) or call.func.attr in script.defined:
         return False
     method = call.func.attr
+    if _is_imported_in_the_run(script, call.func.value):
+        return method in _WRITER_CLASSES
     if method == "save":
         return bool(call.args) and not _is_imported(script, call.func) and script.qualified(call.func.value) != "self"
     if method == "open":
@@ -76,7 +79,7 @@ def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
     if _opens_file(script, name):
         mode = mode_of(call)
         return _first(call, "file", "filename") if _is_writing(mode) and "x" not in (mode or "") else None
-    if name in _LOG_FILES:
+    if name in _LOG_HANDLERS:
         return _first(call, "filename")
     if name == "logging.basicConfig":
         return next((keyword.value for keyword in call.keywords if keyword.arg == "filename"), None)
@@ -111,6 +114,8 @@ def effects(script: Script) -> Iterator[ast.Call]:
 
 def under_rank_guard(script: Script, node: ast.AST) -> bool:
     """Whether the author lets only one process come here: `if rank == 0:`."""
+    if script.only_asks_for_group:
+        return False  # without a group every process takes itself for the first
     child = node
     for parent in script.ancestors(node):
         guarded = isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test
@@ -162,6 +167,10 @@ def _is_stream(script: Script, argument: ast.expr) -> bool:
 def _opens(call: ast.Call) -> bool:
     func = call.func
     return (func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")) in _STREAMS
+
+
+def _is_imported_in_the_run(script: Script, node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and script.qualified(node.func) in ("importlib.import_module", "__import__")
 
 
 def _is_imported(script: Script, node: ast.AST) -> bool:

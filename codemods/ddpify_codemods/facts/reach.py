@@ -13,6 +13,7 @@ from .script import Script
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LOOKS_UP = frozenset({"getattr", "__import__", "eval", "exec", "globals", "locals", "vars"})
+_GRADIENTS = frozenset({"backward", "grad", "grad_and_value"})
 _CALLED_BY_PYTHON = frozenset({"forward"})  # besides __init__, __call__ and the like
 
 
@@ -31,7 +32,7 @@ def reaches_backward(scripts: Sequence[Script]) -> bool:
                 by_name.setdefault(node.name, []).append(node)
     while waiting:
         names, is_known = _names(waiting.pop())
-        if "backward" in names or not is_known:
+        if names & _GRADIENTS or not is_known:
             return True
         for name in names & by_name.keys():
             for definition in by_name.pop(name):

@@ -19,6 +19,7 @@ class Script:
     path: where it came from, for messages. text: its source. tree: its syntax tree (ast).
     is_entry: whether it is the file that gets started. defined: names of every function, class and method defined in
     any file of the program (a call of one of these is not a call of a library).
+    only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one.
     """
 
     path: Path
@@ -26,6 +27,7 @@ class Script:
     tree: ast.Module
     is_entry: bool
     defined: frozenset[str]
+    only_asks_for_group: bool = False
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..facts.no_group import asks_for_group, never_run
 from ..facts.script import Script
-from ..rule import Edit, Finding, Rule
+from ..rule import Edit, Finding, Replace, Rule
 from ..targets import Target
 
 _PREFIXES = (
@@ -33,17 +34,38 @@ _NAMES = frozenset(
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Refuse a script that uses several processes or devices of its own accord."""
+    """Refuse a script that uses several processes or devices of its own accord; one that only asks keeps its answer."""
+    dead = never_run(script) if script.only_asks_for_group else frozenset()
     for node in script.nodes:
+        if node in dead:
+            continue
         if isinstance(node, (ast.Attribute, ast.Name)) and _is_distributed(script.qualified(node)):
             name = script.qualified(node)
         elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
             name = node.attr
         else:
             continue
+        if script.only_asks_for_group and _only_asks(script, node):
+            continue
         message = f"it uses {name}: this script already works with several processes"
         yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name))
         return
+    if script.only_asks_for_group:
+        yield from (_answered(script, call) for call in script.find(ast.Call) if asks_for_group(script, call))
+
+
+def _only_asks(script: Script, node: ast.AST) -> bool:
+    is_call = asks_for_group(script, script.parents[node]) and node is script.parents[node].func  # type: ignore[attr-defined]
+    return is_call or script.qualified(node) == "torch.distributed.is_available"
+
+
+def _answered(script: Script, call: ast.Call) -> Replace:
+    """The script never joins a process group: that the runtime does must not change what it does."""
+    parent = script.parents[call]
+    message = "the script joins no process group itself: keep its answer"
+    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        return Replace(parent, "True", message)
+    return Replace(call, "False", message)
 
 
 def _remedy(name: str) -> str:

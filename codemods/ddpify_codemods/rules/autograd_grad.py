@@ -5,6 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..facts.bindings import arguments
+from ..facts.origins import passed
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -55,21 +57,16 @@ def _is_input(script: Script, scope: ast.AST, name: str) -> bool:
     )
 
 
-def _is_passed_input(script: Script, scope: ast.AST, name: str) -> bool:
+def _is_passed_input(script: Script, scope: ast.AST, name: str, depth: int = 4) -> bool:
     """Whether a function is given the input of a module: as its forward, or by every caller."""
-    if not isinstance(scope, ast.FunctionDef):
+    if not isinstance(scope, (ast.FunctionDef, ast.AsyncFunctionDef)) or name not in arguments(scope) or not depth:
         return False
-    parameters = [argument.arg for argument in scope.args.args]
-    if name not in parameters:
-        return False
-    position = parameters.index(name)
-    calls = [call for call in script.find(ast.Call) if script.qualified(call.func) == scope.name]
-    given = [call.args[position : position + 1] for call in calls]
+    given = [(script.scope(value), _root(value)) for value in passed(script, scope, name)]
     by_callers = all(
-        values and _is_input(script, script.scope(call), _root(values[0]))
-        for call, values in zip(calls, given, strict=True)
+        root and (_is_input(script, caller, root) or _is_passed_input(script, caller, root, depth - 1))
+        for caller, root in given
     )
-    return scope.name == "forward" or (bool(calls) and by_callers)
+    return scope.name == "forward" or (bool(given) and by_callers)
 
 
 def _asks_for_gradient(node: ast.AST, name: str) -> bool:

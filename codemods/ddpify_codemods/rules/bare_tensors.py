@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ..facts.optimizers import optimizers
@@ -14,7 +15,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse optimizers whose tensors come from no module that can be seen."""
     for optimizer in optimizers(script):
         if optimizer.only_tensors:
-            message = "this optimizer gets tensors of which no module is known: there is nothing to divide"
+            what = "this loop updates" if isinstance(optimizer.call, ast.For) else "this optimizer gets"
+            message = f"{what} tensors of which no module is known: there is nothing to divide"
             remedy = "put the tensors into an nn.Module, call it in the loop and hand over its parameters()"
             yield Finding(RULE.id, "refused", optimizer.call.lineno, message, remedy)
 

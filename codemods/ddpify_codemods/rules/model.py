@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..facts.bindings import names_in
 from ..facts.optimizers import Base, Optimizer, optimizers
 from ..facts.script import Script
-from ..rule import Edit, Finding, Insert, Rule
+from ..rule import Edit, Finding, Insert, Replace, Rule
 from ..targets import Target
 
 _BRANCHES = (ast.If, ast.Try, ast.With, ast.ExceptHandler, ast.Match, ast.match_case)
@@ -16,9 +17,15 @@ _BRANCHES = (ast.If, ast.Try, ast.With, ast.ExceptHandler, ast.Match, ast.match_
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Insert one DistributedDataParallel line per trained module."""
     done: list[tuple[Base, ast.stmt]] = []
+    in_place: set[ast.expr] = set()
     for optimizer in optimizers(script):
         for base in optimizer.bases:
             if _is_criterion(optimizer, base):
+                continue
+            if base.bound_at is not None:
+                if base.node not in in_place:
+                    in_place.add(base.node)
+                    yield _replace(target, base)
                 continue
             if any(isinstance(node, ast.Call) for node in ast.walk(base.node)) and not base.each_of:
                 yield _unnamed(base)
@@ -45,10 +52,13 @@ def _unnamed(base: Base) -> Finding:
     )
 
 
-def _place(script: Script, call: ast.Call, base: Base) -> ast.stmt:
+def _place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
     """The statement before which the module is made distributed: the one that builds the optimizer, or, when that is
-    one of several branches, the outermost branching statement that does not itself bind the module."""
-    visible = script.scope(base.node) in (script.scope(call), script.tree)
+    one of several branches, the outermost branching statement that does not itself bind the module. Where parameters
+    are updated by hand, the training loop around that."""
+    if isinstance(call, ast.For):
+        return _training_loop(script, base)
+    visible = script.scope(base.node) in (script.scope(call), script.tree) and not _of_loop(script, call, base)
     at = script.statement(call if visible else base.node)
     best = at
     for parent in script.ancestors(at):
@@ -63,6 +73,26 @@ def _place(script: Script, call: ast.Call, base: Base) -> ast.stmt:
         assert isinstance(parent, ast.stmt)
         best = parent
     return best
+
+
+def _training_loop(script: Script, base: Base) -> ast.stmt:
+    best = script.statement(base.node)
+    for parent in script.ancestors(best):
+        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)) or _binds(parent, base):
+            break
+        if isinstance(parent, (ast.For, ast.While, ast.With)):
+            best = parent
+    return best
+
+
+def _of_loop(script: Script, call: ast.AST, base: Base) -> bool:
+    """Whether the module has its name from a loop that is over when the optimizer is built."""
+    inside = set(script.ancestors(call))
+    names = names_in(base.node)
+    return not base.each_of and any(
+        isinstance(parent, ast.For) and parent not in inside and names & names_in(parent.target)
+        for parent in script.ancestors(base.node)
+    )
 
 
 def _is_elif(script: Script, node: ast.stmt) -> bool:
@@ -127,31 +157,30 @@ def _branch(block: ast.AST, child: ast.AST) -> str:
 
 
 def _insert(script: Script, target: Target, base: Base, at: ast.stmt) -> Insert:
-    return Insert(
-        at,
-        _code(script, target, base, at),
-        f"make {base.each_of or base.code} distributed",
-        imports=("DistributedDataParallel", *target.imports)
-        if target.wrapper_arguments
-        else ("DistributedDataParallel",),
-    )
+    message = f"make {base.each_of or base.code} distributed"
+    return Insert(at, _code(script, target, base, at), message, imports=_imports(target))
+
+
+def _replace(target: Target, base: Base) -> Replace:
+    """What only a comprehension can name becomes distributed where it stands; what comes back is the same module."""
+    return Replace(base.node, _wrapped(target, "{}"), f"make each {base.code} distributed", _imports(target))
+
+
+def _imports(target: Target) -> tuple[str, ...]:
+    return ("DistributedDataParallel", *(target.imports if target.wrapper_arguments else ()))
+
+
+def _wrapped(target: Target, code: str) -> str:
+    return f"DistributedDataParallel({', '.join(filter(None, (code, target.wrapper_arguments)))})"
 
 
 def _code(script: Script, target: Target, base: Base, at: ast.stmt) -> str:
-    arguments = ", ".join(filter(None, (base.code, target.wrapper_arguments)))
-    wrapped = f"DistributedDataParallel({arguments})"
-    if base.each_of and _is_list(script, base.each_of):
+    wrapped = _wrapped(target, base.code)
+    if base.each_of and base.is_list and _assignable(script, base, at):
         return f"{base.each_of} = [{wrapped} for {base.code} in {base.each_of}]"
     if base.each_of:
         return f"for {base.code} in {base.each_of}:\n    {wrapped}"
     return f"{base.code} = {wrapped}" if _assignable(script, base, at) else wrapped
-
-
-def _is_list(script: Script, code: str) -> bool:
-    values = [
-        node.value for node in script.find(ast.Assign) if any(ast.unparse(target) == code for target in node.targets)
-    ]
-    return bool(values) and all(isinstance(value, (ast.List, ast.ListComp)) for value in values)
 
 
 def _assignable(script: Script, base: Base, at: ast.stmt) -> bool:

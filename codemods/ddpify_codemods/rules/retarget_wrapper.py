@@ -33,6 +33,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 line = f"{name} = {name}.to({target.device})" if name.isidentifier() else f"{name}.to({target.device})"
                 code = f"for {name} in {base.each_of}:\n    {name}.to({target.device})" if base.each_of else line
                 message = "move the model before its optimizer is built: XLA makes new parameters of it"
+                if base.bound_at is not None:
+                    yield Replace(base.node, f"{{}}.to({target.device})", message, modules=_XLA)
+                    continue
                 yield Insert(script.statement(optimizer.call), code, message, modules=_XLA)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ..facts.devices import dotted
 from ..facts.script import Script
+from ..facts.updates import update_loops
 from ..rule import Edit, Finding, Insert, Replace, Rule
 from ..targets import XLA_MODULES, Target
 
@@ -19,9 +20,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for statement in script.find(ast.Expr):
         if isinstance(statement.value, ast.Call) and _steps(script, statement.value, optimizers):
             yield Insert(statement, "torch_xla.sync()", "run the recorded step", "after", modules=XLA_MODULES)
+    for loop in update_loops(script):
+        yield Insert(_block(script, loop), "torch_xla.sync()", "run the recorded step", "after", modules=XLA_MODULES)
     for keyword in script.find(ast.keyword):
         if keyword.arg == "map_location" and not isinstance(keyword.value, ast.Constant):
             yield Replace(keyword.value, '"cpu"', "load onto the host: files do not restore to XLA devices")
+
+
+def _block(script: Script, statement: ast.stmt) -> ast.stmt:
+    """The `with torch.no_grad():` around a statement, or the statement."""
+    parent = script.parents[statement]
+    return parent if isinstance(parent, ast.With) else statement
 
 
 def _optimizers(script: Script) -> set[str]:

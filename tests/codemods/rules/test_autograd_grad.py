@@ -20,6 +20,10 @@ HEAD = "import torch\nfrom torch import autograd\n"
         "y = net.forward(x)\ng = autograd.grad(y, x)",
         "y = self.critic(x)\ng = autograd.grad(y, inputs=(x,))",
         "def penalty(y, x):\n    return autograd.grad(y, x)\nx.requires_grad = True\npenalty(critic(x), x)",
+        "class S:\n    def penalty(self, y, x):\n        return autograd.grad(outputs=y, inputs=x)\n"
+        "    def train(self):\n        x = mix.requires_grad_(True)\n        self.penalty(self.D(x), x)",
+        "def inner(y, x):\n    return autograd.grad(y, x)\ndef outer(y, x):\n    return inner(y, x)\n"
+        "x.requires_grad = True\nouter(critic(x), x=x)",
         "class Energy:\n    def forward(self, x):\n        return autograd.grad(f(x).sum(), x)",
         "torch.autograd.gradcheck(f, x)",
     ],
@@ -40,6 +44,18 @@ def test_gradients_of_inputs(source: str) -> None:
     ],
 )
 def test_other_gradients(source: str) -> None:
+    assert_refused(RULE, HEAD + source, line=3)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "def step(y, x): return autograd.grad(y, x)\nstep(loss, model.parameters())",
+        "def step(y, x): return autograd.grad(y, x)\nx.requires_grad = True\nstep(a, x)\nstep(loss, weights)",
+        "def step(y, x): return autograd.grad(y, x) or step(y, x)\nstep(loss, weights)",
+    ],
+)
+def test_gradients_of_what_some_caller_trains(source: str) -> None:
     assert_refused(RULE, HEAD + source, line=3)
 
 

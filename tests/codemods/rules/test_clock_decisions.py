@@ -1,11 +1,11 @@
-"""DDP308: what depends on a clock."""
+"""DDP118: what depends on a clock."""
 
 from __future__ import annotations
 
 import pytest
 from ddpify_codemods.rules.clock_decisions import RULE
 
-from ..checks import assert_refused, assert_silent
+from ..checks import assert_refused, assert_silent, rewritten
 
 HEAD = "import time\nfrom datetime import datetime\n"
 
@@ -16,8 +16,13 @@ HEAD = "import time\nfrom datetime import datetime\n"
         "start = time.time()\nprint(time.time() - start)",
         "while step < 10:\n    start = time.time()",
         "for x in loader:\n    if time.time() - start > 5:\n        print('slow')",
+        "for x in loader:\n    if time.time() - last > 5:\n        print(loss)\n        last = time.time()",
         "for x in loader:\n    elapsed = time.time() - start\n    if verbose:\n        save()",
         "if time.time() > 0:\n    save()",
+        "for x in loader:\n    if start is None:\n        start = time.time()\n        save()",
+        "for x in loader:\n    if rank == 0:\n        if time.time() - start > 60:\n            save()",
+        "for x in loader:\n    meter = update(time.time() - start)\n    if meter > 3:\n        save()",
+        "class Data:\n    def __getitem__(self, i):\n        while time.time() < self.ready:\n            pass",
     ],
 )
 def test_clocks_that_decide_nothing(source: str) -> None:
@@ -25,14 +30,32 @@ def test_clocks_that_decide_nothing(source: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "line"),
+    ("source", "part"),
     [
-        ("while time.time() - start < 60:\n    pass", 3),
-        ("while datetime.now() < end:\n    pass", 3),
-        ("for x in loader:\n    if time.time() - start > 60:\n        break", 4),
-        ("for x in loader:\n    if time.perf_counter() - last > 60:\n        save()", 4),
-        ("while True:\n    elapsed = time.time() - start\n    if elapsed > limit:\n        break", 5),
+        ("while time.time() - start < 60:\n    pass", "time.time() - start < 60"),
+        ("while datetime.now() < end:\n    pass", "datetime.now() < end"),
+        ("for x in loader:\n    if time.time() - start > 60:\n        break", "time.time() - start > 60"),
+        ("for x in loader:\n    if time.perf_counter() - a > 60:\n        save()", "time.perf_counter() - a > 60"),
+        ("while True:\n    t = time.time() - start\n    if t > limit:\n        break", "t > limit"),
+        ("while True:\n    now = time.time()\n    if now - last > 9:\n        save()", "now - last > 9"),
+        ("while True:\n    if time.time() > end:\n        stop = True", "time.time() > end"),
+        ("def keep(self):\n    if time.time() - self.last > 9:\n        save()", "time.time() - self.last > 9"),
+        ("while step < n and not time.time() > end:\n    pass", "time.time() > end"),
+        ("while (datetime.now() - a).total_seconds() < 9:\n    pass", "(datetime.now() - a).total_seconds() < 9"),
     ],
 )
-def test_clocks_that_decide(source: str, line: int) -> None:
-    assert_refused(RULE, HEAD + source, line)
+def test_clocks_that_decide(source: str, part: str) -> None:
+    expected = source.replace(f" {part}:", f" rank_zero_value(lambda: {part})():")
+    assert expected != source and rewritten(RULE, HEAD + source) == HEAD + expected
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        "while time.time() - start < budget():\n    pass",
+        "while time.time() - start < loss.item():\n    pass",
+        "while (now := time.time()) < end:\n    pass",
+    ],
+)
+def test_conditions_that_rank_0_cannot_decide_alone(source: str) -> None:
+    assert_refused(RULE, HEAD + source, line=3)

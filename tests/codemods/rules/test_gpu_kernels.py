@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ddpify_codemods.rules.gpu_kernels import RULE
 
-from ..checks import assert_refused, assert_silent
+from ..checks import assert_refused, assert_silent, findings_of
 
 HEAD = "import torch\nfrom torch.utils import cpp_extension\nfrom torch.utils.cpp_extension import load, load_inline\n"
 
@@ -45,3 +45,13 @@ def test_kernels(source: str) -> None:
 
 def test_they_stay_for_gpus() -> None:
     assert_silent(RULE, "import triton", target="cuda")
+
+
+def test_an_option_that_may_be_left_off() -> None:
+    source = "import argparse\nargs = argparse.ArgumentParser().parse_args()\nif args.fp16:\n    from apex import amp\n"
+    [finding] = findings_of(RULE, source)
+    assert (finding.severity, finding.line, finding.remedy) == ("note", 4, "leave `args.fp16` off on this target")
+
+
+def test_a_main_guard_is_no_option() -> None:
+    assert_refused(RULE, "if __name__ == '__main__':\n    from apex import amp\n", line=2)

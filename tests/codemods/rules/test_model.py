@@ -83,6 +83,11 @@ def test_parameters_kept_in_variables(lines: str) -> None:
     assert inserted(source) == [WRAPPED]
 
 
+def test_averages_of_parameters_are_no_optimizers() -> None:
+    source = "from torch_ema import Average\nema = Average(teacher.parameters(), 0.9)\nema.update()\n"
+    assert_silent(RULE, source)
+
+
 def test_the_arguments_are_those_of_the_target() -> None:
     source = "import torch\nmodel = Net()\ntorch.optim.SGD(model.parameters())\n"
     assert inserted(source, "cuda") == ["model = DistributedDataParallel(model, device_ids=[get_local_rank()])"]
@@ -124,11 +129,70 @@ def test_models_in_a_list() -> None:
     assert inserted(source) == ["ms = [DistributedDataParallel(m) for m in ms]"]
 
 
-def test_models_in_an_unknown_collection() -> None:
+@pytest.mark.parametrize(
+    ("optimizers", "line"),
+    [
+        ("[SGD(m.parameters()) for m in ms.values()]", "[SGD(DDP(m).parameters()) for m in ms.values()]"),
+        ("{k: SGD(m.parameters()) for k, m in ms.items()}", "{k: SGD(DDP(m).parameters()) for k, m in ms.items()}"),
+        ("{k: SGD(ms[k].parameters()) for k in ms}", "{k: SGD(DDP(ms[k]).parameters()) for k in ms}"),
+        ("[SGD(m.net.parameters()) for m in ms if m]", "[SGD(DDP(m.net).parameters()) for m in ms if m]"),
+        ("[SGD(get(n).parameters()) for n in ns]", "[SGD(DDP(get(n)).parameters()) for n in ns]"),
+        ("[SGD(m.parameters()) for g in gs for m in g]", "[SGD(DDP(m).parameters()) for g in gs for m in g]"),
+        ("SGD([p for m in ms for p in m.parameters()])", "SGD([p for m in ms for p in DDP(m).parameters()])"),
+        ("SGD([{'params': m.parameters()} for m in ms])", "SGD([{'params': DDP(m).parameters()} for m in ms])"),
+        ("SGD(chain(*map(lambda m: m.parameters(), ms)))", "SGD(chain(*map(lambda m: DDP(m).parameters(), ms)))"),
+    ],
+)
+def test_models_that_only_a_comprehension_can_name(optimizers: str, line: str) -> None:
+    source = f"from itertools import chain\nfrom torch.optim import SGD\no = {optimizers}\n"
+    assert rewritten(RULE, source).splitlines()[-1] == f"o = {line.replace('DDP', 'DistributedDataParallel')}"
+
+
+def test_an_iterator_of_models_is_not_used_up() -> None:
+    source = "from torch.optim import SGD\npairs = zip('ab', ms)\nopts = {k: SGD(m.parameters()) for k, m in pairs}\n"
+    assert rewritten(RULE, source).count("pairs") == 2
+
+
+@pytest.mark.parametrize(
+    ("pairs", "names"),
+    [
+        ("for m in (a, b)", "ab"),
+        ("for i, m in enumerate([a, b])", "ab"),
+        ("for k, m in zip('ab', (a, b))", "ab"),
+    ],
+)
+def test_models_that_are_written_out(pairs: str, names: str) -> None:
+    source = f"from torch.optim import SGD\nopts = [SGD(m.parameters()) {pairs}]\n"
+    assert inserted(source) == [f"{name} = DistributedDataParallel({name})" for name in names]
+
+
+def test_layers_of_a_module_that_is_called() -> None:
+    source = "from torch.optim import SGD\no = [SGD(m.parameters()) for i, m in enumerate(net.layers)]\nnet(x)\n"
+    assert inserted(source) == ["net = DistributedDataParallel(net)"]
+
+
+def test_a_dict_of_models_that_is_handed_on() -> None:
     source = (
-        "from torch import optim\nparams = [p for m in ms.values() for p in m.parameters()]\no = optim.SGD(params)\n"
+        "from torch.optim import SGD\nms = {'a': A()}\n\ndef fit(models):\n    pass\n\n"
+        "o = SGD(ms['a'].parameters())\nfit(ms)\n"
     )
-    assert "for m in ms.values():\n    DistributedDataParallel(m)\no = " in rewritten(RULE, source)
+    assert inserted(source) == ["ms['a'] = DistributedDataParallel(ms['a'])"]
+
+
+@pytest.mark.parametrize(("kind", "members"), [("ModuleList", "ms"), ("ModuleDict", "ms.values()")])
+def test_a_container_that_is_never_called(kind: str, members: str) -> None:
+    source = f"from torch import nn\nfrom torch.optim import SGD\nms = nn.{kind}(made)\no = SGD(ms.parameters())\n"
+    assert f"for module in {members}:\n    DistributedDataParallel(module)\no = " in rewritten(RULE, source)
+
+
+def test_a_list_of_models_from_outside_the_function() -> None:
+    source = "from torch.optim import SGD\nms = [A(), B()]\n\ndef fit():\n    o = [SGD(m.parameters()) for m in ms]\n"
+    assert inserted(source) == ["for m in ms:", "DistributedDataParallel(m)"][1:]
+
+
+def test_models_that_an_earlier_loop_looked_up() -> None:
+    source = "from torch.optim import SGD\nps = []\nfor k in ms:\n    ps += list(ms[k].parameters())\no = SGD(ps)\n"
+    assert "for k in ms:\n    DistributedDataParallel(ms[k])\n    ps" in rewritten(RULE, source)
 
 
 def test_models_of_a_loop() -> None:

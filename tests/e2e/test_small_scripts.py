@@ -1,0 +1,170 @@
+"""Ways to write a training script, each converted and run by two real processes that must train what one trained."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from ddpify_codemods import convert
+from ddpify_runtime import parallel
+
+from tests.runtime import processes
+
+STEPS = """\
+for step in range(4):
+    x = torch.rand(8, 3)
+    loss = models["b"](models["a"](x).tanh()).square().mean()
+    for optimizer in optimizers.values():
+        optimizer.zero_grad()
+    loss.backward()
+    for optimizer in optimizers.values():
+        optimizer.step()
+trained = [p.detach() for key in ("a", "b") for p in models[key].parameters()]
+"""
+TWO_MODELS = 'models = {"a": nn.Linear(3, 3), "b": nn.Linear(3, 1)}\n'
+
+MANY_MODELS = {
+    "items": "optimizers = {k: SGD(m.parameters(), lr=0.1) for k, m in models.items()}\n",
+    "keys": "optimizers = {k: SGD(models[k].parameters(), lr=0.1) for k in models}\n",
+    "an iterator": (
+        "pairs = zip(models.keys(), models.values())\noptimizers = {k: SGD(m.parameters(), lr=0.1) for k, m in pairs}\n"
+    ),
+    "map": ("optimizers = {'all': SGD(itertools.chain(*map(lambda m: m.parameters(), models.values())), lr=0.1)}\n"),
+    "a loop before": (
+        "params = []\nfor k in models:\n    params += list(models[k].parameters())\n"
+        "optimizers = {'all': SGD(params, lr=0.1)}\n"
+    ),
+    "a loop around": (
+        "optimizers = {}\nfor k in models.keys():\n    optimizers[k] = SGD(models[k].parameters(), lr=0.1)\n"
+    ),
+    "a ModuleDict": "models = nn.ModuleDict(models)\noptimizers = {'all': SGD(models.parameters(), lr=0.1)}\n",
+}
+
+
+def trained(code: str) -> tuple[list[torch.Tensor], list[bool]]:
+    """The parameters after a script, and of each of its distributed modules whether its forward was divided."""
+    variables: dict[str, Any] = {"__name__": "__main__"}
+    warnings.filterwarnings(
+        "ignore", "Grad strides do not match"
+    )  # of torch's reducer, about the speed of a 1x4 weight
+    exec(compile(code, "train.py", "exec"), variables)
+    divided = [call.divided for call in parallel._routed]
+    return [tensor.clone() for tensor in variables["trained"]], divided
+
+
+def assert_trains_the_same(source: str, modules: int) -> None:
+    """Two processes train what one trained, and divide every forward of that many modules."""
+    [result] = convert({Path("train.py"): source}, "cpu").values()
+    assert not [finding for finding in result.findings if finding.severity != "note"], result.findings
+    [(alone, _)] = processes.run(1, trained, source)
+    for parameters, divided in processes.run(2, trained, result.code):
+        assert divided == [True] * modules
+        for parameter, expected in zip(parameters, alone, strict=True):
+            torch.testing.assert_close(parameter, expected, rtol=1e-6, atol=1e-7)
+
+
+@pytest.mark.parametrize("optimizers", MANY_MODELS.values(), ids=MANY_MODELS)
+def test_several_models(optimizers: str) -> None:
+    header = "import itertools\nimport torch\nfrom torch import nn\nfrom torch.optim import SGD\ntorch.manual_seed(0)\n"
+    assert_trains_the_same(f"{header}{TWO_MODELS}{optimizers}{STEPS}", modules=2)
+
+
+BY_HAND = {
+    "in a loop": "    with torch.no_grad():\n        for p in model.parameters():\n            p -= 0.1 * p.grad\n",
+    "in a function": "    sgd(model.parameters(), 0.1)\n",
+    "a list": "    params = list(model.parameters())\n    for p in params:\n        p.data.add_(p.grad, alpha=-0.1)\n",
+}
+SGD = "def sgd(params, lr):\n    for p in params:\n        p.data = p.data - lr * p.grad\n"
+
+
+@pytest.mark.parametrize("update", BY_HAND.values(), ids=BY_HAND)
+def test_updates_by_hand(update: str) -> None:
+    source = f"""\
+import torch
+torch.manual_seed(0)
+{SGD if "sgd(" in update else ""}
+model = torch.nn.Linear(3, 1)
+for step in range(4):
+    model.zero_grad()
+    model(torch.rand(8, 3)).square().mean().backward()
+{update}
+trained = [p.detach() for p in model.parameters()]
+"""
+    assert_trains_the_same(source, modules=1)
+
+
+PENALTY = """\
+import torch
+torch.manual_seed(0)
+
+
+class Solver:
+    def __init__(self):
+        self.D = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.Tanh(), torch.nn.Linear(4, 1))
+        self.optimizer = torch.optim.SGD(self.D.parameters(), lr=0.1)
+
+    def gradient_penalty(self, y, x):
+        dydx = torch.autograd.grad(outputs=y, inputs=x, grad_outputs=torch.ones(y.size()), create_graph=True)[0]
+        return torch.mean((dydx.norm(dim=1) - 1) ** 2)
+
+    def train(self):
+        for step in range(4):
+            x_hat = torch.rand(8, 3).requires_grad_(True)
+            out = self.D(x_hat)
+            loss = out.mean() + 10 * self.gradient_penalty(out, x_hat)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+solver = Solver()
+solver.train()
+trained = [p.detach() for p in solver.D.parameters()]
+"""
+
+
+def test_a_gradient_penalty_in_a_method() -> None:
+    assert_trains_the_same(PENALTY, modules=1)
+
+
+BUDGET = """\
+import time
+import torch
+torch.manual_seed(0)
+model = torch.nn.Linear(3, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+start = last = time.time()
+stop, trained = False, []
+while not stop and time.time() - start < 100:
+    optimizer.zero_grad()
+    model(torch.rand(8, 3)).mean().backward()
+    optimizer.step()
+    trained.append(model.weight.detach().clone())
+    now = time.time()
+    if now - last > 5:
+        trained.append(model.bias.detach().clone())
+        last = now
+    if time.time() - start > 20:
+        stop = True
+"""
+
+
+def trained_by_a_clock(code: str, speeds: tuple[int, ...]) -> list[torch.Tensor]:
+    """What a script leaves in `trained`, where the clock of this rank moves so many seconds at each look."""
+    looks = itertools.count()
+    speed = speeds[int(os.environ["RANK"])]
+    time.time = lambda: float(next(looks) * speed)
+    return trained(code)[0]
+
+
+def test_the_clock_of_rank_0_decides() -> None:
+    [result] = convert({Path("train.py"): BUDGET}, "cpu").values()
+    first, second = processes.run(2, trained_by_a_clock, result.code, (1, 3))
+    assert len(first) > 5
+    assert [tensor.tolist() for tensor in first] == [tensor.tolist() for tensor in second]
