@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from . import batch_norm, check, compiled, failure, outputs, region, report, structure
+from . import batch_norm, check, compiled, environment, failure, outputs, region, report, structure
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split, spread
 from .division import Division, is_compilable, shared, watched
@@ -261,9 +261,12 @@ class TrainingCall:
         ]
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
-        before = None if found.places else torch.get_rng_state()
+        device = leaves[found.batch[0]].device
+        original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
+        before = torch.get_rng_state() if original and not found.places else None
         try:
-            with compiled.eagerly() if found.eager else nullcontext(), shared(here):
+            eager = compiled.eagerly() if found.eager else nullcontext()
+            with eager, shared(here, None if original else device):
                 output = reduction.forward(*args, **kwargs)
         except Exception as error:  # whatever the user's forward raises
             failure.require_everywhere(error, f"the training forward of {self.name}")
