@@ -261,6 +261,7 @@ class TrainingCall:
         ]
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+        here.decides = found.decides
         device = leaves[found.batch[0]].device
         original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
         before = torch.get_rng_state() if original and not found.places else None

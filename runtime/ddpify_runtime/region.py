@@ -23,6 +23,7 @@ class Region:
     places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
     the same for every part. Learnt in "replay", used in "share".
     over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "share".
+    decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
     """
 
     mode: Literal["share", "record", "replay"]
@@ -33,6 +34,8 @@ class Region:
     losses: list[tuple[list[Size], Tensor]] = field(default_factory=list)
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
     over_samples: list[bool] = field(default_factory=list)
+    decisions: list[Tensor] = field(default_factory=list)
+    decides: bool = False
 
 
 class _Here(threading.local):
