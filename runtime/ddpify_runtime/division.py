@@ -29,9 +29,9 @@ class Division:
     dim that tell the number of samples. outputs: the same for the output leaves; None for one that is the same on every
     rank, such as a loss. places: where the samples lie in the random numbers that the forward draws, by operation;
     empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
-    decides: whether it decides by numbers of the whole batch. sizes: whether the sizes of its outputs may depend on the
-    values of its input. eager: whether a compiled module is computed without compiling. reason: why it cannot be
-    divided; "" if it can.
+    decides, counts: whether it decides by numbers of the whole batch, and where it counts samples. sizes: whether the
+    sizes of its outputs may depend on the values of its input. eager: whether a compiled module is computed without
+    compiling. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -40,6 +40,7 @@ class Division:
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
     losses: tuple[bool, ...] = ()
     decides: bool = False
+    counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
     sizes: bool = False
     eager: bool = False
     reason: str = ""

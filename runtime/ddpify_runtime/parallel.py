@@ -261,7 +261,7 @@ class TrainingCall:
         ]
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
-        here.decides = found.decides
+        here.decides, here.counts = found.decides, found.counts
         device = leaves[found.batch[0]].device
         original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
         before = torch.get_rng_state() if original and not found.places else None

@@ -41,6 +41,7 @@ class Trial:
     places: dict[tuple[str, int], Rows | None]
     losses: list[bool]
     decides: bool
+    counts: dict[tuple[str, int, int], bool]
     sizes: bool
     numbers: bool
     reason: str
@@ -97,6 +98,7 @@ def attempt(
         local_region.places,
         local_region.over_samples,
         bool(whole_region.decisions),
+        local_region.counts,
         reads.sizes,
         any(map(_is_number, whole)),
         _why(failing[0], total) if failing else "",
@@ -133,7 +135,7 @@ def same_gradients(
         except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
             return False
     region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
-    region.decides = found.decides
+    region.decides, region.counts = found.decides, found.counts
     with random_states.kept(), torch.enable_grad(), shared(region):
         parts = [
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
