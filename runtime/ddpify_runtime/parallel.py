@@ -246,7 +246,7 @@ class TrainingCall:
         world_size = dist.get_world_size()
         text = f"the training forward of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
         if found.eager:
-            text += "; not compiled, since it draws random numbers, normalises batches or computes its loss"
+            text += "; not compiled, since it draws, normalises batches, computes its loss or decides by its samples"
         if samples < ROOM * world_size:
             text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
         return text
