@@ -61,7 +61,7 @@ def follow(compiled: Callable[[nn.Module, nn.Module], None], in_place: Callable[
 
 def eagerly() -> AbstractContextManager[Any]:
     """Compute without compiling what torch.compile was asked to."""
-    if "torch._dynamo" not in sys.modules:  # which takes seconds to import; nothing is compiled without it
+    if "torch._dynamo.eval_frame" not in sys.modules:  # which takes seconds to import; nothing is compiled without it
         return nullcontext()
     eager: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
     return eager
@@ -86,7 +86,7 @@ def copied(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
 
 
 def _is_wrapper(module: nn.Module) -> bool:
-    dynamo = sys.modules.get("torch._dynamo")
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
     return dynamo is not None and isinstance(module, dynamo.OptimizedModule)
 
 

@@ -12,6 +12,7 @@ from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from .collectives import Rows
+from .decisions import Decisions
 from .draws import Draws
 from .environment import draws_original
 from .losses import Losses
@@ -28,8 +29,9 @@ class Division:
     dim that tell the number of samples. outputs: the same for the output leaves; None for one that is the same on every
     rank, such as a loss. places: where the samples lie in the random numbers that the forward draws, by operation;
     empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
-    sizes: whether the sizes of its outputs may depend on the values of its input. eager: whether a compiled module is
-    computed without compiling. reason: why it cannot be divided; "" if it can.
+    decides, counts: whether it decides by numbers of the whole batch, and where it counts samples. sizes: whether the
+    sizes of its outputs may depend on the values of its input. eager: whether a compiled module is computed without
+    compiling. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -37,6 +39,8 @@ class Division:
     outputs: tuple[Rows | None, ...] = ()
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
     losses: tuple[bool, ...] = ()
+    decides: bool = False
+    counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
     sizes: bool = False
     eager: bool = False
     reason: str = ""
@@ -61,6 +65,7 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
         own_random_numbers(own) if own is not None else nullcontext(),
         Draws(region) if own is None and region.places else nullcontext(),
         Losses(region) if region.over_samples else nullcontext(),
+        Decisions(region) if region.decides else nullcontext(),
     ):
         yield
 
@@ -89,4 +94,4 @@ def is_compilable(module: nn.Module, found: Division) -> bool:
     """Whether a compiled module can take its share: it needs no mode that sees its operations, and sends nothing."""
     batch_statistics = any(isinstance(part, _BatchNorm) for part in module.modules())
     draws_for_all = found.places and (draws_original() or None in found.places.values())
-    return not (draws_for_all or found.losses or batch_statistics)
+    return not (draws_for_all or found.losses or found.decides or batch_statistics)

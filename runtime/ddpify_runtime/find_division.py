@@ -137,7 +137,7 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
             try:
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
-                found = Division(inputs, batch, outputs, trial.places, losses, bool(sizes))
+                found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
                 if not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"

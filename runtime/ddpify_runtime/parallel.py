@@ -250,7 +250,7 @@ class TrainingCall:
         world_size = dist.get_world_size()
         text = f"{self._forward()} of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
         if found.eager:
-            text += "; not compiled, since it draws random numbers, normalises batches or computes its loss"
+            text += "; not compiled, since it draws, normalises batches, computes its loss or decides by its samples"
         if samples < ROOM * world_size:
             text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
         return text
@@ -265,11 +265,13 @@ class TrainingCall:
         ]
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+        here.decides, here.counts = found.decides, found.counts
         device = leaves[found.batch[0]].device
         original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
         before = torch.get_rng_state() if original and not found.places else None
         try:
-            with compiled.eagerly() if found.eager else nullcontext(), shared(here, None if original else device):
+            eager = compiled.eagerly() if found.eager else nullcontext()
+            with eager, shared(here, None if original else device):
                 output = reduction.forward(*args, **kwargs)
         except Exception as error:  # whatever the user's forward raises
             failure.require_everywhere(error, f"{self._forward()} of {self.name}")

@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, handle_torch_function
 from torch.utils._pytree import tree_leaves
 
+from .decisions import decides
 from .losses import reduces
 
 _READS = {
@@ -70,6 +71,7 @@ class Reads(TorchFunctionMode):
         super().__init__()
         self.samples = {id(tensor): tensor for tensor in samples}  # held, so that no id is used twice
         self.numbers: dict[int, Tensor] = {}  # of all samples
+        self.counts: dict[int, Tensor] = {}  # sums over them: of the whole, but a decision compares them with a size
         self.sizes = False
 
     def __torch_function__(
@@ -80,13 +82,17 @@ class Reads(TorchFunctionMode):
         number = any(id(tensor) in self.numbers for tensor in given)
         sampled = any(id(tensor) in self.samples for tensor in given)
         for read in given if func in _READS else _bounds(func, args):
-            if id(read) in self.samples or id(read) in self.numbers:
+            if id(read) in self.samples or id(read) in self.numbers or id(read) in self.counts:
                 _refuse("reads numbers of its samples", counts=not read.is_floating_point())
         if number and sampled:
             _refuse("uses a number of the whole batch for its samples")
         self.sizes |= sampled and _sized_by_values(func, args)
         result = func(*args, **kwargs)
+        if decides(func, args, kwargs):  # by the whole batch
+            return result
         if not (number or sampled) or reduces(func, args, kwargs):  # such a loss is that of the whole batch
+            if any(id(tensor) in self.counts for tensor in given) or (sampled and _name(func) == "sum"):
+                self.counts |= {id(tensor): tensor for tensor in _tensors(result) if not tensor.requires_grad}
             return result
         rows = list(result) if func is Tensor.__iter__ else None
         several = any(tensor.dim() for tensor in given)

@@ -23,6 +23,8 @@ class Region:
     places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
     the same for every part. Learnt in "replay", used in "share".
     over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "share".
+    decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
+    counts: for each line that adds integers (and their dims) whether they are of samples. Learnt and used alike.
     """
 
     mode: Literal["share", "record", "replay"]
@@ -33,6 +35,9 @@ class Region:
     losses: list[tuple[list[Size], Tensor]] = field(default_factory=list)
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
     over_samples: list[bool] = field(default_factory=list)
+    decisions: list[tuple[Size, Tensor]] = field(default_factory=list)
+    counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
+    decides: bool = False
 
 
 class _Here(threading.local):

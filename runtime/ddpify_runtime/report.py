@@ -1,7 +1,7 @@
 """What a run did, said once by rank 0: a block of lines on stderr after the first optimizer steps.
 
-What is noted later follows when the process group is destroyed. A script that was started alone says nothing
-(E3). DDPIFY_REPORT=0 is silence, DDPIFY_REPORT=1 adds the details.
+What is noted later follows when the process group is destroyed. A script that was started alone says nothing (E3).
+DDPIFY_REPORT=0 is silence, DDPIFY_REPORT=1 adds the details.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from . import random_states, structure
 from .batch_norm import route
 from .collectives import Rows, count, share
 from .compiled import copied
+from .decisions import Decisions
 from .division import Division, shared
 from .draws import FUSED, Draws
 from .losses import Losses
@@ -39,6 +40,8 @@ class Trial:
     matches: list[list[bool]]
     places: dict[tuple[str, int], Rows | None]
     losses: list[bool]
+    decides: bool
+    counts: dict[tuple[str, int, int], bool]
     sizes: bool
     numbers: bool
     reason: str
@@ -54,7 +57,7 @@ def attempt(
     """Compute the whole and this rank's rows, and compare."""
     whole_region = Region("record", total, total)
     whole_module, local_module = copy_of(module), copy_of(module)
-    with random_states.kept(), torch.no_grad(), entered(whole_region), Draws(whole_region), Losses(whole_region):
+    with random_states.kept(), torch.no_grad(), _noted(whole_region):
         given = [structure.copied(leaf) for leaf in leaves]
         whole, whole_spec = structure.flatten(call(whole_module, given))
         for before, after in zip(leaves, given, strict=True):
@@ -63,7 +66,8 @@ def attempt(
     local_region = Region(
         "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
     )
-    with random_states.kept(), torch.enable_grad(), entered(local_region), Draws(local_region), Losses(local_region):
+    local_region.decisions = list(whole_region.decisions)
+    with random_states.kept(), torch.enable_grad(), _noted(local_region):
         parts = [
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
@@ -73,6 +77,8 @@ def attempt(
             reads.require_none(local)
         if _trained(local) - {id(parameter) for parameter in module.parameters()}:
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
+    if local_region.decisions:
+        raise NotDivisible("it decides less often for a part of the batch")
     if whole_spec != local_spec:
         raise NotDivisible("its output has another structure for a part of the batch")
     kept = next(different_state(whole_module, local_module), None)
@@ -91,10 +97,18 @@ def attempt(
         matches,
         local_region.places,
         local_region.over_samples,
+        bool(whole_region.decisions),
+        local_region.counts,
         reads.sizes,
         any(map(_is_number, whole)),
         _why(failing[0], total) if failing else "",
     )
+
+
+@contextmanager
+def _noted(region: Region) -> Iterator[None]:
+    with entered(region), Draws(region), Losses(region), Decisions(region):
+        yield
 
 
 def same_gradients(
@@ -121,6 +135,7 @@ def same_gradients(
         except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
             return False
     region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+    region.decides, region.counts = found.decides, found.counts
     with random_states.kept(), torch.enable_grad(), shared(region):
         parts = [
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)

@@ -15,8 +15,8 @@ from torch.nn.utils import rnn
 Forward = Callable[[Tensor, Tensor], Any]
 
 READS: dict[str, Forward] = {
-    "if": lambda x, lengths: 1 if (x > 1).any() else 2,
-    "int": lambda x, lengths: int(lengths.max()),
+    "if": lambda x, lengths: 1 if (x > 1).any(1)[0] else 2,
+    "int": lambda x, lengths: int(lengths[1]),
     "float": lambda x, lengths: float(x.norm()),
     "item": lambda x, lengths: (x.max() * 2).item(),
     "a list": lambda x, lengths: max(lengths.tolist()),
@@ -30,9 +30,11 @@ READS: dict[str, Forward] = {
         x[..., None] / x.max().item(), lengths.tolist()
     ),
     "a comparison": lambda x, lengths: torch.equal(x, x + 1),
-    "the end of a slice": lambda x, lengths: x[:, : lengths.max()],
-    "an index of a list": lambda x, lengths: [0, 1, 2, 3, 4][lengths.max()],
-    "a size": lambda x, lengths: torch.arange(lengths.max()),  # type: ignore[call-overload]
+    "the end of a slice": lambda x, lengths: x[:, : lengths[1]],
+    "an index of a list": lambda x, lengths: [0, 1, 2, 3, 4][lengths[1]],
+    "a size": lambda x, lengths: torch.arange(lengths[1]),  # type: ignore[call-overload]
+    "a count": lambda x, lengths: 1 if (x > 3).sum() == 7 else 2,
+    "a count beside a size": lambda x, lengths: (x > 3).float().sum().item() == x.numel(),
     "after a change in place": lambda x, lengths: torch.zeros(()).add_(x.max()).item(),
 }
 # Alike for the whole and its parts as long as the bound is not reached.
@@ -63,6 +65,8 @@ def packs(x: Tensor, lengths: Tensor) -> Any:
 NOTHING: dict[str, Forward] = {
     "a layer": lambda x, lengths: nn.GRU(5, 2)(x[None]),
     "a loss, which is that of the whole": lambda x, lengths: x.mean().item(),
+    "a decision by all": lambda x, lengths: 1 if (x > 1).any() else 2,
+    "the longest": lambda x, lengths: x[:, : lengths.max()] / int(torch.max(lengths)),
     "by a loss": lambda x, lengths: x / x.mean(),
     "a weight": lambda x, lengths: torch.ones(3).max().item(),
     "a number of its form": lambda x, lengths: x / x.new_tensor(2.0) / torch.tensor(3).type_as(x),
