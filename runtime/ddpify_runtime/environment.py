@@ -46,8 +46,8 @@ def read(environ: Mapping[str, str] = os.environ) -> Environment:
 def draws_original(environ: Mapping[str, str] = os.environ) -> bool:
     """Whether every rank draws the random numbers of one process, at its price: DDPIFY_RANDOM=original.
 
-    `ddpify verify` asks for it, so that every step can be held against the original. Without it a rank draws for its own
-    samples only, while they are loaded and in a divided forward (docs/contract.md).
+    `ddpify verify` asks for it, so that every step can be held against the original. Without it a rank draws for its
+    own samples only, while they are loaded and in a divided forward (docs/contract.md).
 
     Raises:
         RuntimeError: DDPIFY_RANDOM has another value.
