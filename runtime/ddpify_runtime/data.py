@@ -31,6 +31,9 @@ T_co = TypeVar("T_co", covariant=True)
 # script's own may pad to the longest sample, which is not seen where all are of one size by chance.
 _FIRST, _FIRST_OF_OWN = 1, 4
 
+_STREAM = "it is an IterableDataset, of which a part cannot be had without reading the rest"
+_NO_BATCHES = "its loader has no batch size, so that the data set makes the batches"
+
 
 class DataLoader(TorchDataLoader[T_co]):
     """torch.utils.data.DataLoader: same arguments, same batches, same length."""
@@ -59,7 +62,7 @@ class DataLoader(TorchDataLoader[T_co]):
         if not self._is_training():
             return super().__iter__()
         if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
-            self._load_whole("it is a stream" if self.batch_sampler else "its samples are not put into batches")
+            self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
             return super().__iter__()
         original = environment.draws_original()
         if self._reason and original:
