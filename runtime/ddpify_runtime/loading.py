@@ -7,8 +7,8 @@ made of its parts. Every batch after it is watched too, for what begins later.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
 from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
@@ -16,7 +16,7 @@ from typing import Any
 from torch.utils.data import Dataset, Subset, default_collate, get_worker_info
 from torch.utils.data._utils.pin_memory import pin_memory
 
-from . import collated, held_state, random_states, streams
+from . import collated, held_state, streams
 from .collated import Form
 from .held_state import Reached, Snapshot
 
@@ -102,19 +102,19 @@ class Samples(Dataset[Any]):
             samples = [self.dataset[index] for index in indices]
             return samples, ORIGINAL if streams.moved(marks) else ""
         if not request.part and not request.parts:
-            with _kept():
+            with streams.kept():
                 return self._load_seeded(indices, places, request.stream, streams.HOST), ""
         if self.drawn is None or not request.part:
-            with _kept():
+            with streams.kept():
                 return self._load_and_learn(indices, places, request.stream)
         marks = streams.marks()
-        with _kept() if self.drawn else nullcontext():
+        with streams.kept(self.drawn):
             samples = self._load_seeded(indices, places, request.stream, self.drawn)
             moved = streams.moved(marks)
         if moved - self.drawn:  # it draws now and then: once more, under all streams
             if not self.drawn:
                 streams.restore(marks)
-            with _kept():
+            with streams.kept():
                 return self._load_and_learn(indices, places, request.stream)
         return samples, ""
 
@@ -142,7 +142,7 @@ class Samples(Dataset[Any]):
             marks = streams.marks()
             samples = self.dataset.__getitems__(list(request))
             return samples, ORIGINAL if streams.moved(marks) else ""
-        with _kept():
+        with streams.kept():
             streams.seed(streams.HOST, request.stream, request.places.start)
             marks = streams.marks()
             samples = self.dataset.__getitems__(list(request))
@@ -185,7 +185,7 @@ class Samples(Dataset[Any]):
             except Exception:  # noqa: BLE001  whatever cannot be copied
                 reason, parts = _COPY, 0
         before = self._look(request) if own and (request.part or parts) else {}
-        with _kept() if own and request.stream is not None and not request.part else nullcontext():
+        with streams.kept() if own and request.stream is not None and not request.part else nullcontext():
             if own and request.stream is not None and not request.part:
                 streams.seed(streams.HOST, ~request.stream, request.places.start)
             marks = streams.marks() if own else {}
@@ -203,16 +203,6 @@ class Samples(Dataset[Any]):
             form = form if own else collated.without_sizes(form)
             reason = "" if form is not None else _FORM
         return Loaded(batch, rows, request.total if request.part else 0, request.parts > 0, form, reason)
-
-
-@contextmanager
-def _kept() -> Iterator[None]:
-    """Leave the host's generators as they were."""
-    states = random_states.read()
-    try:
-        yield
-    finally:
-        random_states.write({name: states[name] for name in streams.HOST if name in states})
 
 
 def _gives_batches(dataset: Any) -> bool:

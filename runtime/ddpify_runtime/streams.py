@@ -9,7 +9,8 @@ from __future__ import annotations
 import ctypes
 import random
 import sys
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -63,6 +64,24 @@ def moved(before: dict[str, Any]) -> set[str]:
     """The generators that were drawn from since `marks()`; "device" stands for that of the GPU."""
     now = marks()
     return {name for name in now if name not in before or now[name] != before[name]}
+
+
+@contextmanager
+def kept(names: Collection[str] = HOST) -> Iterator[None]:
+    """Leave the host's generators as they were, or those of them that are drawn from."""
+    before_torch = torch.get_rng_state() if "torch" in names else None
+    before_python = random.getstate() if "python" in names else None
+    numpy = sys.modules.get("numpy")
+    before_numpy = numpy.random.get_state() if numpy is not None and "numpy" in names else None
+    try:
+        yield
+    finally:
+        if before_torch is not None:
+            torch.set_rng_state(before_torch)
+        if before_python is not None:
+            random.setstate(before_python)
+        if numpy is not None and before_numpy is not None:
+            numpy.random.set_state(before_numpy)
 
 
 def restore(before: dict[str, Any]) -> None:
