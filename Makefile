@@ -1,10 +1,11 @@
 # make demo: convert a fixture, train it in one process and in two, show both.  make test: everything that CI runs.
+# make nightly: what takes longer, too.
 PYTHON ?= python3
 TORCH ?= torch==2.13.0
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test lint unit e2e xla scripts fixtures clean
+.PHONY: demo test nightly lint unit e2e xla scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
@@ -20,11 +21,15 @@ unit: $(VENV)/ready
 	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla
 
 e2e: $(VENV)/ready
-	$(BIN)/pytest -n 2 tests/e2e tests/verify tests/properties
+	$(BIN)/pytest -n 2 -m "not nightly" tests/e2e tests/verify tests/properties
 
 # Real torch_xla on CPU devices, in an environment of its own.
 xla: $(VENV)/ready $(VENV)-xla/ready
-	$(BIN)/pytest -n 2 tests/xla
+	$(BIN)/pytest -n 2 -m "not nightly" tests/xla
+
+# Four XLA devices, repeated runs, and hundreds of random scripts.
+nightly: test scripts
+	$(BIN)/pytest -n 2 -m nightly tests
 
 # Hundreds of random scripts instead of the sample that `make e2e` takes.
 scripts: $(VENV)/ready

@@ -7,12 +7,15 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
+import torch
 from torch import nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from .collectives import Rows
 from .draws import Draws
+from .environment import draws_original
 from .losses import Losses
+from .rank_stream import own_random_numbers
 from .region import Region, entered
 
 
@@ -43,11 +46,18 @@ class Division:
 
 
 @contextmanager
-def shared(region: Region) -> Iterator[None]:
-    """Be in a shared region; handle what it draws, and its losses if it has any."""
+def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
+    """Be in a shared region; handle what it draws, and its losses if it has any.
+
+    own: the device of the samples, where this rank may draw for them alone, rather than what one process would draw.
+    Something drawn for no samples, such as whether a layer is left out, has to be the same on every rank.
+    """
+    if None in region.places.values():
+        own = None
     with (
         entered(region),
-        Draws(region) if region.places else nullcontext(),
+        own_random_numbers(own) if own is not None else nullcontext(),
+        Draws(region) if own is None and region.places else nullcontext(),
         Losses(region) if region.over_samples else nullcontext(),
     ):
         yield
@@ -66,4 +76,5 @@ def is_watched(module: nn.Module) -> bool:
 def is_compilable(module: nn.Module, found: Division) -> bool:
     """Whether a compiled module can take its share: it needs no mode that sees its operations, and sends nothing."""
     batch_statistics = any(isinstance(part, _BatchNorm) for part in module.modules())
-    return not (found.places or found.losses or batch_statistics)
+    draws_for_all = found.places and (draws_original() or None in found.places.values())
+    return not (draws_for_all or found.losses or batch_statistics)

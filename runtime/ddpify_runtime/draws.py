@@ -1,7 +1,8 @@
-"""Random numbers drawn inside a forward: every rank draws those of the whole batch and uses its own rows.
+"""Random numbers of a forward as one process draws them: each rank draws those of the whole batch and takes its rows.
 
-So dropout masks and reparameterisation noise are those of the single-process run, and the common random stream, which
-also orders the loaders, advances alike on every rank (HAZARDS S2, S4, E1). Paid for only by modules that draw at all.
+So dropout masks and noise are those of the single-process run, and the common random stream, which also orders the
+loaders, advances as it does there (HAZARDS S2, S4, E1). This is for trials, for DDPIFY_RANDOM=original, and for a
+module that also draws something that all samples share; else a rank draws for its own rows alone (rank_stream.py).
 """
 
 from __future__ import annotations
@@ -15,12 +16,17 @@ from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from .collectives import Rows, join, share
+from .environment import draws_original
 from .region import Region
 
 FILL = {"bernoulli", "uniform", "normal", "exponential", "random", "log_normal", "cauchy", "geometric"}
 CREATE = {"rand", "randn", "randint"}
 LIKE = {"rand_like", "randn_like", "randint_like"}
 SAMPLE = {"bernoulli", "multinomial", "normal", "poisson", "binomial"}
+
+
+# The place of what a kernel draws within itself, such as the dropout of attention on a GPU: this rank's own numbers.
+FUSED = ("a fused kernel", 0)
 
 
 class UnknownDraw(RuntimeError):
@@ -48,6 +54,11 @@ class Draws(TorchDispatchMode):
     def _handled(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not _is_random(func, args, kwargs):
             return func(*args, **kwargs)
+        if _dropout_argument(func) and not draws_original():  # in a trial: a rank's own numbers go round this mode
+            self.region.places[FUSED] = Rows()
+            if None in self.region.places.values():
+                raise UnknownDraw("it draws in a fused kernel, and numbers that are the same for every sample")
+            return _without_dropout(func, args, kwargs)
         if self.region.mode == "record":
             result = func(*args, **kwargs)
             self.region.draws.append(_only_tensor(result).clone())
@@ -119,11 +130,28 @@ def _is_random(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
     """Whether a call draws: attention and recurrent kernels carry the mark also where their dropout is 0."""
     if torch.Tag.nondeterministic_seeded not in func.tags:
         return False
+    argument = _dropout_argument(func)
+    if argument is None:
+        return True
+    place, name, default = argument
+    return bool(args[place] if place < len(args) else kwargs.get(name, default))
+
+
+def _dropout_argument(func: Any) -> tuple[int, str, Any] | None:
+    """Place, name and default of the probability with which a fused kernel drops values."""
     for place, argument in enumerate(func._schema.arguments):
         if argument.name in ("dropout_p", "dropout"):
-            value = args[place] if place < len(args) else kwargs.get(argument.name, argument.default_value)
-            return bool(value)
-    return True
+            return place, argument.name, argument.default_value
+    return None
+
+
+def _without_dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    argument = _dropout_argument(func)
+    assert argument is not None
+    place, name, _ = argument
+    if place < len(args):
+        return func(*args[:place], 0.0, *args[place + 1 :], **kwargs)
+    return func(*args, **{**kwargs, name: 0.0})
 
 
 def _fills(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

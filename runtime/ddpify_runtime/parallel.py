@@ -26,7 +26,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from . import batch_norm, check, failure, outputs, region
+from . import batch_norm, check, environment, failure, outputs, region
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split, spread
 from .division import Division, is_compilable, is_watched, shared
@@ -208,9 +208,11 @@ class TrainingCall:
         ]
         args, kwargs = tree_unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
-        before = None if found.places else torch.get_rng_state()
+        device = leaves[found.batch[0]].device
+        original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
+        before = torch.get_rng_state() if original and not found.places else None
         try:
-            with shared(here):
+            with shared(here, None if original else device):
                 output = reduction.forward(*args, **kwargs)
         except Exception as error:  # whatever the user's forward raises
             failure.require_everywhere(error, f"the training forward of {type(self.module).__name__}")

@@ -10,12 +10,15 @@ from pathlib import Path
 
 from ddpify.verify import contents, processes
 from ddpify.verify.runs import Run, read_records
+from tests import forked
 from tests.e2e import fixtures
 from tests.e2e.fixtures import Fixture
 
 LIMIT = 120.0  # seconds that one run may take
 PRETEND = Path(__file__).with_name("pretend")
 REPOSITORY = Path(__file__).parents[2]
+
+INTERPRETER = (sys.executable, "torch", "torch.utils.data", "numpy")
 
 # Runs a command line in a number of processes (0: without a launcher), in a folder and an environment, until it ends or
 # for so many seconds; (exit code, stdout, stderr).
@@ -36,6 +39,11 @@ def run_converted_alone(fixture: Fixture) -> Run:
 
 def run_converted(fixture: Fixture, world_size: int) -> Run:
     """Run the script converted for cpu under torchrun."""
+    return run_sources(fixture, converted_sources(fixture), world_size, start=_torchrun)
+
+
+def run_converted_forked(fixture: Fixture, world_size: int) -> Run:
+    """Run the script converted for cpu in forked processes."""
     return run_sources(fixture, converted_sources(fixture), world_size)
 
 
@@ -59,10 +67,10 @@ def run_sources(
     Args:
         fixture: how to start them.
         sources: relative path -> content.
-        world_size: number of processes under torchrun; 0 for plain python.
+        world_size: number of processes; 0 for plain python.
         cuda_shim: pretend that there is a GPU.
         limit: seconds, after which the run is ended.
-        start: what runs the script; torchrun or plain python by default.
+        start: what runs the script; forked processes by default.
     """
     with tempfile.TemporaryDirectory(prefix=f"ddpify-{fixture.name}-") as scratch:
         home, work, record = (Path(scratch) / name for name in ("home", "work", "record"))
@@ -73,7 +81,7 @@ def run_sources(
             (work / name).write_bytes(content)
         environment = _environment(fixture, home, record, cuda_shim)
         words = [fixture.entry, *fixture.args]
-        rc, stdout, stderr = (start or _start)(words, world_size, work, environment, limit)
+        rc, stdout, stderr = (start or _forked)(words, world_size, work, environment, limit)
         return Run(
             rc=rc,
             stdout=stdout.replace(str(work), "<work>"),
@@ -83,11 +91,17 @@ def run_sources(
         )
 
 
-def _start(
+def _torchrun(
     words: Sequence[str], world_size: int, folder: Path, environment: Mapping[str, str], limit: float
 ) -> tuple[int, str, str]:
-    launcher = processes.torchrun(world_size) if world_size else []
-    return processes.execute([sys.executable, *launcher, *words], folder, environment, limit)
+    command = [sys.executable, *processes.torchrun(world_size), *words]
+    return processes.execute(command, folder, environment, limit)
+
+
+def _forked(
+    words: Sequence[str], world_size: int, folder: Path, environment: Mapping[str, str], limit: float
+) -> tuple[int, str, str]:
+    return forked.start(words, world_size, folder, environment, limit, INTERPRETER)
 
 
 def _environment(fixture: Fixture, home: Path, record: Path, cuda_shim: bool) -> dict[str, str]:

@@ -1,4 +1,7 @@
-"""Every fixture, converted for cpu: alone it does what the original did, on 2 and 3 ranks it trains the same."""
+"""Every fixture, converted for cpu: alone it does what the original did, on 2 and 3 ranks it trains the same.
+
+With 2 processes torchrun starts them; the others are forked, so that they need not import torch each time.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,8 @@ def test_conversion_trains_the_same(name: str, ranks: str | int) -> None:
         converted = harness.run_converted_alone(fixture)
         differences = list(compare.identical(original, converted))
     else:
-        converted = harness.run_converted(fixture, ranks)
+        run = harness.run_converted if ranks == 2 else harness.run_converted_forked
+        converted = run(fixture, ranks)
         differences = list(compare.equivalent(original, converted, ranks, fixture.tolerance))
         differences += compare.divided(converted) if fixture.divided else ()
     assert not differences, "\n".join([*differences, "--- stderr", converted.stderr[-3000:]])

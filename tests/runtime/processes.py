@@ -61,6 +61,7 @@ def _work(
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world_size), "LOCAL_RANK": str(rank)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(meeting)}
+    os.environ.setdefault("DDPIFY_RANDOM", "original")
     answer: tuple[str, Any]
     try:
         if world_size > 1 and isinstance(meeting, str):

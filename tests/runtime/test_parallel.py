@@ -120,6 +120,15 @@ def batch_norm(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
 
 
+@case(lambda: Classifier(nn.BatchNorm1d(6)).double())
+def batch_norm_with_a_gradient_penalty(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    """In float64: the second derivative of a batch of 2 amplifies the rounding of float32."""
+    x = x.double().requires_grad_()
+    output = model(x)
+    (slope,) = torch.autograd.grad(output.square().sum(), x, create_graph=True)
+    yield F.cross_entropy(output, y) + slope.square().mean()
+
+
 @case(lambda: Classifier(nn.BatchNorm1d(6, momentum=None, affine=False)))
 def batch_norm_cumulative(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)

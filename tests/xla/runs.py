@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
+
+from tests.forked import free_port
 
 ROOT = Path(__file__).resolve().parents[2]
 SCRIPTS = Path(__file__).parent / "scripts"
@@ -19,6 +20,9 @@ FLAGS = "--xla_backend_optimization_level=0 --xla_cpu_use_fusion_emitters=false"
 XLA_PYTHON = os.environ.get("DDPIFY_XLA_PYTHON") or next(
     (str(path) for path in [ROOT / ".venv-xla" / "bin" / "python"] if path.exists()), sys.executable
 )
+
+# What `forked.start` runs scripts on XLA devices in.
+INTERPRETER = (XLA_PYTHON, "torch_xla", "torch_xla.distributed.xla_backend")
 
 # What the scripts themselves call; torch_xla's own calls are its own affair.
 _NO_DEPRECATED = ("-W", "error::DeprecationWarning:__main__", "-W", "error::DeprecationWarning:__mp_main__")
@@ -63,10 +67,3 @@ def _run(words: list[str], folder: Path, code: int = 0) -> str:
     )  # fmt: skip
     assert done.returncode == code, (words, done.returncode, done.stdout)
     return done.stdout
-
-
-def free_port() -> str:
-    """A port that no process listens on."""
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return str(probe.getsockname()[1])

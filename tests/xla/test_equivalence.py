@@ -15,10 +15,10 @@ import pytest
 
 from ddpify.verify import compare
 from ddpify.verify.runs import Run
+from tests import forked
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
-from tests.xla import forked
-from tests.xla.runs import FLAGS
+from tests.xla.runs import FLAGS, INTERPRETER
 
 # XLA fuses operations, and so rounds otherwise than a CPU kernel by kernel.
 TOLERANCE = 1e-5
@@ -27,7 +27,7 @@ LIMIT = 400.0  # seconds; it takes 5 to 30
 
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]
 TABLE = [
-    (name, devices)
+    pytest.param(name, devices, marks=pytest.mark.nightly if devices == 4 else ())
     for name in NAMES
     for devices in (1, 2, 4)
     if not (devices == 1 and fixtures.load(name).on_device)  # its own reference
@@ -67,7 +67,7 @@ def test_every_rank_runs_the_same_graphs(tmp_path: Path, name: str) -> None:
     assert first.count("[ScheduleSyncTensorsGraph]") > 20
 
 
-@pytest.mark.parametrize("time", range(10))
+@pytest.mark.parametrize("time", [1, *(pytest.param(time, marks=pytest.mark.nightly) for time in range(2, 11))])
 @pytest.mark.parametrize("name", ["main_guard", "batchnorm"])
 def test_runs_neither_hang_nor_crash_when_repeated(name: str, time: int) -> None:
     """Not from the cache: two devices train and end as they did before, to the last bit."""
@@ -93,7 +93,7 @@ def on_devices(
         settings = {"PJRT_DEVICE": "CPU", "XLA_FLAGS": FLAGS, "DDPIFY_STEPS": str(steps)}
         settings["DDPIFY_PRETEND"] = fixture.pretend_on_xla
         settings |= {"XLA_SAVE_TENSORS_FILE": str(graphs / "<rank>")} if graphs else {}
-        return forked.start(words, world_size, folder, {**environment, **settings}, limit)
+        return forked.start(words, world_size, folder, {**environment, **settings}, limit, INTERPRETER)
 
     original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
     sources = original | fixtures.converted(fixture, "xla", xla_reduce)

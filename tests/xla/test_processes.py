@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 import torch
 
-from tests.xla import forked
-from tests.xla.runs import FLAGS, LIMIT, ROOT, SCRIPTS, XLA_PYTHON
+from tests import forked
+from tests.xla.runs import FLAGS, INTERPRETER, LIMIT, ROOT, SCRIPTS, XLA_PYTHON
 
 Done = subprocess.CompletedProcess[str]
 
@@ -19,7 +19,7 @@ Done = subprocess.CompletedProcess[str]
 def train(folder: Path, script: str, *arguments: str, devices: int = 1) -> Done:
     """Run a script in a folder, in one process for each device, which have imported torch_xla already."""
     words = [str(SCRIPTS / script), *arguments]
-    return Done(words, *forked.start(words, devices, folder, _environment(), LIMIT))
+    return Done(words, *forked.start(words, devices, folder, _environment(), LIMIT, INTERPRETER))
 
 
 def started(

@@ -1,11 +1,11 @@
-"""Starts scripts in processes that have imported torch_xla already, which takes longer than most fixtures train.
+"""Starts scripts in processes that have imported torch already, which takes longer than most fixtures train.
 
-`python fork_server.py` imports it once and then waits for jobs, a line of JSON each, on its standard input. For a job
-it forks one process for each device, as torchrun would start them, and answers with the exit status on a line of its
-own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes: before the fork
-there is no client of it, and no second thread. The script runs from its first line, as `__main__`, after the
-sitecustomize of its PYTHONPATH. What this cannot show: imports that come in another order, and strings that hash
-differently in each process. (`test_processes` starts the usual way.)
+`python fork_server.py MODULE...` imports the modules once and then waits for jobs, a line of JSON each, on its standard
+input. For a job it forks one process for each device, as torchrun would start them, and answers with the exit status
+on a line of its own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes:
+before the fork there is no client of it, and no second thread. The script runs from its first line, as `__main__`,
+after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come in another order, and strings that
+hash differently in each process. (With 2 processes the fixtures start under torchrun, and `test_processes` as usual.)
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from typing import Any
 
 def serve() -> None:
     """Do jobs until the standard input ends; returns in each forked process too, which then has to end as usual."""
-    import torch_xla
-    import torch_xla.distributed.xla_backend
-
+    for module in sys.argv[1:]:
+        importlib.import_module(module)
     for handler in logging.getLogger().handlers[:]:  # torch_xla's: the import of the runtime has to meet none
         logging.getLogger().removeHandler(handler)
     threads = os.listdir("/proc/self/task")
-    assert len(threads) == 1 and not torch_xla._XLAC._xla_runtime_is_initialized(), threads
+    torch_xla = sys.modules.get("torch_xla")
+    assert len(threads) == 1 and not (torch_xla and torch_xla._XLAC._xla_runtime_is_initialized()), threads
     answers = os.fdopen(os.dup(1), "w", buffering=1)
     for line in sys.stdin:
         job = json.loads(line)

@@ -1,0 +1,245 @@
+"""The trainings of `benchmarks.scaling`, each as a script for one device and as an expert's hand-written DDP."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from textwrap import indent
+
+SCRIPT = """\
+import torch
+import torch.nn.functional as F
+from torch import nn
+from torch.utils.data import DataLoader, Dataset, TensorDataset
+import meter
+{imports}
+
+{definitions}
+
+def main():
+    torch.manual_seed(0)
+{start}
+    train_set = {train_set}
+    test_set = {test_set}
+{sets}
+    train_loader = {train_loader}
+    test_loader = {test_loader}
+    model = {model}
+{wrap}
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for epoch in range({epochs}):
+        meter.epoch()
+{epoch}
+        model.train()
+        seen = 0.0
+        for x, y in train_loader:
+{step}
+{report}
+        if {evaluates}:
+            model.eval()
+            correct = total = 0.0
+            with torch.no_grad():
+                for x, y in test_loader:
+                    correct += (model(x).argmax(1) == y).sum().item()
+                    total += len(y)
+{reduce}
+            print(epoch, correct / total)
+    meter.epoch()
+{finish}
+
+
+if __name__ == "__main__":
+    main()
+"""
+
+_DEPTHS = {"start": 4, "sets": 4, "wrap": 4, "epoch": 8, "step": 12, "report": 8, "reduce": 12, "finish": 4}
+
+PLAIN = {
+    "imports": "",
+    "definitions": "",
+    "start": "",
+    "sets": "",
+    "train_loader": "DataLoader(train_set, batch_size={batch}, shuffle=True)",
+    "test_loader": "DataLoader(test_set, batch_size={batch})",
+    "test_set": "train_set",
+    "wrap": "",
+    "epochs": "4",
+    "epoch": "",
+    "step": """\
+optimizer.zero_grad()
+loss = {loss}
+loss.backward()
+optimizer.step()
+seen += loss.detach()""",
+    "report": "print(epoch, float(seen) / len(train_loader))",
+    "evaluates": "False",
+    "reduce": "",
+    "finish": "",
+    "loss": "F.cross_entropy(model(x), y)",
+    "batch": "64",
+}
+
+# What an expert changes; evaluation is exact, by sums over ranks.
+BY_HAND = {
+    "imports": """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import Subset
+from torch.utils.data.distributed import DistributedSampler""",
+    "start": 'dist.init_process_group("gloo")\nrank, world = dist.get_rank(), dist.get_world_size()',
+    "sets": "sampler = DistributedSampler(train_set)\ntest_set = Subset(test_set, range(rank, len(test_set), world))",
+    "train_loader": "DataLoader(train_set, batch_size={batch} // world, sampler=sampler)",
+    "test_loader": "DataLoader(test_set, batch_size={batch} // world)",
+    "wrap": "model = DistributedDataParallel(model)",
+    "epoch": "sampler.set_epoch(epoch)",
+    "report": """\
+seen = torch.as_tensor(seen)
+dist.all_reduce(seen)
+if rank == 0:
+    print(epoch, float(seen) / world / len(train_loader))""",
+    "reduce": """\
+sums = torch.tensor([correct, total])
+dist.all_reduce(sums)
+correct, total = sums.tolist()""",
+    "finish": "dist.destroy_process_group()",
+}
+
+_CONVOLUTIONS = """\
+class Net(nn.Module):
+    def __init__(self, norm):
+        super().__init__()
+        layer = nn.BatchNorm2d if norm else lambda width: nn.Identity()
+        self.layers = nn.Sequential(
+            nn.Conv2d(3, 32, 3, padding=1), layer(32), nn.ReLU(), nn.Conv2d(32, 32, 3, padding=1), layer(32), nn.ReLU(),
+            nn.MaxPool2d(2), nn.Conv2d(32, 64, 3, padding=1), layer(64), nn.ReLU(), nn.AdaptiveAvgPool2d(1),
+            nn.Flatten(), nn.Linear(64, 10),
+        )
+
+    def forward(self, x):
+        return self.layers(x)
+"""
+
+_AUGMENTED = """\
+class Augmented(Dataset):
+    def __init__(self, size):
+        self.images = torch.randn(size, 3, 64, 64)
+        self.labels = torch.randint(10, (size,))
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        image = self.images[index]
+        top, left = torch.randint(32, (2,)).tolist()
+        image = image[:, top : top + 32, left : left + 32]
+        if torch.rand(()) < 0.5:
+            image = image.flip(2)
+        for _ in range(6):
+            image = image * (0.9 + 0.2 * torch.rand(3, 1, 1)) + 0.01 * torch.randn(3, 32, 32)
+        return image, self.labels[index]
+"""
+
+_TRANSFORMER = """\
+class Net(nn.Module):
+    def __init__(self, words, width=64):
+        super().__init__()
+        self.embed = nn.Embedding(words, width)
+        layer = nn.TransformerEncoderLayer(width, 4, 2 * width, dropout={dropout}, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2, enable_nested_tensor=False)
+        self.drop = nn.Dropout({dropout})
+        self.head = nn.Linear(width, {outputs})
+
+    def forward(self, x, labels=None):
+        h = self.head(self.drop(self.encoder(self.embed(x))){pooled})
+        if labels is None:
+            return h
+        return h, F.cross_entropy(h.flatten(0, 1), labels.flatten())
+"""
+
+
+def _transformer(dropout: float = 0.1, outputs: str = "10", pooled: str = ".mean(1)") -> str:
+    return _TRANSFORMER.format(dropout=dropout, outputs=outputs, pooled=pooled)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """A training. gaps: what fills SCRIPT's. by_hand: what an expert writes beyond BY_HAND."""
+
+    gaps: Mapping[str, str]
+    by_hand: Mapping[str, str] = field(default_factory=dict)
+
+
+_IMAGES = "TensorDataset(torch.randn({0}, 3, 32, 32), torch.randint(10, ({0},)))"
+_TEXT = "TensorDataset(torch.randint(1000, ({0}, 32)), torch.randint(10, ({0},)))"
+
+WORKLOADS: dict[str, Workload] = {
+    "convolutions": Workload(
+        {"definitions": _CONVOLUTIONS, "train_set": _IMAGES.format(1024), "model": "Net(norm=False)"}
+    ),
+    "three BatchNorms": Workload(
+        {"definitions": _CONVOLUTIONS, "train_set": _IMAGES.format(1024), "model": "Net(norm=True)"}
+    ),
+    "augmentation": Workload(
+        {
+            "definitions": _CONVOLUTIONS.replace("32, 3, padding", "8, 3, padding").replace("(32", "(8") + _AUGMENTED,
+            "train_set": "Augmented(1024)",
+            "model": "nn.Sequential(nn.Conv2d(3, 16, 3, 2), nn.ReLU(), nn.Conv2d(16, 16, 3, 2), nn.ReLU(), "
+            "nn.Flatten(), nn.Linear(784, 10))",
+        }
+    ),
+    "evaluation": Workload(
+        {
+            "definitions": _CONVOLUTIONS,
+            "train_set": _IMAGES.format(512),
+            "test_set": _IMAGES.format(1024),
+            "model": "Net(norm=False)",
+            "evaluates": "True",
+        }
+    ),
+    "dropout": Workload({"definitions": _transformer(), "train_set": _TEXT.format(1024), "model": "Net(1000)"}),
+    "8192 words": Workload(
+        {
+            "definitions": _transformer(outputs="8192", pooled=""),
+            "train_set": "TensorDataset(*torch.randint(8192, (2, 256, 32)))",
+            "model": "Net(8192)",
+            "batch": "32",
+            "loss": "F.cross_entropy(model(x).flatten(0, 1), y.flatten())",
+        }
+    ),
+    "loss in the forward": Workload(
+        {
+            "definitions": _transformer(outputs="1000", pooled=""),
+            "train_set": "TensorDataset(*torch.randint(1000, (2, 512, 32)))",
+            "model": "Net(1000)",
+            "loss": "model(x, y)[1]",
+        }
+    ),
+    "ignore_index": Workload(
+        {
+            "definitions": _transformer(outputs="1000", pooled=""),
+            "sets": "train_set.tensors[1][torch.rand(512, 32) < 0.3] = -100",
+            "train_set": "TensorDataset(*torch.randint(1000, (2, 512, 32)))",
+            "model": "Net(1000)",
+            "loss": "F.cross_entropy(model(x).flatten(0, 1), y.flatten(), ignore_index=-100)",
+        },
+        {"sets": "train_set.tensors[1][torch.rand(512, 32) < 0.3] = -100\nsampler = DistributedSampler(train_set)"},
+    ),
+    "perceptron": Workload(
+        {
+            "train_set": "TensorDataset(torch.randn(8192, 64), torch.randint(10, (8192,)))",
+            "model": "nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))",
+        }
+    ),
+}
+
+
+def script(name: str, by_hand: bool) -> str:
+    """The source of a workload, for one device or with DistributedDataParallel by hand."""
+    workload = WORKLOADS[name]
+    filled = {**PLAIN, **workload.gaps}
+    if by_hand:
+        filled |= {**BY_HAND, **workload.by_hand}
+    filled = {
+        key: code.replace("{batch}", filled["batch"]).replace("{loss}", filled["loss"]) for key, code in filled.items()
+    }
+    return SCRIPT.format(**{key: indent(code, " " * _DEPTHS.get(key, 0)) for key, code in filled.items()})

@@ -1,0 +1,77 @@
+"""Runs a script in processes that a server forks, which has imported what takes long already."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from ddpify.verify.processes import TIMED_OUT
+
+SERVER = Path(__file__).with_name("fork_server.py")
+
+# Per interpreter and what it has imported.
+_servers: dict[tuple[str, ...], subprocess.Popen[str]] = {}
+
+
+def start(
+    words: Sequence[str],
+    world_size: int,
+    folder: Path,
+    environment: Mapping[str, str],
+    limit: float,
+    interpreter: tuple[str, ...],
+) -> tuple[int, str, str]:
+    """Run a command line in some processes; (exit code, stdout, stderr). See `harness.Start`.
+
+    Args:
+        interpreter: a Python, then the modules that the processes have imported before their script's first line.
+    """
+    server = _started(interpreter, environment)
+    assert server.stdin is not None and server.stdout is not None
+    with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
+        job = {"words": list(words), "processes": max(1, world_size), "folder": str(folder), "port": free_port()}
+        job |= {"environment": dict(environment), "out": out.name, "err": err.name}
+        print(json.dumps(job), file=server.stdin, flush=True)
+        ready, _, _ = select.select([server.stdout], [], [], limit)
+        answer = server.stdout.readline() if ready else ""
+        if not answer:
+            _end(interpreter)
+        texts = [stream.read().decode("utf-8", "replace") for stream in (out, err)]
+    return int(answer) if answer else TIMED_OUT, texts[0], texts[1]
+
+
+def free_port() -> str:
+    """A port that no process listens on."""
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        return str(probe.getsockname()[1])
+
+
+def _started(interpreter: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """The server; the first job's environment is what the modules meet at their import."""
+    if interpreter not in _servers:
+        python, *modules = interpreter
+        _servers[interpreter] = subprocess.Popen(
+            [python, str(SERVER), *modules], env=dict(environment) | {"PYTHONPATH": ""}, text=True,
+            start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
+        atexit.register(_end, interpreter)
+    return _servers[interpreter]
+
+
+def _end(interpreter: tuple[str, ...]) -> None:
+    """End a server and all that it started."""
+    server = _servers.pop(interpreter, None)
+    if server is not None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(server.pid, signal.SIGKILL)
+        server.wait()
