@@ -30,6 +30,7 @@ _INTO = 100  # a container with more entries holds samples rather than state: it
 _LOOK = 100_000  # and entries of one with more are not compared
 _BYTES = {False: 2**10, True: 2**22}  # of an array that is compared: at each batch, at the first ones
 _DEPTH = 8
+_MOST = 300  # holders, the nearest first: they are looked at around each batch
 _LIBRARIES = (
     "<frozen",
     os.path.dirname(__file__),
@@ -38,11 +39,15 @@ _LIBRARIES = (
 
 
 class Held(NamedTuple):
-    """Something that holds values: its name, and a function that gives them by name."""
+    """Something that holds values: its name, and a function that gives them by name.
+
+    own: whether all code that can read them is the user's.
+    """
 
     name: str
     values: Callable[[], Mapping[Any, Any]]
     size: int
+    own: bool = False
 
 
 Snapshot = dict[tuple[str, Any], tuple[Any, Any]]
@@ -62,7 +67,7 @@ def reached(*roots: Any) -> Reached:
     found = Reached()
     seen: dict[int, Any] = {id(each): each for each in _common_generators()}
     waiting: deque[tuple[str, Any, int]] = deque([("", root, 0) for root in roots])
-    while waiting:
+    while waiting and len(found.held) < _MOST:
         name, value, depth = waiting.popleft()
         if id(value) in seen or depth > _DEPTH or isinstance(value, (*_LEAVES[:-1], *_generators())):
             continue
@@ -87,7 +92,7 @@ def _inside(name: str, value: Any) -> Iterator[Held]:
         yield Held(f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not _is_code(v)}, 0)
     elif hasattr(value, "__dict__"):
         attributes = vars(value)
-        yield Held(name, lambda: attributes, 0)
+        yield Held(name, lambda: attributes, 0, all(map(_is_known_class, type(value).__mro__)))
 
 
 def _behind(value: Any) -> Iterator[Any]:
@@ -141,6 +146,10 @@ def _is_library_class(value: type) -> bool:
     return value.__module__ != "__main__" and _is_library(getattr(module, "__file__", None))
 
 
+def _is_known_class(value: type) -> bool:
+    return value.__module__ in ("builtins", "typing", "torch.utils.data.dataset") or not _is_library_class(value)
+
+
 def _name(name: str, key: Any) -> str:
     if isinstance(key, str) and key.isidentifier():
         return f"{name.removesuffix('.')}.{key}" if name else key
@@ -154,7 +163,7 @@ def snapshot(of: Reached, deep: bool) -> Snapshot:
         deep: also look at the entries of large containers and arrays.
     """
     taken: Snapshot = {}
-    for name, values, size in of.held:
+    for name, values, size, _ in of.held:
         if size > (_LOOK if deep else _INTO):
             continue
         most = 0 if size > _INTO else _BYTES[deep]
@@ -200,7 +209,7 @@ def _common_generators() -> list[Any]:
 
 def iterator(of: Reached) -> str:
     """The name of an iterator among them, whose place cannot be seen; "" if there is none."""
-    for name, values, size in of.held:
+    for name, values, size, _ in of.held:
         for key, value in values().items() if size <= _INTO else ():
             if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
                 return _name(name, key)
@@ -228,7 +237,7 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
             if state_now < state:
                 return _name(*place), filled
             filled = True
-        elif not _same(old, new, state == state_now) and not _is_only_counted(of, place[1], new):
+        elif not _same(old, new, state == state_now) and not _is_only_counted(of, place, new):
             return _name(*place), filled
     return "", filled
 
@@ -239,9 +248,10 @@ def _same(old: Any, new: Any, same_state: bool) -> bool:
     return type(old) is type(new) and isinstance(new, _PLAIN) and bool(old == new or old != old)
 
 
-def _is_only_counted(of: Reached, name: Any, value: Any) -> bool:
+def _is_only_counted(of: Reached, place: tuple[str, Any], value: Any) -> bool:
     """Whether the user's code does nothing with an attribute but `self.name += 1`: no sample can depend on it then."""
-    if not isinstance(name, str) or type(value) not in (int, float):
+    holder, name = place
+    if type(value) not in (int, float) or not any(held.own for held in of.held if held.name == holder):
         return False
     if name not in of.counted:
         of.counted[name] = not any(_reads(code, name) for code in of.codes)
@@ -263,7 +273,7 @@ def _reads(code: CodeType, name: str) -> bool:
 
 def put_back(of: Reached, taken: Snapshot) -> None:
     """Undo what loading a sample once more has left in attributes and dicts."""
-    for name, values, size in of.held:
+    for name, values, size, _ in of.held:
         kept = values()
         if isinstance(kept, dict) and size <= _LOOK:
             for key in [key for key in kept if (name, key) not in taken]:
