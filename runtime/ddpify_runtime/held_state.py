@@ -50,7 +50,7 @@ class Held(NamedTuple):
     own: bool = False
 
 
-Snapshot = dict[tuple[str, Any], tuple[Any, Any]]
+Snapshot = dict[tuple[int, Any], tuple[Any, Any]]  # by the number of what holds it, and its name there
 
 
 @dataclass
@@ -163,12 +163,12 @@ def snapshot(of: Reached, deep: bool) -> Snapshot:
         deep: also look at the entries of large containers and arrays.
     """
     taken: Snapshot = {}
-    for name, values, size, _ in of.held:
+    for number, (_, values, size, _) in enumerate(of.held):
         if size > (_LOOK if deep else _INTO):
             continue
         most = 0 if size > _INTO else _BYTES[deep]
         for key, value in values().items():
-            taken[name, key] = (value, None if isinstance(value, _PLAIN) else _state(value, most))
+            taken[number, key] = (value, None if isinstance(value, _PLAIN) else _state(value, most))
     return taken
 
 
@@ -229,16 +229,16 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
             filled = True
     for place, (old, state) in before.items():
         if place not in after:
-            return _name(*place), filled
+            return _name(of.held[place[0]].name, place[1]), filled
         new, state_now = after[place]
         if old is None and new is not None:
             filled = True
         elif old is new and isinstance(new, dict) and state != state_now:
             if state_now < state:
-                return _name(*place), filled
+                return _name(of.held[place[0]].name, place[1]), filled
             filled = True
         elif not _same(old, new, state == state_now) and not _is_only_counted(of, place, new):
-            return _name(*place), filled
+            return _name(of.held[place[0]].name, place[1]), filled
     return "", filled
 
 
@@ -248,10 +248,10 @@ def _same(old: Any, new: Any, same_state: bool) -> bool:
     return type(old) is type(new) and isinstance(new, _PLAIN) and bool(old == new or old != old)
 
 
-def _is_only_counted(of: Reached, place: tuple[str, Any], value: Any) -> bool:
+def _is_only_counted(of: Reached, place: tuple[int, Any], value: Any) -> bool:
     """Whether the user's code does nothing with an attribute but `self.name += 1`: no sample can depend on it then."""
-    holder, name = place
-    if type(value) not in (int, float) or not any(held.own for held in of.held if held.name == holder):
+    number, name = place
+    if type(value) not in (int, float) or not of.held[number].own:
         return False
     if name not in of.counted:
         of.counted[name] = not any(_reads(code, name) for code in of.codes)
@@ -273,9 +273,9 @@ def _reads(code: CodeType, name: str) -> bool:
 
 def put_back(of: Reached, taken: Snapshot) -> None:
     """Undo what loading a sample once more has left in attributes and dicts."""
-    for name, values, size, _ in of.held:
+    for number, (_, values, size, _) in enumerate(of.held):
         kept = values()
         if isinstance(kept, dict) and size <= _LOOK:
-            for key in [key for key in kept if (name, key) not in taken]:
+            for key in [key for key in kept if (number, key) not in taken]:
                 del kept[key]
-            kept.update({key: value for (of_name, key), (value, _) in taken.items() if of_name == name and key in kept})
+            kept.update({key: taken[number, key][0] for key in kept})
