@@ -64,9 +64,6 @@ class DataLoader(TorchDataLoader[T_co]):
         if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
             self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
             return super().__iter__()
-        original = environment.draws_original()
-        if self._reason and original:
-            return super().__iter__()
         _require_equal_states()
         if self._samples is None:
             self._samples = Samples(self.dataset, self.collate_fn)
@@ -79,7 +76,7 @@ class DataLoader(TorchDataLoader[T_co]):
                 **{name: getattr(self, name) for name in _FORWARDED},
             )
             self._passes = 0
-        self._stream = None if original else self._seed()
+        self._stream = None if environment.draws_original() else self._seed()
         return _Batches(self, iter(self._inner))
 
     def _is_training(self) -> bool:

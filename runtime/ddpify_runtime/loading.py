@@ -97,11 +97,12 @@ class Samples(Dataset[Any]):
 
     def _load(self, indices: list[Any], places: range, request: Request) -> tuple[list[Any], str]:
         """The samples, and why they cannot be loaded in parts, as far as random numbers tell."""
+        watched = request.part or request.parts > 0
         if request.stream is None:
-            marks = streams.marks()
+            marks = streams.marks() if watched else {}
             samples = [self.dataset[index] for index in indices]
-            return samples, ORIGINAL if streams.moved(marks) else ""
-        if not request.part and not request.parts:
+            return samples, ORIGINAL if watched and streams.moved(marks) else ""
+        if not watched:
             with streams.kept():
                 return self._load_seeded(indices, places, request.stream, streams.HOST), ""
         if self.drawn is None or not request.part:

@@ -18,6 +18,11 @@ from torch.utils.data import Dataset, Subset, TensorDataset, WeightedRandomSampl
 from .processes import run
 
 
+@pytest.fixture(autouse=True)
+def random_numbers_as_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DDPIFY_RANDOM", "")
+
+
 class Counted(Dataset[tuple[Tensor, int]]):
     """53 samples; counts what is loaded; may draw random numbers, as augmentation does."""
 
@@ -58,7 +63,16 @@ def batches(draws: str, options: dict[str, Any]) -> tuple[list[list[float]], int
 
 
 @pytest.mark.parametrize("draws", ["", "torch", "numpy", "own generator"])
-@pytest.mark.parametrize("options", [{"shuffle": True}, {"shuffle": True, "drop_last": True}, {"weighted": True}, {}])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"shuffle": True},
+        {"shuffle": True, "drop_last": True},
+        {"shuffle": True, "num_workers": 1, "persistent_workers": True},
+        {"weighted": True},
+        {},
+    ],
+)
 def test_same_batches_in_the_same_order(draws: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DDPIFY_RANDOM", "original")
     (alone,) = run(1, batches, draws, options)
