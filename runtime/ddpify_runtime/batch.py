@@ -11,12 +11,12 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from . import region
 from .collectives import Rows, join
+from .entries import Entries
 
 _ROWS = Rows(0)
 
@@ -97,6 +97,7 @@ class Share(Tensor):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        func, args = in_form(func, args)
         share = args[0] if args else None
         if isinstance(share, Share) and share.rows is not None:
 
@@ -126,63 +127,14 @@ class Share(Tensor):
         return func(*wholes(args), **wholes(kwargs or {}))
 
 
-class Entries(Sequence[Any]):
-    """A list or tuple with an entry for each sample, such as file names; joined when it is looked into."""
-
-    def __init__(self, rows: Sequence[Any], total: int) -> None:
-        self._rows, self._total = rows, total
-        self._joined: Any = None
-
-    @property  # type: ignore[misc]
-    def __class__(self) -> type:  # what isinstance() asks for
-        return type(self._rows)
-
-    def __getattr__(self, name: str) -> Any:  # append(), sort()
-        return getattr(self.whole(), name)
-
-    def whole(self) -> Any:
-        """The whole list; a collective the first time."""
-        if self._joined is None:
-            if region.alone():
-                raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
-            shares: list[Any] = [None] * dist.get_world_size()
-            dist.all_gather_object(shares, self._rows)
-            joined: list[Any] = [None] * self._total
-            for rank, entries in enumerate(shares):
-                joined[rank :: len(shares)] = entries
-            kind: Any = type(self._rows)
-            self._joined = kind(joined)
-        return self._joined
-
-    def __len__(self) -> int:
-        return self._total if self._joined is None else len(self._joined)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.whole()[index]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.whole()[index] = value
-
-    def __iter__(self) -> Any:
-        return iter(self.whole())
-
-    def __add__(self, other: Any) -> Any:
-        return self.whole() + (other.whole() if type(other) is Entries else other)
-
-    def __radd__(self, other: Any) -> Any:
-        return other + self.whole()
-
-    def __eq__(self, other: object) -> bool:
-        return bool(self.whole() == (other.whole() if type(other) is Entries else other))
-
-    def __hash__(self) -> int:
-        return hash(self.whole())
-
-    def __repr__(self) -> str:
-        return repr(self.whole())
-
-    def __reduce__(self) -> Any:
-        return self.__class__, (list(self.whole()),)
+def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """The same call without a tensor of which it takes the form only, as in `x.view_as(y)`."""
+    if len(args) == 2 and isinstance(args[1], Share):
+        if func is Tensor.view_as or func is Tensor.reshape_as:
+            return Tensor.reshape if func is Tensor.reshape_as else Tensor.view, (args[0], args[1].shape)
+        if func is Tensor.type_as:
+            return Tensor.to, (args[0], args[1].device, args[1].dtype)
+    return func, args
 
 
 def same_memory(one: Tensor, other: Tensor) -> bool:
@@ -196,7 +148,7 @@ def same_memory(one: Tensor, other: Tensor) -> bool:
 
 
 def wholes(values: Any) -> Any:
-    """The same values, with the whole tensor in place of every Share in them; the same object if there is none."""
-    if not any(isinstance(leaf, Share) for leaf in tree_leaves(values)):
+    """The same values, with the whole in place of every Share and Entries in them; the same object if there is none."""
+    if not any(isinstance(leaf, (Share, Entries)) for leaf in tree_leaves(values)):
         return values
-    return tree_map_only(Share, lambda share: share.whole(), values)
+    return tree_map_only((Share, Entries), lambda part: part.whole(), values)

@@ -8,7 +8,8 @@ from typing import Any, Literal, TypeAlias
 import torch
 from torch import Tensor
 
-from .batch import Entries, Share
+from .batch import Share
+from .entries import Entries
 
 # For each value in a batch: rows of a tensor (and their shape), entries of a list, or the forms of what a container
 # holds. None: a rank's part cannot be told from it.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from copy import deepcopy
 from typing import Any
 
 from torch import Tensor, nn
 from torch.utils._pytree import tree_leaves
+
+from .compiled import copied
 
 
 def changed(
@@ -21,7 +22,7 @@ def changed(
                 memo[id(value)] = nn.Parameter(change(value.detach()), value.requires_grad)
             elif isinstance(value, Tensor):
                 memo[id(value)] = change(value.detach()).requires_grad_(value.requires_grad)
-    return deepcopy(module, memo), [change(leaf.detach()) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    return copied(module, memo), [change(leaf.detach()) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
 
 
 def on_host(tensor: Tensor) -> Tensor:

@@ -19,7 +19,7 @@ import torch.distributed as dist
 from torch.utils.data import BatchSampler, IterableDataset, Sampler, SequentialSampler, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from . import check, collated, environment, random_states
+from . import check, collated, environment, random_states, report
 from .collated import Form
 from .collectives import spread
 from .loading import Loaded, Request, Samples, StartWorker
@@ -111,10 +111,9 @@ class DataLoader(TorchDataLoader[T_co]):
         if not self._reason:
             self._require_whole(reason)
             self._reason = reason
-            name = type(self.dataset).__name__
-            warnings.warn(
-                f"ddpify: {name} is loaded whole on every process (exact, but no faster): {reason}", stacklevel=4
-            )
+            text = f"{type(self.dataset).__name__} is loaded whole on every process (exact, but no faster): {reason}"
+            report.note(f"{id(self)} loader", text)
+            warnings.warn(f"ddpify: {text}", stacklevel=4)
 
     def _require_whole(self, reason: str) -> None:
         if self._divided:

@@ -16,6 +16,7 @@ from .draws import Draws
 from .environment import draws_original
 from .losses import Losses
 from .rank_stream import own_random_numbers
+from .reduction import Reduction
 from .region import Region, entered
 
 
@@ -27,8 +28,8 @@ class Division:
     dim that tell the number of samples. outputs: the same for the output leaves; None for one that is the same on every
     rank, such as a loss. places: where the samples lie in the random numbers that the forward draws, by operation;
     empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
-    sizes: whether the sizes of its outputs may depend on the values of its input. reason: why it cannot be divided; ""
-    if it can.
+    sizes: whether the sizes of its outputs may depend on the values of its input. eager: whether a compiled module is
+    computed without compiling. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -37,6 +38,7 @@ class Division:
     places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
     losses: tuple[bool, ...] = ()
     sizes: bool = False
+    eager: bool = False
     reason: str = ""
 
     def samples(self, leaves: Sequence[Any]) -> int:
@@ -63,14 +65,24 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
         yield
 
 
-def is_watched(module: nn.Module) -> bool:
-    """Whether something would see, in a divided forward or backward, a part of the batch or a local gradient."""
-    for part in module.modules():
+def watched(module: nn.Module) -> str:
+    """What would see, in a divided forward or backward, a part of the batch or a local gradient; "" if nothing does."""
+    for name, part in module.named_modules():
         if part._forward_hooks or part._backward_hooks or part._backward_pre_hooks:
-            return True
+            return f"a hook on {name or 'it'} sees its batches or gradients"
         if any(not type(hook).__module__.startswith("torch.") for hook in part._forward_pre_hooks.values()):
-            return True
-    return any(p._backward_hooks or (p.requires_grad and not p.is_leaf) for p in module.parameters())
+            return f"a hook on {name or 'it'} sees its batches"
+    for name, parameter in module.named_parameters():
+        after = parameter._post_accumulate_grad_hooks or {}
+        if parameter._backward_hooks or any(not _is_ours(hook) for hook in after.values()):
+            return f"a hook on {name} sees its gradients"
+        if parameter.requires_grad and not parameter.is_leaf:
+            return f"{name} is computed from something else"
+    return ""
+
+
+def _is_ours(hook: Any) -> bool:
+    return isinstance(getattr(hook, "__self__", None), Reduction)
 
 
 def is_compilable(module: nn.Module, found: Division) -> bool:

@@ -25,7 +25,7 @@ from .equal_ranks import require_equal_inputs, require_equal_weights
 from .losses import UnknownLoss
 from .reads import ReadsSamples
 from .state import tolerance_times
-from .trial import NotDivisible, attempt, copy_of, same_gradients
+from .trial import NotDivisible, Trial, attempt, copy_of, same_gradients
 
 
 def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division | None = None) -> Division:
@@ -102,10 +102,11 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 _AGAIN = 10.0
 _FAILS = "it cannot compute a part of the batch"
 _SPARSE = "a tensor in its input is sparse"
+_ITERATOR = "something in its input can be read only once"
 _GENERATOR = "it draws from a generator of its own"
 _NO_COPY = "it cannot be copied, to try the division on the copy"
 _NO_SAMPLES = "no tensor in its input has a sample for every process"
-_FOR_GOOD = (_SPARSE, _GENERATOR, _NO_COPY, _NO_SAMPLES)
+_FOR_GOOD = (_SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
 
 
 def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
@@ -114,6 +115,8 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
         require_equal_weights(module)
     if any(isinstance(leaf, Tensor) and leaf.layout is not torch.strided for leaf in leaves):
         return Division(reason=_SPARSE)
+    if any(hasattr(type(leaf), "__next__") for leaf in leaves):
+        return Division(reason=_ITERATOR)
     if random_states.has_generator(module):
         return Division(reason=_GENERATOR)
     try:
@@ -126,26 +129,36 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
         first, dim = leaves[batch[0]], batch[1]
         total = min(first.size(dim), 4 * dist.get_world_size() - (first.device.type != "xla"))
         few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
-        trial = None
-        try:
-            trial = attempt(module, call, few, inputs, total)
-            reasons.append("the outputs of a sample depend on the rest of the batch")
-        except (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss) as error:
-            reasons.append(str(error))
-        except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
-            reasons.append(f"{_FAILS} ({type(error).__name__})")
-        agreed = _agree(trial.matches if trial else [[False]])
+        trial, agreed, reason = _tried(module, call, few, inputs, total)
+        if agreed and trial and trial.numbers and total < first.size(dim):  # for a few it may be alike by accident
+            trial, agreed, reason = _tried(module, call, leaves, inputs, first.size(dim))
+        reasons.append(reason)
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
             try:
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(inputs, batch, outputs, trial.places, losses, bool(sizes))
-                if same_gradients(module, call, few, found, total):
+                if not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"
             except (NotDivisible, UnknownLoss) as error:
                 reasons[-1] = str(error)
     return Division(reason=reasons[0] if reasons else _NO_SAMPLES)
+
+
+def _tried(
+    module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], inputs: tuple[Rows | None, ...], total: int
+) -> tuple[Trial | None, list[int] | None, str]:
+    """A trial, the form of each output leaf on which the ranks agree, and why there is none. A collective."""
+    trial, reason = None, ""
+    try:
+        trial = attempt(module, call, leaves, inputs, total)
+        reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
+    except (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss) as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
+        reason = f"{_FAILS} ({type(error).__name__})"
+    return trial, _agree(trial.matches if trial else [[False]]), reason
 
 
 def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:
@@ -168,18 +181,16 @@ def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...]
 def _agree(matches: list[list[bool]]) -> list[int] | None:
     """For each output leaf the first form that holds on every rank; None if a leaf has none."""
     most = 16
-    flags = torch.zeros(64 * most, dtype=torch.int32)
-    for i, row in enumerate(matches[:64]):
-        for j, flag in enumerate(row[:most]):
-            flags[i * most + j] = int(flag)
+    lengths = torch.tensor([len(matches), -len(matches)])
+    dist.all_reduce(lengths, dist.ReduceOp.MIN)
+    if int(lengths.sum()):  # not as many on every rank
+        return None
+    flags = torch.zeros(len(matches), most, dtype=torch.int32)
+    for i, row in enumerate(matches):
+        flags[i, : len(row[:most])] = torch.tensor(row[:most], dtype=torch.int32)
     dist.all_reduce(flags, dist.ReduceOp.MIN)
-    choices: list[int] = []
-    for i in range(len(matches)):
-        agreed = flags[i * most : (i + 1) * most].nonzero().flatten().tolist() if i < 64 else []
-        if not agreed:
-            return None
-        choices.append(agreed[0])
-    return choices
+    choices = [agreed.nonzero().flatten().tolist() for agreed in flags]
+    return [choice[0] for choice in choices] if all(choices) else None
 
 
 def _anywhere(flags: list[bool]) -> tuple[bool, ...]:

@@ -104,6 +104,21 @@ def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
         func: one for which `reduces` is true.
         given: its arguments by name, with this rank's samples.
     """
+    summed, divisor, dtype = summands(func, given)
+    if divisor is None:
+        return sum_over_ranks(summed).to(dtype)
+    divisor = divisor if isinstance(divisor, Tensor) else torch.tensor(float(divisor), device=summed.device)
+    total, count = sum_over_ranks(torch.stack([summed, divisor.to(summed)])).unbind()
+    return (total / count.detach()).to(dtype)
+
+
+def summands(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, Tensor | int | None, torch.dtype]:
+    """This rank's part of a loss or full reduction, as `reduced` takes it, and the dtype of the whole.
+
+    Returns:
+        The sum over this rank's samples; what it would be divided by for a mean over them: a number that sizes tell, or
+        a tensor, where it depends on what the targets are; None for a sum; the dtype.
+    """
     if func in _SUMS or func in _MEANS:
         each, reduction = given["input"], "sum" if func in _SUMS else "mean"
         dtype = func(each.new_ones(1)).dtype  # autocast has its own mind
@@ -113,13 +128,10 @@ def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
     half = each.dtype in (torch.float16, torch.bfloat16)
     summed = each.sum(dtype=torch.float32) if half else each.sum()  # float16 ends at 65504
     if reduction == "sum":
-        return sum_over_ranks(summed).to(dtype)
+        return summed, None, dtype
     if func in CLASSES:
-        divisor = _weight_of_targets(given).to(summed)
-    else:
-        divisor = _number(len(given["input"]) if reduction == "batchmean" else each.numel(), summed)
-    total, count = sum_over_ranks(torch.stack([summed, divisor])).unbind()
-    return (total / count.detach()).to(dtype)
+        return summed, weight_of_targets(given), dtype
+    return summed, len(given["input"]) if reduction == "batchmean" else each.numel(), dtype
 
 
 def reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -145,18 +157,14 @@ def arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     return dict(bound.arguments)
 
 
-def _weight_of_targets(given: dict[str, Any]) -> Tensor:
+def weight_of_targets(given: dict[str, Any]) -> Tensor | int:
     """What torch divides the mean of a classification loss by: the weights of the targets that count."""
-    input, target, weight = given["input"], given["target"], given["weight"]
+    target, weight = given["target"], given["weight"]
     if target.is_floating_point():  # class probabilities
-        return _number(target.numel() // target.size(1 if target.dim() > 1 else 0), input)
+        return int(target.numel()) // int(target.size(1 if target.dim() > 1 else 0))
     counts = target != given["ignore_index"]  # as a mask: XLA has no shapes that depend on values
     each: Tensor = counts if weight is None else weight[target.where(counts, 0)].where(counts, 0.0)
     return each.sum()
-
-
-def _number(value: int, like: Tensor) -> Tensor:
-    return torch.tensor(float(value), dtype=torch.promote_types(like.dtype, torch.float32), device=like.device)
 
 
 @cache

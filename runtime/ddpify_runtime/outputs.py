@@ -1,9 +1,9 @@
 """An output of a divided forward of which every rank still holds its samples only.
 
-Gathering the logits of a language model or the images of a generator costs more than computing them. So a large output
-is joined when something needs the whole of it, and not before: a loss, or the forward of another divided module, takes
-this rank's samples; what keeps samples apart (reshaping behind the batch, arithmetic, softmax over classes) is done to
-them; everything else gets the whole tensor, as if it had been there from the start.
+It is joined when something needs the whole of it, and not before: a loss, or the forward of another divided module,
+takes this rank's samples; what keeps samples apart (reshaping behind the batch, arithmetic, comparisons, softmax and
+the largest over classes) is done to them; a loss or a count over all samples is a Partial; everything else gets the
+whole tensor, as if it had been there from the start.
 """
 
 from __future__ import annotations
@@ -16,14 +16,12 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
-from torch.utils._pytree import tree_map_only
+from torch.utils._pytree import tree_leaves, tree_map_only
 
 from . import losses, region
-from .batch import QUESTIONS, Share, same_memory, wholes
+from .batch import QUESTIONS, Share, in_form, same_memory, wholes
 from .collectives import Join, Rows, count, join, joined, leave, split
-
-# Bytes of the whole from which an output is worth the trouble.
-LARGE = 1 << 20
+from .partial import partial
 
 # These give the same memory, or a copy, in another shape.
 _SHAPES = {
@@ -39,14 +37,17 @@ _SHAPES = {
 }
 # The same values, in the same memory or elsewhere.
 _COPIES = {
-    *(Tensor.bfloat16, Tensor.contiguous, Tensor.cpu, Tensor.cuda, Tensor.detach, Tensor.double, Tensor.float),
-    *(Tensor.half, Tensor.to),
+    *(Tensor.bfloat16, Tensor.bool, Tensor.contiguous, Tensor.cpu, Tensor.cuda, Tensor.detach, Tensor.double),
+    *(Tensor.float, Tensor.half, Tensor.int, Tensor.long, Tensor.to, Tensor.data.__get__),  # type: ignore[attr-defined]
 }
 _UNARY = {
     *(getattr(Tensor, name) for name in ("abs", "exp", "log", "log1p", "neg", "__neg__", "relu", "sigmoid", "square")),
-    *(getattr(Tensor, name) for name in ("sqrt", "tanh", "clamp", "pow", "__pow__")),
+    *(
+        getattr(Tensor, name)
+        for name in ("sqrt", "tanh", "clamp", "pow", "__pow__", "round", "logical_not", "__invert__")
+    ),
     *(getattr(torch, name) for name in ("abs", "clamp", "exp", "log", "log1p", "neg", "pow", "relu", "sigmoid")),
-    *(getattr(torch, name) for name in ("sqrt", "square", "tanh")),
+    *(getattr(torch, name) for name in ("sqrt", "square", "tanh", "round", "logical_not")),
     *(F.logsigmoid, F.sigmoid, F.softplus, F.tanh),
 }
 _BINARY = {
@@ -56,9 +57,19 @@ _BINARY = {
     ),
     *(getattr(Tensor, name) for name in ("__add__", "__sub__", "__mul__", "__truediv__", "__rtruediv__")),
     *(torch.add, torch.sub, torch.mul, torch.div),
+    *(getattr(Tensor, f"__{name}__") for name in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or")),
+    *(getattr(Tensor, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")),
+    *(getattr(torch, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")),
 }
 _OVER_A_DIM = {Tensor.softmax, Tensor.log_softmax, torch.softmax, torch.log_softmax, F.softmax, F.log_softmax}
-_REDUCE_DIMS = {Tensor.sum, Tensor.mean, torch.sum, torch.mean}
+_REDUCE_DIMS = {
+    getattr(where, name)
+    for where in (Tensor, torch)
+    for name in ("all", "any", "amax", "amin", "argmax", "argmin", "max", "mean", "min", "sum")
+}
+
+
+_SORTED = {Tensor.sort, Tensor.topk, torch.sort, torch.topk}
 
 
 class Output(Share):
@@ -137,8 +148,9 @@ class Output(Share):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
+        func, args = in_form(func, args)
         with torch._C.DisableTorchFunctionSubclass():
-            if func in QUESTIONS:
+            if func in QUESTIONS or not any(isinstance(each, Share) for each in tree_leaves((args, kwargs))):
                 return func(*args, **kwargs)
             if func is Tensor.requires_grad.__get__:  # type: ignore[attr-defined]
                 return func(args[0] if args[0].local is not None else args[0].whole())
@@ -165,9 +177,7 @@ def _data(output: Output) -> Tensor:
 
 
 def output(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
-    """The whole of an output, joined now if it is small, later if at all if it is large. Arguments as for `split`."""
-    if local.numel() // count(total) * total * local.element_size() < LARGE or not local.is_floating_point():
-        return joined(local, total, rows, entered)
+    """The whole of an output, joined when it is needed, if at all. Arguments as for `split`."""
     return _later(local, total, rows, (entered,))
 
 
@@ -233,17 +243,19 @@ class _Whole(Function):
 
 def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result computed from this rank's samples, or None where that is not known to be the same."""
-    first = next((value for value in args if isinstance(value, Output)), None)
+    first = next((value for value in (*args, *kwargs.values()) if isinstance(value, Output)), None)
     if first is None or first.local is None:
+        return None
+    if first._place == Rows(0) and losses.reduces(func, args, kwargs):
+        return _loss(first, func, args, kwargs)
+    if not args:
         return None
     if func in _COPIES:
         plain = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
         return _view(first, func, args, kwargs, func(first.local, *args[1:], **kwargs)) if plain else None
     if first._place.dim or not first._place.major:
         return None
-    if losses.reduces(func, args, kwargs):
-        return _loss(first, func, args, kwargs)
-    if func in _REDUCE_DIMS or func in _OVER_A_DIM:
+    if func in _REDUCE_DIMS or func in _OVER_A_DIM or func in _SORTED:
         return _behind_the_batch(first, func, args, kwargs)
     others = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value is not first]
     if func in _BINARY:
@@ -308,7 +320,11 @@ def _part(value: Any, like: Output) -> Any:
     """This rank's part of an operand: a number is its own; None if it has none."""
     if isinstance(value, (int, float)):
         return value
-    if not isinstance(value, Tensor) or value.shape != like.shape or value.device != like.device:
+    if not isinstance(value, Tensor) or value.device != like.device:
+        return None
+    if value.dim() < like.dim() or (value.dim() == like.dim() and value.size(0) == 1):  # the same for every sample
+        return None if isinstance(value, Share) or value.requires_grad else value
+    if value.dim() > like.dim() or len(value) != len(like):
         return None
     if isinstance(value, Output) and value.local is not None:
         return value.local if (value._place, value._total) == (like._place, like._total) else None
@@ -337,26 +353,40 @@ def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs
         elif classes and name == "target" and value.dim() and len(value) == len(first) and first.dim() > 1:
             local[name] = _samples(value, first)
         else:
-            local[name] = _part(value, first)
+            local[name] = _part(value, first) if value.shape == first.shape else None
             if local[name] is None:
                 return None
     sources = [value for value in given.values() if isinstance(value, Output)]
     for source in sources:
         source._used = True
-    entered = _entered(sources)
-    return leave(losses.reduced(func, local), lambda: _call(entered))
+    part, divisor, dtype = losses.summands(func, local)
+    part, entered, common = part.to(dtype), _entered(sources), None
+    if isinstance(divisor, Tensor):
+        return partial(part / _over_ranks(given, divisor), common, entered)
+    return partial(part, common, entered, 1 if divisor is None else divisor // count(first._total) * first._total)
 
 
-def _behind_the_batch(
-    first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
-) -> Output | None:
-    """A sum, mean or softmax over other dimensions than that of the samples."""
-    dims = args[1] if len(args) > 1 else kwargs.get("dim")
-    if args[0] is not first or dims is None:
+def _over_ranks(given: dict[str, Any], divisor: Tensor) -> Tensor:
+    """What the mean of a classification loss is divided by; no collective where every rank has all targets."""
+    if not isinstance(given["target"], Share):
+        return torch.as_tensor(losses.weight_of_targets(given))
+    total = divisor.clone()
+    dist.all_reduce(total)
+    return total
+
+
+def _behind_the_batch(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A sum, softmax or the like over other dimensions than that of the samples."""
+    place = 2 if func in (Tensor.topk, torch.topk) else 1
+    dims = args[place] if len(args) > place else kwargs.get("dim", -1 if func in _SORTED else None)
+    if args[0] is not first or dims is None or isinstance(dims, Tensor) or isinstance(kwargs.get("out"), Tensor):
         return None
     if 0 in _dims(dims if isinstance(dims, (tuple, list)) else (dims,), first.dim()):
         return None
-    return _made(first, func(first.local, *args[1:], **kwargs), (first,))
+    result = func(first.local, *args[1:], **kwargs)
+    if isinstance(result, Tensor):
+        return _made(first, result, (first,))
+    return type(result)([_made(first, each, (first,)) for each in result])  # values and indices
 
 
 def _dims(dims: Sequence[int], count: int) -> list[int]:

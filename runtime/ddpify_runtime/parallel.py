@@ -2,10 +2,10 @@
 
 The module stays the user's own object: same identity, type, attributes, state_dict keys and pickle. Only its call is
 routed, through the per-instance slot that torch keeps for `module.compile()` and leaves out of pickles and copies.
-Training forwards (training mode, gradients on) run on this rank's rows through torch's DistributedDataParallel, and the
-outputs are joined; what follows (loss, metrics, decisions) is computed from the whole batch on every rank, so any loss
-is exact, also one that couples samples (HAZARDS L1-L6, E6, L19, L20). Every other call runs whole on every rank and
-communicates nothing (E1, M1).
+Forwards run on this rank's rows, with gradients through torch's DistributedDataParallel. What follows (loss, metrics,
+decisions) sees outputs that look like those of the whole batch, on every rank, and are joined where the whole is
+needed: any loss is exact, also one that couples samples (HAZARDS L1-L6, E6, L19, L20), and so is an evaluation (E1-E3).
+Calls of other methods run whole on every rank and communicate nothing (M1).
 
 torch's reducer is armed when a backward pass enters a shared region rather than by the forward, so that two backwards
 of one forward, or two forwards before two backwards, are each reduced (L10, L11), and passes that go round the forward
@@ -19,25 +19,29 @@ import sys
 import warnings
 import weakref
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, Literal, TypeAlias, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
 
-from . import batch_norm, check, environment, failure, outputs, region
+from . import batch_norm, check, compiled, environment, failure, outputs, region, report, structure
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split, spread
-from .division import Division, is_compilable, is_watched, shared
+from .division import Division, is_compilable, shared, watched
 from .find_division import confirmed, find
 from .native_reduction import NativeReduction
-from .reduction import Reduction
+from .reduction import NoReduction, Reduction
+from .structure import Form
+from .trial import NotDivisible
 
 Module = TypeVar("Module", bound=nn.Module)
-AnyReduction: TypeAlias = Reduction | NativeReduction
+AnyReduction: TypeAlias = Reduction | NativeReduction | NoReduction
 
-FEW = "fewer samples than processes"
+FEW = "it is given fewer samples than there are processes"
+ROOM = 8  # samples on each process below which a device has little to do
 
 _routed: weakref.WeakSet[TrainingCall] = weakref.WeakSet()
 
@@ -76,7 +80,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     if reduction not in ("ddp", "native"):
         raise ValueError(f"reduction must be 'ddp' or 'native', not {reduction!r}")
 
-    def reduce(call: Callable[..., Any]) -> AnyReduction:
+    def reduce(module: nn.Module, call: Callable[..., Any]) -> AnyReduction:
         if reduction == "native":
             return NativeReduction(module, call)
         options: dict[str, Any] = {}
@@ -86,10 +90,34 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         options["gradient_as_bucket_view"] = gradient_as_bucket_view and not _shares_parameters(module)
         return Reduction(module, call, options)
 
+    _route(module, current or module._call_impl, reduce, sync_batch_norm)
+    compiled.follow(_compiled, _recompiled)
+    report.start()
+    report.ask(_say_what_was_not_called)
+    return module
+
+
+def _route(
+    module: nn.Module, call: Callable[..., Any], reduce: Callable[..., AnyReduction], sync_batch_norm: bool
+) -> None:
     release(module.parameters())  # another module that has them gets no view from now on
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
-    vars(module)["_compiled_call_impl"] = TrainingCall(module, current or module._call_impl, reduce, sync_batch_norm)
-    return module
+    vars(module)["_compiled_call_impl"] = TrainingCall(module, call, reduce, sync_batch_norm)
+
+
+def _compiled(module: nn.Module, made: nn.Module) -> None:
+    """torch.compile(module) would trace past the routed call: route what it made."""
+    routed = vars(module).get("_compiled_call_impl")
+    if isinstance(routed, TrainingCall):
+        _route(made, made._call_impl, routed.reduce, routed.sync_batch_norm)
+
+
+def _recompiled(routed: Any, call: Callable[..., Any]) -> bool:
+    """module.compile() put a new call in the place of a routed one: that stays, and calls it."""
+    if isinstance(routed, TrainingCall):
+        release(routed.module.parameters())
+        routed.call = call
+    return isinstance(routed, (TrainingCall, batch_norm.BatchNormCall))
 
 
 class DataParallel(nn.DataParallel[Module]):
@@ -114,7 +142,7 @@ class TrainingCall:
         self,
         module: nn.Module,
         call: Callable[..., Any],
-        reduce: Callable[[Callable[..., Any]], AnyReduction],
+        reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
         sync_batch_norm: bool,
     ) -> None:
         self.module = module
@@ -125,38 +153,54 @@ class TrainingCall:
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, AnyReduction] = {}
         self.divided = False
+        self.called = False
+        self.said: set[str] = set()
         _routed.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
             return self.call(*args, **kwargs)
-        leaves, spec = tree_flatten((args, kwargs))
-        if self.module.training and torch.is_grad_enabled() and not is_watched(self.module):
-            found = self._division(leaves, spec)
-            if not found.reason and divides(leaves[found.batch[0]], found.batch[1]):
-                self.divided = True
-                return self._divided(found, leaves, spec)
-            if not found.reason:
-                self._warn_of_uneven_batches(found.samples(leaves))
+        leaves, spec = structure.flatten((args, kwargs))
+        self.called = self.called or torch.is_grad_enabled()
+        found = self._division(leaves, spec)
+        if not found.reason and divides(leaves[found.batch[0]], found.batch[1]):
+            self.divided = self.divided or torch.is_grad_enabled()
+            return self._divided(found, leaves, spec)
+        if torch.is_grad_enabled():
+            if not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
+                self._warn(
+                    f"its batch does not divide by {dist.get_world_size()}, as XLA devices need: here "
+                    f"{found.samples(leaves)} samples"
+                )
+            elif found.reason != FEW or not self.divided:  # the last batch of an epoch is often short
+                self._warn(found.reason or FEW)
         if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
-            args, kwargs = tree_unflatten(map(_whole, leaves), spec)
+            args, kwargs = structure.unflatten(map(_whole, leaves), spec)
         return self.call(*args, **kwargs)
 
-    def _warn_of_uneven_batches(self, samples: int) -> None:
-        """Once, if no batch was divided before: the last one of an epoch is often short."""
-        if not self.divided and samples >= dist.get_world_size():
-            self.divided = True
-            warnings.warn(
-                f"ddpify: the training forward of {type(self.module).__name__} runs whole on every process where its "
-                f"batch does not divide by {dist.get_world_size()}, as XLA devices need: here {samples} samples",
-                stacklevel=4,
-            )
+    def _warn(self, reason: str) -> None:
+        """Once for each reason."""
+        if reason in self.said:
+            return
+        self.said.add(reason)
+        text = f"{self._forward()} of {self.name} runs whole on every process (exact, but no faster): {reason}"
+        report.note(f"{id(self)} {reason}", text)
+        warnings.warn(f"ddpify: {text}", stacklevel=4)
 
-    def _division(self, leaves: list[Any], spec: TreeSpec) -> Division:
+    def _forward(self) -> str:
+        return "the training forward" if torch.is_grad_enabled() else "the forward without gradients"
+
+    @property
+    def name(self) -> str:
+        return type(getattr(self.module, "_orig_mod", self.module)).__name__
+
+    def _division(self, leaves: list[Any], spec: Form) -> Division:
         """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
+        if reason := watched(self.module):
+            return Division(reason=reason)  # this time; not remembered
         # Layers may have been added, replaced or put into another mode since (M7).
         parts = tuple((id(part), part.training) for part in self.module.modules())
-        form = str(spec), parts, *map(_form, leaves)
+        form = str(spec), torch.is_grad_enabled(), compiled.times(), parts, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
@@ -167,71 +211,87 @@ class TrainingCall:
             return Division(reason=FEW)  # this time; not remembered
 
         def call(module: Any, values: Sequence[Any]) -> Any:
-            args, kwargs = tree_unflatten(list(values), spec)
-            return module._call_impl(*args, **kwargs)
+            args, kwargs = structure.unflatten(values, spec)
+            output = module._call_impl(*args, **kwargs)
+            left, form = structure.flatten((args, kwargs))
+            if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
+                raise NotDivisible("it changes its input")
+            return output
 
         if self.sync_batch_norm:
             batch_norm.route(self.module)
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = getattr(self.module, "_orig_mod", self.module)
         whole = [_whole(leaf) for leaf in leaves]
-        found = find(module, call, whole, known)
-        compiled = module is not self.module or self.call != module._call_impl
-        if compiled and not found.reason and not is_compilable(module, found):
-            found = Division(reason="it is compiled, and draws random numbers, normalises batches or computes its loss")
+        with compiled.eagerly():
+            found = find(module, call, whole, known)
+        if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
+            found = replace(found, eager=True)
         if few and found.reason:
             return Division(reason=FEW)
-        name = type(module).__name__
         if found.reason:
             if known is not None:
                 raise RuntimeError(
-                    f"ddpify: the training forward of {name} was divided over the processes, but at call {calls} "
+                    f"ddpify: {self._forward()} of {self.name} was divided over the processes, but at call {calls} "
                     f"{found.reason}. The steps since the last check may be wrong; leave this module out of "
                     "DistributedDataParallel"
                 )
-            warnings.warn(
-                f"ddpify: the training forward of {name} runs whole on every process (exact, but no faster): "
-                f"{found.reason}",
-                stacklevel=4,
-            )
-        if not found.reason:
-            check.gradient(self.module, lambda: confirmed(module, call, whole, found))
+        elif torch.is_grad_enabled():
+            with compiled.eagerly():
+                check.gradient(self.module, lambda: confirmed(module, call, whole, found))
+        if known is None and not found.reason:
+            key = f"{id(self)} {self._forward()}"
+            report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
         self.divisions[form] = found
         return found
 
-    def _divided(self, found: Division, leaves: list[Any], spec: TreeSpec) -> Any:
+    def _how(self, found: Division, samples: int) -> str:
+        """A line about a division, for people."""
+        world_size = dist.get_world_size()
+        text = f"{self._forward()} of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
+        if found.eager:
+            text += "; not compiled, since it draws random numbers, normalises batches or computes its loss"
+        if samples < ROOM * world_size:
+            text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
+        return text
+
+    def _divided(self, found: Division, leaves: list[Any], spec: Form) -> Any:
         total = found.samples(leaves)
-        reduction = self._reduction()
+        reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
+        taken: dict[Any, Any] = {}  # what is given twice stays one
         values = [
-            _rows(leaf, total, rows, reduction) if rows else _whole(leaf)
+            _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction)) if rows else _whole(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
-        args, kwargs = tree_unflatten(values, spec)
+        args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
         device = leaves[found.batch[0]].device
         original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
         before = torch.get_rng_state() if original and not found.places else None
         try:
-            with shared(here, None if original else device):
+            with compiled.eagerly() if found.eager else nullcontext(), shared(here, None if original else device):
                 output = reduction.forward(*args, **kwargs)
         except Exception as error:  # whatever the user's forward raises
-            failure.require_everywhere(error, f"the training forward of {type(self.module).__name__}")
+            failure.require_everywhere(error, f"{self._forward()} of {self.name}")
             raise
         if before is not None and not torch.equal(before, torch.get_rng_state()):
             raise RuntimeError(
-                f"ddpify: the forward of {type(self.module).__name__} began to draw random numbers after it had been "
+                f"ddpify: the forward of {self.name} began to draw random numbers after it had been "
                 "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
             )
-        parts, form = tree_flatten(output)
+        parts, form = structure.flatten(output)
         if len(parts) != len(found.outputs):
-            raise RuntimeError(f"ddpify: {type(self.module).__name__} returned another structure than before")
+            raise RuntimeError(f"ddpify: {self.name} returned another structure than before")
         if found.sizes:
             self._require_equal_sizes(parts, found)
+        joined: dict[Any, Any] = {}
         whole = [
-            self._joined(part, total, rows, reduction) if rows else _left(part, reduction)
+            _once(joined, part, rows, lambda part, rows: self._joined(part, total, rows, reduction))
+            if rows
+            else _left(part, reduction)
             for part, rows in zip(parts, found.outputs, strict=True)
         ]
-        return tree_unflatten(whole, form)
+        return structure.unflatten(whole, form)
 
     def _require_equal_sizes(self, parts: Sequence[Any], found: Division) -> None:
         """A collective."""
@@ -244,23 +304,32 @@ class TrainingCall:
         ]
         if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
             raise RuntimeError(
-                f"ddpify: the training forward of {type(self.module).__name__} returned rows of another size on "
+                f"ddpify: {self._forward()} of {self.name} returned rows of another size on "
                 f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "
                 "sequence. Give it that size as an argument, or leave it out of DistributedDataParallel"
             )
 
     def _joined(self, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
         if part.size(rows.dim) % count(total):
-            name = type(self.module).__name__
-            raise RuntimeError(f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name}")
+            raise RuntimeError(
+                f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {self.name}"
+            )
         return outputs.output(part, total, rows, reduction.enter)
 
     def _reduction(self) -> AnyReduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
         trainable = tuple((id(p), p.dtype, p.device) for p in self.module.parameters() if p.requires_grad)
         if trainable not in self.reductions:
-            self.reductions[trainable] = self.reduce(self.call)
+            self.reductions[trainable] = self.reduce(self.module, self.call)
         return self.reductions[trainable]
+
+
+def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:
+    key = id(tensor), rows
+    if key not in made:
+        made[key] = make(tensor, rows)
+    whole: Tensor = made[key]
+    return whole
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
@@ -290,6 +359,21 @@ def _few(leaves: Sequence[Any]) -> bool:
     """
     sizes = [len(leaf) for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
     return bool(sizes) and sizes[0] < dist.get_world_size()
+
+
+def _say_what_was_not_called() -> None:
+    """Trained past its routed call: `model.forward(x)`, a method, a function under torch.compile that calls it."""
+    covered = {id(parameter) for call in _routed if call.called for parameter in call.module.parameters()}
+    for call in list(_routed):
+        trained = [parameter for parameter in call.module.parameters() if parameter.grad is not None]
+        if any(id(parameter) not in covered for parameter in trained):
+            call._warn(
+                "it is in evaluation mode"
+                if not call.module.training
+                else "it is never called itself; call the model, rather than its forward or another method of it, "
+                "and outside of functions that are compiled"
+            )
+        covered |= {id(parameter) for parameter in trained}
 
 
 def _shares_parameters(module: nn.Module) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 
-from . import check, environment, failure, parallel, random_states
+from . import check, environment, failure, parallel, random_states, report
 
 _failed = False
 
@@ -69,6 +69,7 @@ def destroy_process_group() -> None:
     if not dist.is_initialized():
         return
     check.finish()
+    report.finish()
     dist.barrier()
     # A gloo worker thread that outlives the interpreter aborts the process after a good run (seen 5 times in 79 ends of
     # other tools): every object that still holds the group must go before the group does.

@@ -95,6 +95,10 @@ class Reads(TorchFunctionMode):
             (self.numbers if of_all else self.samples)[id(tensor)] = tensor
         return result if rows is None else iter(rows)
 
+    def comes_from_samples(self, value: Any) -> bool:
+        """Whether a value was computed from samples, other than by a loss of the whole batch."""
+        return id(value) in self.samples or id(value) in self.numbers
+
     def require_none(self, outputs: Any) -> None:
         """Raises ReadsSamples if a number of all samples that is no loss is among some outputs."""
         if any(id(tensor) in self.numbers for tensor in _tensors(outputs)):

@@ -41,6 +41,17 @@ def align(parameters: Sequence[nn.Parameter]) -> None:
         dist._broadcast_coalesced(group, tensors, _BUCKET, 0)  # type: ignore[attr-defined]
 
 
+class NoReduction:
+    """For a forward without gradients: nothing is reduced."""
+
+    def __init__(self, call: Callable[..., Any]) -> None:
+        self.forward = call
+
+    def enter(self) -> None: ...
+
+    def release(self) -> None: ...
+
+
 class Reduction:
     """One DistributedDataParallel, used by every forward with the same set of trainable parameters.
 

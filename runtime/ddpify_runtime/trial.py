@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from copy import deepcopy
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._pytree import tree_flatten
+from torch.utils._pytree import tree_leaves
 
-from . import random_states
+from . import random_states, structure
 from .batch_norm import route
 from .collectives import Rows, count, share
+from .compiled import copied
 from .division import Division, shared
 from .draws import FUSED, Draws
 from .losses import Losses
@@ -30,13 +30,18 @@ class NotDivisible(Exception):
 
 @dataclass(frozen=True)
 class Trial:
-    """For each output leaf its possible forms, and which of them hold on this rank; the rest as in Division."""
+    """For each output leaf its possible forms, and which of them hold on this rank; the rest as in Division.
+
+    numbers: whether there is a number among them. reason: of a leaf that has no form which holds; "" if all have one.
+    """
 
     forms: list[list[Rows | None]]
     matches: list[list[bool]]
     places: dict[tuple[str, int], Rows | None]
     losses: list[bool]
     sizes: bool
+    numbers: bool
+    reason: str
 
 
 def attempt(
@@ -50,8 +55,8 @@ def attempt(
     whole_region = Region("record", total, total)
     whole_module, local_module = copy_of(module), copy_of(module)
     with random_states.kept(), torch.no_grad(), entered(whole_region), Draws(whole_region), Losses(whole_region):
-        given = [_copied(leaf) for leaf in leaves]
-        whole, whole_spec = tree_flatten(call(whole_module, given))
+        given = [structure.copied(leaf) for leaf in leaves]
+        whole, whole_spec = structure.flatten(call(whole_module, given))
         for before, after in zip(leaves, given, strict=True):
             if isinstance(before, Tensor) and not same(before, after):
                 raise NotDivisible("it changes its input in place")
@@ -60,11 +65,11 @@ def attempt(
     )
     with random_states.kept(), torch.enable_grad(), entered(local_region), Draws(local_region), Losses(local_region):
         parts = [
-            share(leaf.detach(), total, rows) if rows else _copied(leaf)
+            share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
         ]
         with Reads([part for part, rows in zip(parts, inputs, strict=True) if rows]) as reads:
-            local, local_spec = tree_flatten(call(local_module, parts))
+            local, local_spec = structure.flatten(call(local_module, parts))
             reads.require_none(local)
         if _trained(local) - {id(parameter) for parameter in module.parameters()}:
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
@@ -77,8 +82,19 @@ def attempt(
     for full, part in zip(whole, local, strict=True):
         possible = _forms(full, total)
         forms.append(possible)
-        matches.append([_holds(full, part, total, rows, bool(local_region.over_samples)) for rows in possible])
-    return Trial(forms, matches, local_region.places, local_region.over_samples, reads.sizes)
+        loss = isinstance(part, Tensor) and part.dim() == 0 and bool(local_region.over_samples)
+        constant = not (reads.comes_from_samples(part) or _needs_gradient(part))
+        matches.append([_holds(full, part, total, rows, loss or constant) for rows in possible])
+    failing = [full for full, holds in zip(whole, matches, strict=True) if not any(holds)]
+    return Trial(
+        forms,
+        matches,
+        local_region.places,
+        local_region.over_samples,
+        reads.sizes,
+        any(map(_is_number, whole)),
+        _why(failing[0], total) if failing else "",
+    )
 
 
 def same_gradients(
@@ -96,7 +112,7 @@ def same_gradients(
     with random_states.kept(), torch.enable_grad():
         try:
             with Draws(Region("record", total, total)) if FUSED in found.places else nullcontext():
-                expected = tree_flatten(call(copy_of(module), [_copied(leaf) for leaf in leaves]))[0]
+                expected = structure.flatten(call(copy_of(module), [structure.copied(leaf) for leaf in leaves]))[0]
             weights = [
                 torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
                 for output in expected
@@ -107,10 +123,10 @@ def same_gradients(
     region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
     with random_states.kept(), torch.enable_grad(), shared(region):
         parts = [
-            share(leaf.detach(), total, rows) if rows else _copied(leaf)
+            share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
-        outputs = tree_flatten(call(copy_of(module), parts))[0]
+        outputs = structure.flatten(call(copy_of(module), parts))[0]
     for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
         if rows is None and isinstance(value, Tensor) and not same(value, output):
             return False
@@ -186,27 +202,41 @@ def _forms(whole: Any, total: int) -> list[Rows | None]:
     return [*forms, None]
 
 
-def _holds(whole: Any, part: Any, total: int, rows: Rows | None, losses: bool) -> bool:
+def _holds(whole: Any, part: Any, total: int, rows: Rows | None, alike: bool) -> bool:
+    """alike: whether a tensor may be the same for the whole and a part, as a loss of the whole is, or a constant."""
     if not isinstance(whole, Tensor):
-        plain = whole is None or isinstance(whole, (bool, str))  # a number may be equal by accident
-        return plain and type(whole) is type(part) and bool(whole == part)
+        return structure.equal(whole, part)
     if rows is None:
-        return losses and whole.dim() == 0 and same(whole, part)
+        return alike and same(whole, part)
     expected = share(whole, total, rows)
     return same(expected, part)
 
 
-def _copied(leaf: Any) -> Any:
-    return leaf.detach().clone() if isinstance(leaf, Tensor) else leaf
+def _is_number(leaf: Any) -> bool:
+    """Whether a leaf may be the same for a whole and its part by accident."""
+    if isinstance(leaf, Tensor):
+        return leaf.dim() == 0 and not leaf.requires_grad
+    return isinstance(leaf, (int, float, complex)) and not isinstance(leaf, bool)
+
+
+def _why(whole: Any, total: int) -> str:
+    """Why an output leaf has no form that holds."""
+    if isinstance(whole, structure.PLAIN):
+        return f"it returns {whole!r}, which is something else for a part of the batch"
+    if not isinstance(whole, Tensor):
+        return f"it returns a {type(whole).__name__}, of which it is not known where the samples are"
+    if not any(size and size % total == 0 for size in whole.shape):
+        return f"it returns a tensor of size {list(whole.shape)} for {total} samples, which holds none for each"
+    return "the outputs of a sample depend on the rest of the batch"
 
 
 def copy_of(module: nn.Module) -> nn.Module:
     """A copy to try things on, with the same trainable parameters."""
     memo: dict[int, Any] = {id(p): p for p in module.parameters() if p.requires_grad}
     for part in module.modules():
-        for leaf in tree_flatten(list(vars(part).values()))[0]:
+        for leaf in tree_leaves(list(vars(part).values())):
             if isinstance(leaf, Tensor) and leaf.grad_fn is not None:  # torch refuses to copy what it computed
                 memo[id(leaf)] = leaf.detach().clone()
-    copied = deepcopy(module, memo)
-    route(copied)
-    return copied
+    made = copied(module, memo)
+    route(made)
+    return made

@@ -27,12 +27,8 @@ COUNT = int(os.environ.get("DDPIFY_SCRIPTS", "40"))
 TOLERANCE = 1e-11  # relative, in float64: rounding, amplified by some 10 steps
 
 
-def execute(path: str, large: int | None = None) -> tuple[list[Tensor], str]:
+def execute(path: str) -> tuple[list[Tensor], str]:
     """Run a script as __main__; its history and what it printed."""
-    from ddpify_runtime import outputs
-
-    if large is not None:
-        outputs.LARGE = large
     warnings.simplefilter("ignore")
     sys.argv = [path]
     printed = io.StringIO()
@@ -61,8 +57,7 @@ def test_trains_what_one_process_trains(seed: int, tmp_path: Path) -> None:
     assert expected and len(alone) == len(expected) and alone_text == text
     assert all(torch.equal(one, two) for one, two in zip(alone, expected, strict=True))
     world_size = 2 + seed % 3
-    # Every second script keeps all its outputs in parts, as large ones are kept.
-    ranks = run(world_size, execute, str(after), 0 if seed % 2 else None, port=free_port())
+    ranks = run(world_size, execute, str(after), port=free_port())
     assert ranks[0][1] == text
     for history, _ in ranks:
         assert len(history) == len(expected)

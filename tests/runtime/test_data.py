@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ddpify_runtime import DataLoader, get_world_size
+from ddpify_runtime import DataLoader, get_world_size, rank_zero_only
 from torch import Tensor
 from torch.utils.data import Dataset, Subset, TensorDataset, WeightedRandomSampler, get_worker_info
 
@@ -425,6 +425,7 @@ def names() -> list[Any]:
     loader: DataLoader[Any] = DataLoader(data, 4, shuffle=True)
     answers: list[Any] = []
     for _, name in list(loader)[1:]:
+        rank_zero_only(str)(name)  # which does not communicate
         answers += [
             len(name),
             isinstance(name, (list, tuple)),

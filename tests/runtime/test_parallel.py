@@ -722,19 +722,6 @@ def test_each_rank_computes_its_share() -> None:
     assert run(3, rows_seen, linear(), "native") == [4, 4, 4]
 
 
-def evaluate() -> list[int]:
-    model = DistributedDataParallel(linear())
-    seen = watch(model)
-    with torch.no_grad():
-        model(torch.randn(12, 8))
-    model.eval()(torch.randn(12, 8))
-    return seen
-
-
-def test_evaluation_is_whole_on_every_rank() -> None:
-    assert run(2, evaluate) == [[12, 12]] * 2
-
-
 def shared_part(reduction: Literal["ddp", "native"], views: bool) -> list[Tensor]:
     """Models that share a layer, called before the backward, a third one from step 2 on; parameters after each step."""
     torch.manual_seed(3)

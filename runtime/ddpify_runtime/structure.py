@@ -1,0 +1,158 @@
+"""The tensors in a value, and the value with others in their place: of what pytree knows, and of objects of any class.
+
+Models take and return dataclasses, dictionaries with attributes, caches of keys and values. An object that holds
+tensors is copied (copy.copy), and the copy gets the others; one that holds none stays itself.
+"""
+
+from __future__ import annotations
+
+import copy
+import types
+from collections import deque
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.utils._pytree import TreeSpec, tree_flatten, tree_unflatten
+
+PLAIN = (bool, int, float, complex, str, bytes, type(None), Enum, torch.dtype, torch.device, torch.layout, torch.Size)
+_CLOSED = (
+    *(
+        *PLAIN,
+        Tensor,
+        nn.Module,
+        torch.Generator,
+        type,
+        types.ModuleType,
+        types.FunctionType,
+        types.BuiltinFunctionType,
+    ),
+    *(types.MethodType, tuple, set, frozenset, deque, bytearray),
+)
+
+
+@dataclass(frozen=True)
+class Held:
+    """An object among the leaves of a tree: the names of its parts, and their form. like: what to copy."""
+
+    kind: type
+    names: tuple[Any, ...]
+    form: Form
+    like: Any = field(compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Form:
+    """What a value consists of beside its leaves.
+
+    objects: those among the leaves of the tree, by their place; one that this is a part of: how far above.
+    """
+
+    tree: TreeSpec
+    objects: tuple[tuple[int, Held | int], ...]
+
+
+def flatten(value: Any) -> tuple[list[Any], Form]:
+    """The leaves of a value, and its form. Tensors are leaves, and so is what holds none."""
+    leaves: list[Any] = []
+    return leaves, _flattened(value, leaves, ())
+
+
+def unflatten(leaves: Iterable[Any], form: Form) -> Any:
+    """A value of this form with these leaves."""
+    return _made(iter(leaves), form, ())
+
+
+def copied(leaf: Any) -> Any:
+    """A copy of a leaf that a forward could change."""
+    if isinstance(leaf, Tensor):
+        return leaf.detach().clone()
+    return copy.copy(leaf) if _parts(leaf) else leaf
+
+
+def equal(one: Any, other: Any, depth: int = 6) -> bool:
+    """Whether two leaves that are no tensors are known to be alike."""
+    if one is other:
+        return True
+    if type(one) is not type(other) or isinstance(one, Tensor) or not depth:
+        return False
+    if isinstance(one, (*PLAIN, set, frozenset)):
+        return bool(one == other)
+    if isinstance(one, (list, tuple)):
+        return len(one) == len(other) and all(equal(a, b, depth - 1) for a, b in zip(one, other, strict=True))
+    if type(one).__module__ == "numpy" and hasattr(one, "shape"):
+        return one.shape == other.shape and bool((one == other).all())
+    if isinstance(one, dict) and not one and not other:
+        return True
+    parts, others = _parts(one), _parts(other)
+    if not parts or not others or parts.keys() != others.keys():  # without any, what it holds is not to be seen
+        return False
+    return all(equal(value, others[name], depth - 1) for name, value in parts.items())
+
+
+def _flattened(value: Any, leaves: list[Any], above: tuple[Any, ...]) -> Form:
+    found, tree = tree_flatten(value, is_leaf=_is_size)
+    objects: list[tuple[int, Held | int]] = []
+    for place, leaf in enumerate(found):
+        far = next((far for far, each in enumerate(above) if each is leaf), None)
+        if far is not None:
+            objects.append((place, far))
+            continue
+        parts = _parts(leaf)
+        held: list[Any] = []
+        form = _flattened(list(parts.values()), held, (leaf, *above)) if parts else None
+        if parts and form and any(isinstance(each, Tensor) for each in held):
+            objects.append((place, Held(type(leaf), tuple(parts), form, leaf)))
+            leaves += held
+        else:
+            leaves.append(leaf)
+    return Form(tree, tuple(objects))
+
+
+def _is_size(value: Any) -> bool:
+    return isinstance(value, torch.Size)  # which torch.utils._pytree would make a tuple of
+
+
+def _made(leaves: Iterator[Any], form: Form, above: tuple[Any, ...]) -> Any:
+    objects = dict(form.objects)
+    found = []
+    for place in range(form.tree.num_leaves):
+        held = objects.get(place)
+        if held is None:
+            found.append(next(leaves))
+        else:
+            found.append(above[held] if isinstance(held, int) else _object(held, leaves, above))
+    return tree_unflatten(found, form.tree)
+
+
+def _object(held: Held, leaves: Iterator[Any], above: tuple[Any, ...]) -> Any:
+    made = copy.copy(held.like)
+    for (kind, name), value in zip(held.names, _made(leaves, held.form, (made, *above)), strict=True):
+        if kind == "item":
+            (dict if isinstance(made, dict) else list).__setitem__(made, name, value)
+        elif name in getattr(made, "__dict__", {}):  # past a __setattr__ of its own
+            vars(made)[name] = value
+        else:
+            object.__setattr__(made, name, value)
+    return made
+
+
+def _parts(value: Any) -> dict[Any, Any] | None:
+    """The items and attributes of an object that can be copied with others; None for what is taken as it is."""
+    if isinstance(value, _CLOSED) or hasattr(type(value), "__next__"):
+        return None
+    items: Iterable[tuple[Any, Any]] = ()
+    if isinstance(value, (dict, list)):
+        items = dict.items(value) if isinstance(value, dict) else enumerate(list.__iter__(value))
+    slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
+    attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
+    return {("item", key): each for key, each in items} | {("attribute", key): each for key, each in attributes.items()}
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = kind.__dict__.get("__slots__", ())
+    names = (slots,) if isinstance(slots, str) else tuple(slots)
+    return tuple(name for name in names if name not in ("__dict__", "__weakref__"))
