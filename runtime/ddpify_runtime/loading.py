@@ -112,9 +112,8 @@ class Samples(Dataset[Any]):
         with streams.kept(self.drawn):
             samples = self._load_seeded(indices, places, request.stream, self.drawn)
             moved = streams.moved(marks)
-        if moved - self.drawn:  # it draws now and then: once more, under all streams
-            if not self.drawn:
-                streams.restore(marks)
+        if late := moved - self.drawn:  # it draws now and then: once more, under all streams
+            streams.restore(marks, late)
             with streams.kept():
                 return self._load_and_learn(indices, places, request.stream)
         return samples, ""

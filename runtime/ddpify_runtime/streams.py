@@ -84,11 +84,13 @@ def kept(names: Collection[str] = HOST) -> Iterator[None]:
             numpy.random.set_state(before_numpy)
 
 
-def restore(before: dict[str, Any]) -> None:
-    """Put the host's generators back to what `marks()` found (but for a normal number that numpy had in hand)."""
-    torch.set_rng_state(torch.frombuffer(bytearray(before["torch"]), dtype=torch.uint8))
-    random.setstate(before["python"])
-    numpy = sys.modules.get("numpy")
-    if numpy is not None and isinstance(before.get("numpy"), bytes):
+def restore(before: dict[str, Any], names: Collection[str]) -> None:
+    """Put some generators back to what `marks()` found (but for a normal number that numpy had in hand)."""
+    if "torch" in names:
+        torch.set_rng_state(torch.frombuffer(bytearray(before["torch"]), dtype=torch.uint8))
+    if "python" in names:
+        random.setstate(before["python"])
+    if "numpy" in names and isinstance(before.get("numpy"), bytes):
+        numpy = sys.modules["numpy"]
         words = numpy.frombuffer(before["numpy"], dtype=numpy.uint32)
         numpy.random.set_state(("MT19937", words[:624], int(words[624])))
