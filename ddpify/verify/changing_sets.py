@@ -18,7 +18,7 @@ def changed_by_loading(text: str) -> str:
     for each in ast.walk(tree):
         if isinstance(each, ast.ClassDef):
             methods = {node.name: node for node in each.body if isinstance(node, ast.FunctionDef)}
-            waiting = [name for name in ("__getitem__", "__getitems__") if name in methods]
+            waiting: list[str] = [name for name in ("__getitem__", "__getitems__") if name in methods]
             for name in waiting:
                 for node in ast.walk(methods[name]):
                     if (attribute := _stored(node)) and not _is_tested_for_none(methods[name], attribute):
