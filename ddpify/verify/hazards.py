@@ -12,6 +12,7 @@ from itertools import chain
 import numpy
 
 from ddpify.verify.batches import Batches
+from ddpify.verify.changing_sets import changed_by_loading
 from ddpify.verify.compare import NUMBER, StepDifference
 from ddpify.verify.runs import Record, Run, Step
 from ddpify.verify.traces import distance, ratio, same_trace
@@ -201,6 +202,8 @@ def _of_samples(found: StepDifference, evidence: Evidence) -> Hazard | None:
         return None
     if not drawn:
         return Hazard("D13", "batches that the script makes in memory: the ranks' are not a part of the original's")
+    if attribute := changed_by_loading(evidence.text):
+        return Hazard("D20", f"samples depend on what was loaded before them: {attribute} changes in __getitem__")
     if any(each.workers for each in evidence.original.records[0].passes.values()):
         return Hazard("S3", "the loaders' workers draw other numbers for the same samples")
     if evidence.unseeded():

@@ -16,6 +16,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 
 from . import region
 from .collectives import Rows, join
+from .entries import Entries
 
 _ROWS = Rows(0)
 
@@ -147,7 +148,7 @@ def same_memory(one: Tensor, other: Tensor) -> bool:
 
 
 def wholes(values: Any) -> Any:
-    """The same values, with the whole tensor in place of every Share in them; the same object if there is none."""
-    if not any(isinstance(leaf, Share) for leaf in tree_leaves(values)):
+    """The same values, with the whole in place of every Share and Entries in them; the same object if there is none."""
+    if not any(isinstance(leaf, (Share, Entries)) for leaf in tree_leaves(values)):
         return values
-    return tree_map_only(Share, lambda share: share.whole(), values)
+    return tree_map_only((Share, Entries), lambda part: part.whole(), values)

@@ -117,7 +117,7 @@ def start() -> None:
     @functools.wraps(original)
     def next_index(self: Any) -> Any:
         index = original(self)  # type: ignore[no-untyped-call]
-        if not hasattr(self._index_sampler, "totals"):  # a sampler of shares tells the whole batches itself
+        if not hasattr(self._index_sampler, "tells_whole_batches"):  # of which a rank loads its rows
             check.draw(index)
         return index
 

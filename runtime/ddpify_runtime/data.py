@@ -1,39 +1,50 @@
 """DataLoader: torch's own, of which every rank loads its rows only, where that cannot be noticed.
 
-Every rank draws the same global batches. Loading a part of one is exact when a sample does not depend on what was
-loaded before it, so the first batch is loaded whole, watching the random number generators. A dataset that draws
-(random augmentation), a collate function of one's own (it may pad to the longest sample) or batches of anything but
-tensors are loaded whole on every rank: exact too, but not faster (HAZARDS D9, S3, section 0.3).
+Every rank draws the same global batches. The first of them are loaded whole, to see whether a rank may load its rows
+alone (loading.py); what does not allow that is loaded whole on every rank, which is exact too, but not faster (HAZARDS
+D9, D20, S3, section 0.3). Random numbers that are drawn while a sample is loaded come from a stream of the sample's own
+(streams.py), or with DDPIFY_RANDOM=original from those of one process, for which everything has to be loaded.
 """
 
 from __future__ import annotations
 
 import sys
+import warnings
 import zlib
-from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch import Tensor
-from torch.utils._pytree import tree_flatten, tree_map
 from torch.utils.data import BatchSampler, IterableDataset, Sampler, SequentialSampler, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
 
-from . import check, random_states, region
-from .batch import Share
+from . import check, collated, environment, random_states, region, report
+from .collated import Form
 from .collectives import spread
+from .loading import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
 
 T_co = TypeVar("T_co", covariant=True)
+
+# How many batches are loaded whole before it is believed that they are made of parts. A collate function of the
+# script's own may pad to the longest sample, which is not seen where all are of one size by chance.
+_FIRST, _FIRST_OF_OWN = 1, 4
+
+_STREAM = "it is an IterableDataset, of which a part cannot be had without reading the rest"
+_NO_BATCHES = "its loader has no batch size, so that the data set makes the batches"
 
 
 class DataLoader(TorchDataLoader[T_co]):
     """torch.utils.data.DataLoader: same arguments, same batches, same length."""
 
-    _whole = False  # learnt: every rank has to load everything
-    _proven = False  # learnt: a rank may load its part alone
+    _reason = ""  # learnt: why every rank has to load everything
+    _form: Form = None  # learnt: how batches are made of parts
+    _seen = 0  # batches of that form
+    _divided = False  # a part of a batch has been asked for
+    _passes = 0
+    _stream: int | None = None
+    _samples: Samples | None = None
     _inner: TorchDataLoader[Any] | None = None
 
     def __iter__(self) -> Any:
@@ -45,33 +56,71 @@ class DataLoader(TorchDataLoader[T_co]):
         return Steps(batches)
 
     def _batches(self) -> Any:
-        if not self._may_share():
+        if get_world_size() == 1:
             return super().__iter__()
+        self.in_order = True  # the ranks' workers are not equally fast
+        if not self._is_training():
+            return super().__iter__()
+        if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
+            self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
+            return super().__iter__()
+        _require_equal_states()
+        if self._samples is None:
+            self._samples = Samples(self.dataset, self.collate_fn)
         if self._inner is None or not self.persistent_workers:
             self._inner = TorchDataLoader(
-                self.dataset,
-                batch_sampler=_Shares(self),
-                collate_fn=_Watch(self.num_workers > 0),
-                worker_init_fn=_WatchFromStart(self.worker_init_fn),
+                self._samples,
+                batch_sampler=_Requests(self),
+                collate_fn=_as_it_is,
+                worker_init_fn=StartWorker(self.worker_init_fn),
                 **{name: getattr(self, name) for name in _FORWARDED},
             )
-        _require_equal_states()
-        sampler = self._inner.batch_sampler
-        assert isinstance(sampler, _Shares)
-        sampler.totals.clear()
-        return _Batches(self, iter(self._inner), sampler)
+            self._passes = 0
+        self._stream = None if environment.draws_original() else self._seed()
+        return _Batches(self, iter(self._inner))
+
+    def _is_training(self) -> bool:
+        """Whether what follows can use a part: an evaluation would only join it again."""
+        in_order = type(self.batch_sampler) is BatchSampler and isinstance(self.sampler, SequentialSampler)
+        return torch.is_grad_enabled() and not in_order
+
+    def _seed(self) -> int:
+        """The seed of this pass: what torch is about to draw for it (for workers that persist, at their first one)."""
+        generator = torch.default_generator if self.generator is None else self.generator
+        before = generator.get_state()
+        seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
+        generator.set_state(before)
+        self._passes += 1
+        return (seed + (self._passes - 1) * 0x9E3779B97F4A7C15) % 2**64
 
     def _may_share(self) -> bool:
-        return (
-            get_world_size() > 1
-            and not self._whole
-            and torch.is_grad_enabled()  # an evaluation loader would only be joined again
-            and self.batch_sampler is not None
-            and not (type(self.batch_sampler) is BatchSampler and isinstance(self.sampler, SequentialSampler))
-            and self.collate_fn is default_collate
-            and not isinstance(self.dataset, IterableDataset)
-            and not random_states.has_generator(self.dataset)
-        )
+        needed = _FIRST if self.collate_fn is default_collate else _FIRST_OF_OWN
+        return not self._reason and self._form is not None and self._seen >= needed
+
+    def _learn(self, loaded: Loaded) -> None:
+        """From a batch that was loaded whole."""
+        if self._reason:
+            return
+        if loaded.reason:
+            self._load_whole(loaded.reason)
+        elif self._form is not None and loaded.form != self._form:
+            self._load_whole("its collate function makes batches of another form or size each time")
+        self._form, self._seen = loaded.form, self._seen + 1
+
+    def _load_whole(self, reason: str) -> None:
+        if not self._reason:
+            self._require_whole(reason)
+            self._reason = reason
+            text = f"{type(self.dataset).__name__} is loaded whole on every process (exact, but no faster): {reason}"
+            report.note(f"{id(self)} loader", text)
+            warnings.warn(f"ddpify: {text}", stacklevel=4)
+
+    def _require_whole(self, reason: str) -> None:
+        if self._divided:
+            raise RuntimeError(
+                f"ddpify: {type(self.dataset).__name__} was loaded in parts, one by each process, but now {reason}. "
+                "The steps since it began may be wrong: import DataLoader from torch.utils.data, not ddpify_runtime"
+            )
 
 
 _FORWARDED = (
@@ -86,30 +135,42 @@ _FORWARDED = (
 )
 
 
-class _Shares(Sampler[list[int]]):
-    """This rank's part of each batch of a loader's batch sampler; `totals`: the whole sizes, 0 for one left whole."""
+def _as_it_is(loaded: Any) -> Any:
+    return loaded
+
+
+class _Requests(Sampler[Request]):
+    """What this rank loads of each batch of a loader's batch sampler."""
+
+    tells_whole_batches = True
 
     def __init__(self, loader: DataLoader[Any]) -> None:
         self.loader = loader
-        self.totals: deque[int] = deque()
 
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __iter__(self) -> Iterator[list[int]]:
-        for batch in self.loader.batch_sampler:  # type: ignore[union-attr]
-            shared = self.loader._proven and len(batch) >= dist.get_world_size()
-            self.totals.append(len(batch) if shared else 0)
-            _remember()
-            check.draw(list(batch))
-            yield list(batch)[dist.get_rank() :: dist.get_world_size()] if shared else batch
+    def __iter__(self) -> Iterator[Request]:
+        rank, world_size, loader, place = dist.get_rank(), dist.get_world_size(), self.loader, 0
+        stream = loader._stream
+        for batch in loader.batch_sampler:  # type: ignore[union-attr]
+            indices = list(batch)
+            total, places = len(indices), range(place, place + len(indices))
+            place += total
+            check.draw(indices)
+            if loader._may_share() and total >= world_size:
+                loader._divided = True
+                yield Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
+            else:
+                asked = not loader._reason and not loader._divided and total >= world_size
+                yield Request(indices, places, total, False, world_size if asked else 0, stream)
 
 
 class _Batches:
     """The batches of one pass."""
 
-    def __init__(self, loader: DataLoader[Any], batches: Iterator[Any], sampler: _Shares) -> None:
-        self.loader, self.batches, self.sampler = loader, batches, sampler
+    def __init__(self, loader: DataLoader[Any], batches: Iterator[Loaded]) -> None:
+        self.loader, self.batches = loader, batches
 
     def __iter__(self) -> _Batches:
         return self
@@ -119,54 +180,18 @@ class _Batches:
 
     def __next__(self) -> Any:
         with region.on_samples():
-            batch, size, drew = next(self.batches)
-        total = self.sampler.totals.popleft()
-        if total and drew:
-            raise RuntimeError(
-                "ddpify: the dataset began to draw random numbers after its first batches, which were loaded in parts; "
-                "import DataLoader from torch.utils.data instead of ddpify_runtime"
-            )
-        if total:
-            return tree_map(lambda rows: Share(rows, total), batch)
-        leaves = tree_flatten(batch)[0]
-        if drew or not all(isinstance(leaf, Tensor) and leaf.dim() and len(leaf) == size for leaf in leaves):
-            self.loader._whole = True
-        self.loader._proven = not self.loader._whole
+            loaded = next(self.batches)
+        if not loaded.total:
+            if loaded.asked:
+                self.loader._learn(loaded)
+            return loaded.batch
+        try:
+            batch = collated.shared(loaded.batch, self.loader._form, loaded.rows, loaded.total)
+        except ValueError:
+            loaded.reason = loaded.reason or "a batch has another form or size than the first ones"
+        if loaded.reason:
+            self.loader._require_whole(loaded.reason)
         return batch
-
-
-class _Watch:
-    """Collates as by default; tells the number of samples, and whether loading them drew random numbers."""
-
-    def __init__(self, in_worker: bool) -> None:
-        self.in_worker = in_worker
-
-    def __call__(self, samples: list[Any]) -> tuple[Any, int, bool]:
-        drew = random_states.key() != _before
-        batch = default_collate(samples)
-        if self.in_worker:
-            _remember()
-        return batch, len(samples), drew
-
-
-class _WatchFromStart:
-    """Runs the user's worker_init_fn, then starts to watch."""
-
-    def __init__(self, function: Callable[[int], None] | None) -> None:
-        self.function = function
-
-    def __call__(self, worker: int) -> None:
-        if self.function is not None:
-            self.function(worker)
-        _remember()
-
-
-_before: Any = None
-
-
-def _remember() -> None:
-    global _before
-    _before = random_states.key()
 
 
 def _require_equal_states() -> None:

@@ -67,6 +67,17 @@ class Noisy(torch.utils.data.Dataset):
         return self.rows[i] + torch.randn(6), self.labels[i]
 data = Noisy()
 """
+COUNTING = """\
+class Counting(torch.utils.data.Dataset):
+    rows, labels = data.tensors
+    drawn = 0
+    def __len__(self):
+        return 40
+    def __getitem__(self, i):
+        self.drawn += 1
+        return self.rows[i] * (1 + self.drawn / 40), self.labels[i]
+data = Counting()
+"""
 SCALED = """\
 class Scaled(nn.Linear):
     scale = 1.0
@@ -153,6 +164,14 @@ CASES = {
             "numbers = torch.tensor([number[letter] for letter in 'abcdef'])\n"
             "data = TensorDataset(data[:][0] + numbers, data[:][1])"
         },
+    ),
+    "samples that count": Case(
+        ("D20",),
+        {
+            "loader": "DataLoader(data, batch_sampler=[[*range(i + rank, i + 8, world)] for i in range(0, 40, 8)])",
+            "share": "",
+        },
+        {"sets": COUNTING, "loader": "DataLoader(data, 8)"},
     ),
     "a batch drawn by each rank": Case(
         ("D13",),

@@ -12,8 +12,6 @@ from ..targets import Target
 _LOADERS = {"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"}
 # Methods of TensorBoard and visdom writers, which exist on rank 0 alone and would wait there for the others' rows.
 _SHOWS_BATCHES = {"add_image", "add_images", "add_graph", "add_embedding", "add_video", "images", "image"}
-# Drawn from in __getitem__, these would go on differently on each rank; the runtime cannot watch them.
-_GENERATORS = {"numpy.random.default_rng", "numpy.random.RandomState", "random.Random"}
 _REMEDY = "every process loads whole batches and takes its rows of them: right, but slower"
 _MESSAGE = "load only this rank's rows of each batch"
 
@@ -28,10 +26,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     made = [node for node in uses if _is_made(script, node)]
     for call in script.find(ast.Call):
-        reason = _reason_for_whole_batches(script, call)
-        if made and reason:
+        if made and (method := _shows_batches(script, call)):
             line = script.statement(call).lineno
-            yield Finding(RULE.id, "note", line, f"{reason}: its loaders stay torch's", _REMEDY)
+            reason = f"{method} may need a whole batch on rank 0: its loaders stay torch's"
+            yield Finding(RULE.id, "note", line, reason, _REMEDY)
             return
     for node in made:
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _is_star_import(script, node)):
@@ -54,13 +52,10 @@ def _is_star_import(script: Script, node: ast.AST) -> bool:
     return is_name and "torch.utils.data" in script.star_imports and "DataLoader" not in script.defined
 
 
-def _reason_for_whole_batches(script: Script, call: ast.Call) -> str:
-    name = script.qualified(call.func)
-    if name in _GENERATORS:
-        return f"a generator of its own ({name}) may be drawn from while samples are loaded"
-    if isinstance(call.func, ast.Attribute) and call.func.attr in _SHOWS_BATCHES and not name.startswith("torch"):
-        return f"{call.func.attr} may need a whole batch on rank 0"
-    return ""
+def _shows_batches(script: Script, call: ast.Call) -> str:
+    """The method of a writer that is given a batch; "" for any other call."""
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return method if method in _SHOWS_BATCHES and not script.qualified(call.func).startswith("torch") else ""
 
 
 def _is_made(script: Script, node: ast.AST) -> bool:
@@ -76,7 +71,7 @@ RULE = Rule(
     title="Load each row once",
     why="""Every process draws the same global batches, in the order that the single process would have drawn
 (D1-D7, D9). torch's DataLoader would load all of their rows in every process; the one of ddpify_runtime, a
-subclass, loads those that this process computes. Batch size, length and order stay what they were.""",
+subclass, loads those that this process computes, augmented or not. Batch size, length and order stay as they are.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -25,14 +25,19 @@ def test_a_derived_class_is_a_note() -> None:
     assert [(each.rule, each.severity) for each in found] == [("DDP109", "note")]
 
 
-@pytest.mark.parametrize(
-    "line", ["writer.add_images('x', x)", "viz.images(x)", "rng = np.random.default_rng(0)", "rng = random.Random(3)"]
-)
-def test_where_rank_zero_or_a_generator_needs_whole_batches(line: str) -> None:
-    imports = "import random\nimport numpy as np\nfrom torch.utils.data import DataLoader\n"
+@pytest.mark.parametrize("line", ["writer.add_images('x', x)", "viz.images(x)"])
+def test_where_rank_zero_needs_whole_batches(line: str) -> None:
+    imports = "from torch.utils.data import DataLoader\n"
     lines = f"loader = DataLoader([])\n{line}"
     assert "DDP109" in [each.rule for each in findings(lines, imports=imports)]
     assert "from torch.utils.data import DataLoader\n" in imports_of(lines, imports=imports)
+
+
+@pytest.mark.parametrize("line", ["rng = np.random.default_rng(0)", "rng = random.Random(3)"])
+def test_a_generator_is_watched_in_the_run(line: str) -> None:
+    imports = "import random\nimport numpy as np\nfrom torch.utils.data import DataLoader\n"
+    lines = f"loader = DataLoader([])\n{line}"
+    assert "    DataLoader,\n" in imports_of(lines, imports=imports)
 
 
 @pytest.mark.parametrize(

@@ -42,7 +42,7 @@ def watch(recorder: Recorder) -> None:
         index = next_index(self)  # type: ignore[no-untyped-call]
         drawn = index if isinstance(index, list | tuple) else [index]
         if all(isinstance(place, int) for place in drawn):
-            recorder.write("batch", (self._ddpify_pass, _in_full_set(self._dataset, drawn)))
+            recorder.write("batch", (self._ddpify_pass, _in_full_set(_own(self._dataset), drawn)))
         return index
 
     @functools.wraps(next_batch)
@@ -56,6 +56,11 @@ def watch(recorder: Recorder) -> None:
     Pass._next_index, Pass.__next__ = recorded_index, recorded_batch  # type: ignore[method-assign]
 
 
+def _own(dataset: Any) -> Any:
+    """The script's data set, which the runtime's loader stands before."""
+    return dataset.dataset if type(dataset).__module__ == "ddpify_runtime.loading" else dataset
+
+
 def _in_full_set(dataset: Any, places: Sequence[int]) -> tuple[int, ...]:
     """The indices in the set that a Subset, of a random split as a rule, is a part of."""
     while isinstance(dataset, Subset):
@@ -65,7 +70,7 @@ def _in_full_set(dataset: Any, places: Sequence[int]) -> tuple[int, ...]:
 
 def _pass(number: int, loader: Any) -> dict[str, Any]:
     """What a pass is of: the loader's classes and lengths, and which part of a set it draws from."""
-    sampler, dataset = loader.sampler if loader.batch_sampler is None else loader.batch_sampler, loader.dataset
+    sampler, dataset = loader.sampler if loader.batch_sampler is None else loader.batch_sampler, _own(loader.dataset)
     part = zlib.crc32(repr([*map(int, dataset.indices)]).encode()) if isinstance(dataset, Subset) else 0
     length = None
     with contextlib.suppress(TypeError, NotImplementedError):

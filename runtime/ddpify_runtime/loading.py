@@ -1,0 +1,225 @@
+"""Loads the samples of one batch, in the loader's process or in a worker, and watches what that does.
+
+Loading a part of a batch is exact when a sample does not depend on what was loaded before it, or on its batch. So the
+first batch is loaded whole on every rank, and looked at: what the data set holds must not change, and the batch must be
+made of its parts. Every batch after it is watched too, for what begins later.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
+from copy import deepcopy
+from dataclasses import dataclass
+from typing import Any
+
+from torch.utils.data import Dataset, Subset, default_collate, get_worker_info
+from torch.utils.data._utils.pin_memory import pin_memory
+
+from . import collated, held_state, streams
+from .collated import Form
+from .held_state import Reached, Snapshot
+
+ORIGINAL = "loading draws random numbers, and DDPIFY_RANDOM=original asks for those of one process"
+_BATCHES = "its __getitems__ draws random numbers for whole batches, or gives no list of samples"
+_COLLATE = "its collate function draws random numbers"
+_ON_DEVICE = "loading draws random numbers on the GPU"
+_AGAIN = "a sample that is loaded again is another one"
+_COPY = "its samples cannot be copied, to collate parts of a batch beside the whole"
+_FORM = "its batches hold something that does not have one row for each sample, or rows that depend on the others"
+
+
+class Request(list[Any]):
+    """The indices of samples to load.
+
+    places: of these samples in the epoch. total: how many samples the whole batch has. part: whether these are those
+    of a rank. parts: into how many the batch shall be divided from now on, if it can be; 0 where this is not asked.
+    stream: the seed of the pass; None where samples draw from the common random numbers, as in one process.
+    """
+
+    def __init__(
+        self, indices: Sequence[Any], places: range, total: int, part: bool, parts: int, stream: int | None
+    ) -> None:
+        super().__init__(indices)
+        self.places, self.total, self.part, self.parts, self.stream = places, total, part, parts, stream
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Request, (list(self), self.places, self.total, self.part, self.parts, self.stream)
+
+
+@dataclass
+class Loaded:
+    """A batch, or a rank's part of one.
+
+    rows: how many samples it has. total: how many the whole has; 0 if this is the whole. asked: whether it was to be
+    found out if batches can be loaded in parts. form: how it is made of parts. reason: why they cannot; "" if they can.
+    """
+
+    batch: Any
+    rows: int
+    total: int
+    asked: bool
+    form: Form
+    reason: str
+
+    def pin_memory(self) -> Loaded:
+        self.batch = pin_memory(self.batch)
+        return self
+
+
+class Samples(Dataset[Any]):
+    """Stands before a data set and its collate function; gives a Loaded for a Request."""
+
+    def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any]) -> None:
+        self.dataset, self.collate = dataset, collate
+        self.held: Reached | None = None
+        self.of_pass: int | None = None
+        self.drawn: set[str] | None = None  # learnt: the generators that samples are made with
+
+    def __getitems__(self, request: Request) -> Loaded:
+        watched = request.part or request.parts > 0
+        by_batches = _gives_batches(self.dataset)
+        first: list[Any] = []
+        reason = ""
+        if watched and self.held is None and not by_batches:  # the first sample of a process may open a file
+            first, reason = self._load(request[:1], request.places[:1], request)
+        if watched and (self.held is None or self.of_pass != request.stream):  # the script may have changed it since
+            self.held, self.of_pass = held_state.reached(self.dataset, self.collate), request.stream
+        before = self._look(request) if watched else {}
+        if by_batches:
+            samples, reason = self._load_at_once(request)
+        else:
+            more, why = self._load(request[len(first) :], request.places[len(first) :], request)
+            samples, reason = first + more, reason or why
+        if watched and not reason:
+            reason = self._change(request, samples, before)
+        return self._collated(request, samples, reason)
+
+    def _load(self, indices: list[Any], places: range, request: Request) -> tuple[list[Any], str]:
+        """The samples, and why they cannot be loaded in parts, as far as random numbers tell."""
+        watched = request.part or request.parts > 0
+        if request.stream is None:
+            marks = streams.marks() if watched else {}
+            samples = [self.dataset[index] for index in indices]
+            return samples, ORIGINAL if watched and streams.moved(marks) else ""
+        if not watched:
+            with streams.kept():
+                return self._load_seeded(indices, places, request.stream, streams.HOST), ""
+        if self.drawn is None or not request.part:
+            with streams.kept():
+                return self._load_and_learn(indices, places, request.stream)
+        marks = streams.marks()
+        with streams.kept(self.drawn):
+            samples = self._load_seeded(indices, places, request.stream, self.drawn)
+            moved = streams.moved(marks)
+        if late := moved - self.drawn:  # it draws now and then: once more, under all streams
+            streams.restore(marks, late)
+            with streams.kept():
+                return self._load_and_learn(indices, places, request.stream)
+        return samples, ""
+
+    def _load_seeded(self, indices: list[Any], places: range, stream: int, names: Collection[str]) -> list[Any]:
+        if not names:
+            return [self.dataset[index] for index in indices]
+        samples = []
+        for index, place in zip(indices, places, strict=True):
+            streams.seed(names, stream, place)
+            samples.append(self.dataset[index])
+        return samples
+
+    def _load_and_learn(self, indices: list[Any], places: range, stream: int) -> tuple[list[Any], str]:
+        samples, drawn = [], self.drawn or set()
+        for index, place in zip(indices, places, strict=True):
+            streams.seed(streams.HOST, stream, place)
+            marks = streams.marks()
+            samples.append(self.dataset[index])
+            drawn |= streams.moved(marks)
+        self.drawn = drawn
+        return samples, _ON_DEVICE if "device" in drawn else ""
+
+    def _load_at_once(self, request: Request) -> tuple[Any, str]:
+        if request.stream is None:
+            marks = streams.marks()
+            samples = self.dataset.__getitems__(list(request))
+            return samples, ORIGINAL if streams.moved(marks) else ""
+        with streams.kept():
+            streams.seed(streams.HOST, request.stream, request.places.start)
+            marks = streams.marks()
+            samples = self.dataset.__getitems__(list(request))
+            return samples, _BATCHES if streams.moved(marks) or not isinstance(samples, list) else ""
+
+    def _look(self, request: Request) -> Snapshot:
+        assert self.held is not None
+        return held_state.snapshot(self.held, deep=not request.part)
+
+    def _changed(self, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
+        assert self.held is not None
+        return held_state.changed(self.held, before, after)
+
+    def _change(self, request: Request, samples: list[Any], before: Snapshot) -> str:
+        """Why samples depend on what was loaded before them; "" if they do not."""
+        assert self.held is not None
+        after = self._look(request)
+        name, filled = self._changed(before, after)
+        if name:
+            return f"loading a sample changes {name}"
+        if request.part:
+            return ""
+        if name := held_state.iterator(self.held):
+            return f"samples may come from an iterator ({name})"
+        if filled and not _gives_batches(self.dataset):
+            again, _ = self._load(request[:1], request.places[:1], request)
+            name, filled = self._changed(after, self._look(request))
+            if name or filled or not collated.equal(samples[0], again[0]):
+                held_state.put_back(self.held, after)
+                return _AGAIN
+        return ""
+
+    def _collated(self, request: Request, samples: Any, reason: str) -> Loaded:
+        own = self.collate is not default_collate
+        rows, form = len(samples), None
+        copies, parts = samples, request.parts if not reason else 0
+        if own and parts:
+            try:
+                copies = deepcopy(samples)  # a collate function may pad or sort in place
+            except Exception:  # noqa: BLE001  whatever cannot be copied
+                reason, parts = _COPY, 0
+        before = self._look(request) if own and (request.part or parts) else {}
+        with streams.kept() if own and request.stream is not None and not request.part else nullcontext():
+            if own and request.stream is not None and not request.part:
+                streams.seed(streams.HOST, ~request.stream, request.places.start)
+            marks = streams.marks() if own else {}
+            batch = self.collate(samples)
+            drew = own and bool(streams.moved(marks))
+        if before and not reason:
+            name, _ = self._changed(before, self._look(request))
+            reason = _COLLATE if drew else f"its collate function changes {name}" if name else ""
+        if parts and not reason:
+            try:
+                divided = [self.collate(copies[rank::parts]) for rank in range(parts)]
+                form = collated.form(batch, divided)
+            except Exception:  # noqa: BLE001  whatever a collate function raises for a few samples
+                form = None
+            form = form if own else collated.without_sizes(form)
+            reason = "" if form is not None else _FORM
+        return Loaded(batch, rows, request.total if request.part else 0, request.parts > 0, form, reason)
+
+
+def _gives_batches(dataset: Any) -> bool:
+    """Whether a data set has its own way of loading several samples (that of a Subset is its data set's)."""
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return callable(getattr(dataset, "__getitems__", None))
+
+
+class StartWorker:
+    """Lets a worker see the script's own data set, then runs its worker_init_fn."""
+
+    def __init__(self, function: Callable[[int], None] | None) -> None:
+        self.function = function
+
+    def __call__(self, worker: int) -> None:
+        info: Any = get_worker_info()
+        object.__setattr__(info, "dataset", info.dataset.dataset)  # it refuses to be assigned to
+        if self.function is not None:
+            self.function(worker)
