@@ -16,6 +16,7 @@ import torch.distributed as dist
 
 from . import random_states, region
 from .batch import wholes
+from .collectives import broadcast_object
 from .process_group import get_rank, get_world_size
 
 P = ParamSpec("P")
@@ -141,7 +142,7 @@ def _on_rank_zero(function: Callable[[], tuple[Any, Any]]) -> tuple[Any, Any]:
             sent[0] = error if _can_travel(error) else RuntimeError(repr(error))
         if (random_states.key(), random_states.xla_seed()) != before:  # one process would go on from here
             sent[2] = random_states.read()
-    dist.broadcast_object_list(sent)
+    sent = broadcast_object(sent)
     if sent[2] is not None:
         random_states.write(sent[2])
     if sent[0] is not None:
