@@ -33,6 +33,13 @@ for epoch in range(2):
 torch.save(model.state_dict(), "model.pt")
 open("log.txt", "a").write("done\\n")
 """
+# The same with a bar, which draws itself as often as it has time to, and lines that are written above it.
+WITH_BAR = (
+    SCRIPT.replace("import sys\n", "from tqdm import tqdm\n")
+    .replace("    for x, y", "    bar = tqdm(total=len(loader), mininterval=0)\n    for x, y")
+    .replace("optimizer.step()\n", "optimizer.step()\n        bar.update()\n")
+    .replace("print(", "tqdm.write(")
+)
 
 
 def project(folder: Path, script: str = SCRIPT) -> Path:
@@ -51,7 +58,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_equal_with_pictures_and_without_a_change_to_the_project(tmp_path: Path) -> None:
-    folder, temporary = project(tmp_path / "project"), tmp_path / "tmp"
+    folder, temporary = project(tmp_path / "project", WITH_BAR), tmp_path / "tmp"
     temporary.mkdir()
     before = contents(folder)
     words = ["verify", "train.py", "-o", str(tmp_path / "out")]
