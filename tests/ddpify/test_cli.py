@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from ddpify import __version__
 from tests.ddpify.command import COMMAND, ROOT, TRAIN, ddpify, environment, lines, put
 
@@ -74,6 +76,14 @@ def test_usage_errors(tmp_path: Path) -> None:
     assert b"PATH" in ddpify(cwd=tmp_path, code=2).stderr
     assert b"--nonsense" in ddpify("train.py", "--nonsense", cwd=tmp_path, code=2).stderr
     assert b"text" in ddpify("train.py", "--format", "yaml", cwd=tmp_path, code=2).stderr
+
+
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_options_of_the_script_go_behind_dashes(tmp_path: Path, command: str) -> None:
+    put(tmp_path, train=TRAIN)
+    done = ddpify(command, "train.py", "--epochs", "3", cwd=tmp_path, code=2)
+    hint = f"options of the script go behind --: ddpify {command} SCRIPT -- --epochs ..."
+    assert lines(done.stderr) == [f"ddpify: no option --epochs; {hint}"]
 
 
 def test_a_distributed_script_is_refused_and_its_hazards_are_told(tmp_path: Path) -> None:

@@ -118,6 +118,18 @@ def test_bad_input_is_one_line(tmp_path: Path, script: str, words: list[str], me
     assert message in line
 
 
+@pytest.mark.parametrize("missing", ["numpy", "torch", "ddpify_runtime"])
+def test_what_is_not_installed_is_one_line(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    code = f"import sys; sys.modules[{missing!r}] = None; from ddpify.cli import main; main()"
+    words = [sys.executable, "-c", code, "verify", "train.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    remedy = "in a checkout of ddpify: pip install ./runtime '.[verify]'"
+    assert line == f"ddpify verify: needs {missing} in this environment; {remedy}"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words", "message"),
     [
