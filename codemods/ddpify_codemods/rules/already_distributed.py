@@ -34,16 +34,25 @@ _NAMES = frozenset(
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse a script that uses several processes or devices of its own accord."""
+    found = list(_uses(script))
+    divided = [(node, name) for node, name in found if _divides(name)]
+    for node, name in (divided or found)[:1]:
+        message = f"it uses {name}: this script already works with several processes"
+        yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name), distributed=bool(divided))
+
+
+def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
     for node in script.nodes:
         if isinstance(node, (ast.Attribute, ast.Name)) and _is_distributed(script.qualified(node)):
-            name = script.qualified(node)
+            yield node, script.qualified(node)
         elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
-            name = node.attr
-        else:
-            continue
-        message = f"it uses {name}: this script already works with several processes"
-        yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name))
-        return
+            yield node, node.attr
+
+
+def _divides(name: str) -> bool:
+    """Whether it divides the training: it is no question ("is there a group?"), nor processes of another purpose."""
+    is_question = name.startswith("torch.distributed.") and name.rpartition(".")[2].startswith(("is_", "get_"))
+    return _is_distributed(name) and not is_question and not name.startswith("torch.multiprocessing.")
 
 
 def _remedy(name: str) -> str:
