@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TextIO
 import typer
 import typer.core
 
-from ddpify import __version__
+from ddpify import COMMANDS, __version__
 
 if TYPE_CHECKING:
     from ddpify.command import Options
@@ -65,7 +65,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name need not be text
-    chosen = about if sys.argv[1:2] and sys.argv[1] in ("rules", "explain", "verify", "run") else app
+    chosen = about if sys.argv[1:2] and sys.argv[1] in COMMANDS else app
     try:
         chosen(prog_name="ddpify")
     finally:

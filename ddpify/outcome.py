@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ddpify.conversion import Converted
 from ddpify.diff import diff
-from ddpify.files import Problem, Source, shown
+from ddpify.files import Problem, Source
 from ddpify.report import FAILED, FileReport, Status
 
 
@@ -32,6 +32,13 @@ class Outcome:
         return self.converted.problem is not None or any(
             finding.severity == "refused" for result in self.converted.results.values() for finding in result.findings
         )
+
+    @property
+    def distributed(self) -> bool:
+        """Whether all that is refused in it is that it is distributed already."""
+        found = [finding for result in self.converted.results.values() for finding in result.findings]
+        refused = [finding for finding in found if finding.severity == "refused"]
+        return self.converted.problem is None and bool(refused) and all(finding.distributed for finding in refused)
 
     @cached_property
     def codes(self) -> Mapping[Source, str]:
@@ -78,12 +85,29 @@ def _blocked(outcome: Outcome, shared: Source, other: Outcome) -> Converted:
     return replace(outcome.converted, problem=Problem(outcome.entry.name, 0, message, remedy))
 
 
-def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], str]) -> list[FileReport]:
+def left_out(outcome: Outcome, reason: Callable[[Source], str]) -> Outcome:
+    """The outcome; with a problem if it changes a file that is to be left alone.
+
+    Args:
+        outcome: of a program. reason: why a file is to be left alone, "" if it is not.
+    """
+    for source in outcome.codes if not outcome.failed else ():
+        if why := reason(source):
+            message = f"needs changes in {source.name}, which is to be left alone ({why})"
+            problem = Problem(outcome.entry.name, 0, message, "leave this script alone too, or none of them")
+            return replace(outcome, converted=replace(outcome.converted, problem=problem))
+    return outcome
+
+
+def reports(
+    outcome: Outcome, written: Status, launch: Callable[[Source, str], str], folder: Path, demanded: bool = True
+) -> list[FileReport]:
     """What to tell about the files of a program: its script, those that change, those with findings.
 
     Args:
         outcome: the program. written: the status of a file that changes. launch: how to start a converted
-            script; it gets its own way to be started, if it has one.
+            script; it gets its own way to be started, if it has one. folder: where the names in diffs start.
+        demanded: whether its conversion was asked for by name; else being distributed already is no failure.
     Returns:
         One report a file.
     """
@@ -99,12 +123,15 @@ def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], s
             continue
         refused = any(finding.severity == "refused" for finding in result.findings)
         report = FileReport(source.name, "nothing to do", findings=result.findings, silent=outcome.silent)
-        if outcome.failed:
+        if outcome.distributed and not demanded:
+            advice = tuple(finding for finding in result.findings if finding.severity != "refused")
+            report = replace(report, reason="distributed already", findings=advice)
+        elif outcome.failed:
             report = replace(report, status="refused" if refused else "untouched")
         elif source in outcome.codes:
             new = source.encode(outcome.codes[source])
             report = replace(
-                report, status=written, changes=result.changes, diff=diff(shown(source.path), source.raw, new)
+                report, status=written, changes=result.changes, diff=diff(_from(source.path, folder), source.raw, new)
             )
         else:
             report = replace(report, reason=result.reason)
@@ -113,6 +140,22 @@ def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], s
             report = replace(report, launch=launch(source, result.launch))
         told.append(report)
     return told
+
+
+def diff_folder(outcomes: Sequence[Outcome]) -> Path:
+    """Where the names in diffs start, so that `git apply` takes them: the current folder if all that changes lies
+    there, else the root of its repository, else the nearest folder that holds all of it."""
+    changed = [source.path for outcome in outcomes if not outcome.failed for source in outcome.codes]
+    above = [Path.cwd(), *Path.cwd().parents]
+    roots = [folder for folder in above if (folder / ".git").exists()]
+    return next(
+        (folder for folder in [above[0], *roots[:1], *above] if all(path.is_relative_to(folder) for path in changed)),
+        above[-1],
+    )
+
+
+def _from(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def merge(told: Sequence[FileReport]) -> tuple[FileReport, ...]:

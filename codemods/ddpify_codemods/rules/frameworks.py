@@ -36,7 +36,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             if advice is not None and isinstance(node, (ast.Import, ast.ImportFrom)):
                 framework, _, remedy = advice.partition(": ")
                 message = f"{framework} runs this training and distributes it by itself"
-                yield Finding(RULE.id, "refused", node.lineno, message, remedy, distributed=True)
+                yield Finding(RULE.id, "refused", node.lineno, message, remedy)
                 return
 
 
