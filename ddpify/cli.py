@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 # ddpify_codemods is imported inside the commands, so that --help costs nothing. rich is never imported.
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-about = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+HELP = {"help_option_names": ["--help", "-h"]}
+app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, context_settings=HELP)
+about = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, context_settings=HELP)
 
 INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
 

@@ -98,6 +98,10 @@ def read(path: Path, name: str) -> Source:
     """
     try:
         raw = path.read_bytes()
+    except FileNotFoundError as error:
+        raise BadInput(name, "no such file", "check the spelling") from error
+    except IsADirectoryError as error:
+        raise BadInput(name, "is a folder", "give the script in it") from error
     except OSError as error:
         raise BadInput(name, f"cannot be read ({error.strerror})", "check its permissions") from error
     return decode(raw, path, name)

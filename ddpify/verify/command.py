@@ -79,6 +79,8 @@ def _check(options: Options) -> None:
     if options.processes < 1 or options.steps < 0 or options.timeout <= 0:
         raise BadInput("ddpify verify", "-n must be at least 1, --steps 0 or more, --timeout above 0", "correct it")
     for name in filter(None, (options.script, options.against)):
+        if Path(name).is_dir():
+            raise BadInput(name, "is a folder", "give the script in it")
         if not Path(name).is_file():
             raise BadInput(name, "no such script", "check the spelling")
     if options.output:
