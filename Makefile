@@ -39,11 +39,11 @@ scripts: $(VENV)/ready
 fixtures: $(VENV)/ready
 	$(BIN)/python -m tests.update_fixtures
 
-$(VENV)/ready: pyproject.toml
+$(VENV)/ready: pyproject.toml runtime/pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
-	$(BIN)/pip install --quiet --editable '.[dev]'
+	$(BIN)/pip install --quiet --editable ./runtime --editable '.[dev]'
 	touch $@
 
 $(VENV)-xla/ready:
@@ -53,4 +53,4 @@ $(VENV)-xla/ready:
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(VENV)-xla .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(VENV)-xla .mypy_cache .pytest_cache .ruff_cache *.egg-info */*.egg-info build */build

@@ -8,11 +8,12 @@ import sys
 from collections.abc import Callable
 from enum import Enum
 from io import TextIOWrapper
-from typing import TYPE_CHECKING, Annotated, TextIO
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
 
 import typer
+import typer.core
 
-from ddpify import __version__
+from ddpify import COMMANDS, __version__
 
 if TYPE_CHECKING:
     from ddpify.command import Options
@@ -20,8 +21,9 @@ if TYPE_CHECKING:
 
 # ddpify_codemods is imported inside the commands, so that --help costs nothing. rich is never imported.
 
-app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-about = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+HELP = {"help_option_names": ["--help", "-h"]}
+app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, context_settings=HELP)
+about = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False, context_settings=HELP)
 
 INTERRUPTED = 130  # what a shell expects of a program that Ctrl-C has ended
 
@@ -41,6 +43,21 @@ class Reduce(str, Enum):
     native = "native"
 
 
+class _Starter(typer.core.TyperCommand):
+    """A command that starts a script, whose options people give as if they were ours."""
+
+    def parse_args(self, context: Any, words: list[str]) -> list[str]:
+        try:
+            return super().parse_args(context, words)
+        except Exception as error:
+            if type(error).__name__ != "NoSuchOption":  # of typer's own click, or of the one that it asks for
+                raise
+            name = getattr(error, "option_name", "")
+            hint = f"options of the script go behind --: ddpify {context.info_name} SCRIPT -- {name} ..."
+            print(f"ddpify: no option {name}; {hint}", file=sys.stderr)
+            raise typer.Exit(2) from None
+
+
 def main() -> None:
     """Run the command line and exit.
 
@@ -49,7 +66,7 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="backslashreplace")  # a file name need not be text
-    chosen = about if sys.argv[1:2] and sys.argv[1] in ("rules", "explain", "verify", "run") else app
+    chosen = about if sys.argv[1:2] and sys.argv[1] in COMMANDS else app
     try:
         chosen(prog_name="ddpify")
     finally:
@@ -160,7 +177,7 @@ def explain(rule: Annotated[str, typer.Argument(metavar="ID", help="For example 
     raise typer.Exit(_guarded(work))
 
 
-@about.command(epilog="Exit codes: 0 equal, 1 not equal, 2 could not run.")
+@about.command(cls=_Starter, epilog="Exit codes: 0 equal, 1 not equal, 2 could not run.")
 def verify(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The original; it is not changed.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")] = None,
@@ -192,10 +209,13 @@ def verify(
 
     def work() -> int:
         from ddpify.files import BadInput
-        from ddpify.verify.command import Options, run
+        from ddpify.verify import packages
 
         words = (script, tuple(arguments or ()), processes, steps, target, against, sgd, timeout, tolerance)
         try:
+            packages.require()
+            from ddpify.verify.command import Options, run
+
             return run(Options(*words, tuple(link or ()), output))
         except BadInput as error:
             problem = error.problem
@@ -205,7 +225,7 @@ def verify(
     raise typer.Exit(_guarded(work))
 
 
-@about.command(epilog="The exit code is that of the script; 2 if it could not be started.")
+@about.command(cls=_Starter, epilog="The exit code is that of the script; 2 if it could not be started.")
 def run(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A converted script.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")] = None,

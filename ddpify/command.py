@@ -10,13 +10,14 @@ from functools import cache, partial
 from pathlib import Path
 
 from ddpify_codemods import TARGETS
+from ddpify_codemods.facts.ignores import skips_file
 
 from ddpify import files
-from ddpify.config import choose_target
+from ddpify.config import Settings, choose_target, read_settings
 from ddpify.conversion import convert_program, imports_of, on_all_cores
 from ddpify.files import BadInput, Source, shown
 from ddpify.inputs import STDIN, Inputs, gather
-from ddpify.outcome import Outcome, merge, reports, settle
+from ddpify.outcome import Outcome, diff_folder, left_out, merge, reports, settle
 from ddpify.programs import Imports, Program, find_programs, importer, program
 from ddpify.report import FileReport, Report, Status
 
@@ -54,10 +55,12 @@ def run(options: Options) -> tuple[Report, bytes]:
         BadInput: nothing could be done, nothing was written.
     """
     _refuse_contradictions(options)
-    target = choose_target(options.target, _project_folder(options.paths[0]), TARGETS)
-    inputs = gather(options.paths)
+    settings = read_settings(_project_folder(options.paths[0]))
+    inputs = gather(options.paths, settings)
+    target = choose_target(options.target, settings, TARGETS)
     load, imports = readers(inputs)
     programs, told = _choose(inputs, load, imports)
+    told += [FileReport(name, "nothing to do", f"excluded in {settings.file}") for name in inputs.excluded]
     work = []
     for chosen in programs:
         try:
@@ -72,12 +75,18 @@ def run(options: Options) -> tuple[Report, bytes]:
     program = partial(convert_program, target=target, modernize=options.modernize, xla_reduce=options.xla_reduce)
     converted = on_all_cores(program, work)
     pairs = zip(work, converted, strict=True)
-    outcomes = settle([Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs])
+    reason = partial(_reason_to_leave, settings)
+    outcomes = [Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs]
+    outcomes = settle([left_out(outcome, reason) for outcome in outcomes])
     output = _write(options, outcomes)
     launch = partial(_launch, TARGETS[target].launch, options.destination)
     status: Status = "would convert" if options.diff or options.check else "converted"
-    told += [report for outcome in outcomes for report in reports(outcome, status, launch)]
-    report = Report(merge(told), target, options.check, options.destination)
+    folder = diff_folder(outcomes)
+    for outcome in outcomes:
+        told += reports(outcome, status, launch, folder, demanded=not (options.check or outcome.silent))
+    told = [settings.reported(report) for report in told]
+    root = str(folder) if options.diff and folder != Path.cwd() else ""
+    report = Report(merge(told), target, options.check, options.destination, root)
     return report, b"".join(file.diff for file in report.files) if options.diff else output
 
 
@@ -151,6 +160,9 @@ def _choose(inputs: Inputs, load: Load, imports: Imports) -> tuple[list[Program]
         by = importer(source, readable, imports) if is_given else None
         if by:
             told.append(FileReport(source.name, "nothing to do", f"a module of {shown(by)}, convert that"))
+        elif skips_file(source.text):
+            reason = "# ddpify: skip-file"
+            told.append(FileReport(source.name, "nothing to do", reason, silent=candidate.entry not in inputs.named))
         else:
             chosen.append(candidate)
     covered = {path for candidate in found for path in candidate.files}
@@ -158,6 +170,12 @@ def _choose(inputs: Inputs, load: Load, imports: Imports) -> tuple[list[Program]
         if path not in covered:
             told.append(FileReport(load(path).name, "nothing to do", "no training loop"))
     return chosen, told
+
+
+def _reason_to_leave(settings: Settings, source: Source) -> str:
+    if skips_file(source.text):
+        return "# ddpify: skip-file"
+    return f"excluded in {settings.file}" if settings.excludes(source.path) else ""
 
 
 def _write(options: Options, outcomes: Sequence[Outcome]) -> bytes:

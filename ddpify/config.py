@@ -3,66 +3,165 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatch
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ddpify.files import BadInput, shown
+
+if TYPE_CHECKING:
+    from ddpify.report import FileReport
 
 if sys.version_info >= (3, 11):
     import tomllib
 else:
     import tomli as tomllib
 
+KEYS = ("target", "exclude", "select", "ignore", "per-file-ignores")
+REPORTS = ("DDP4", "DDP5")  # the rules that only report: what converts or refuses is not switched off for a project
 
-def configured_target(folder: Path) -> tuple[str, str]:
-    """The target that a project has chosen.
+# What else people call a target.
+_OTHER_NAMES = {"gpu": "cuda", "nvidia": "cuda", "nccl": "cuda", "tpu": "xla", "gloo": "cpu"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a project has chosen; `file` says it (shown to people), paths are taken from `folder`.
+
+    exclude: files and folders that are passed over. select, ignore: rules of REPORTS, or how their names begin; an
+    empty select stands for all. per_file_ignores: further ones to ignore, by pattern.
+    """
+
+    folder: Path = field(default_factory=Path)
+    file: str = ""
+    target: str = ""
+    exclude: tuple[str, ...] = ()
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    per_file_ignores: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+    def excludes(self, path: Path) -> bool:
+        """Whether a file or folder is passed over."""
+        return any(matches(path, pattern, self.folder) for pattern in self.exclude)
+
+    def reported(self, report: FileReport) -> FileReport:
+        """The report of a file without the findings that are not wanted."""
+        ignored = list(self.ignore)
+        for pattern, rules in self.per_file_ignores.items():
+            ignored += rules if matches(Path(report.name).resolve(), pattern, self.folder) else ()
+
+        def is_wanted(rule: str) -> bool:
+            chosen = not self.select or rule.startswith(self.select)
+            return not rule.startswith(REPORTS) or (chosen and not rule.startswith(tuple(ignored)))
+
+        return replace(report, findings=tuple(found for found in report.findings if is_wanted(found.rule)))
+
+
+def matches(path: Path, pattern: str, folder: Path) -> bool:
+    """Whether a pattern names a path or a folder above it.
+
+    Args:
+        path: a real path. pattern: as in fnmatch; without a slash inside it may match at any depth. folder: where
+            patterns with a slash start.
+    """
+    if not path.is_relative_to(folder):
+        return False
+    inside = path.relative_to(folder)
+    wanted = pattern.removeprefix("./").removeprefix("**/").rstrip("/").removesuffix("/**")
+    if "/" not in wanted:
+        return any(fnmatch(part, wanted) for part in inside.parts)
+    patterns = [wanted.lstrip("/"), *([f"*/{wanted}"] if pattern.startswith("**/") else [])]
+    return any(fnmatch(str(place), each) for place in [inside, *inside.parents] for each in patterns)
+
+
+def read_settings(folder: Path) -> Settings:
+    """The settings of a project.
 
     Args:
         folder: where to start; the nearest pyproject.toml upwards that has a `[tool.ddpify]` table counts.
-    Returns:
-        The target and the name of the file that says so; two empty strings if none does.
     Raises:
-        BadInput: the file cannot be read, or its table holds something else than `target`.
+        BadInput: the file cannot be read, or its table holds something that is not a setting.
     """
     for place in (folder, *folder.parents):
         file = place / "pyproject.toml"
         if file.is_file() and (table := _table(file)) is not None:
-            if unknown := sorted(set(table) - {"target"}):
-                raise BadInput(shown(file), f"[tool.ddpify] has no setting {unknown[0]!r}", "the one setting is target")
-            target = table.get("target", "")
-            if not isinstance(target, str):
-                raise BadInput(shown(file), "[tool.ddpify] target is not a string", 'write target = "cuda"')
-            return target, shown(file)
-    return "", ""
+            return _settings(table, place.resolve(), shown(file))
+    return Settings()
+
+
+def _settings(table: Mapping[str, object], folder: Path, file: str) -> Settings:
+    if unknown := sorted(set(table) - {*KEYS}):
+        hint = did_you_mean(unknown[0], KEYS)
+        message = f"[tool.ddpify] has no setting {unknown[0]!r}{hint}"
+        raise BadInput(file, message, f"the settings are {', '.join(KEYS)}")
+    target = table.get("target", "")
+    if not isinstance(target, str):
+        raise BadInput(file, "[tool.ddpify] target is not a string", 'write target = "cuda"')
+    by_file = table.get("per-file-ignores", {})
+    if not isinstance(by_file, dict):
+        raise BadInput(file, "[tool.ddpify] per-file-ignores is not a table", 'write {"old/*" = ["DDP501"]}')
+    lists = {key: _words(table.get(key, []), key, file) for key in ("exclude", "select", "ignore")}
+    per_file = {pattern: _words(rules, f"per-file-ignores of {pattern!r}", file) for pattern, rules in by_file.items()}
+    for key, rules in [*lists.items(), *((f"per-file-ignores of {name!r}", rules) for name, rules in per_file.items())]:
+        if key != "exclude":
+            _require_rules(rules, key, file)
+    return Settings(folder, file, target, lists["exclude"], lists["select"], lists["ignore"], per_file)
+
+
+def _words(value: object, key: str, file: str) -> tuple[str, ...]:
+    if not isinstance(value, list) or not all(isinstance(word, str) and word for word in value):
+        example = '["old/*.py"]' if key == "exclude" else '["DDP501"]'
+        raise BadInput(file, f"[tool.ddpify] {key} is not a list of strings", f"write {example}")
+    return tuple(value)
+
+
+def _require_rules(names: Sequence[str], key: str, file: str) -> None:
+    if not names:
+        return
+    from ddpify_codemods import RULES
+
+    known = [rule.id for rule in RULES]
+    for name in names:
+        meant = [rule for rule in known if rule.startswith(name)]
+        if not meant:
+            message = f"[tool.ddpify] {key}: no rule {name!r}{did_you_mean(name, known)}"
+            raise BadInput(file, message, "ddpify rules lists them")
+        if not all(rule.startswith(REPORTS) for rule in meant):
+            message = f"[tool.ddpify] {key}: {name!r} converts or refuses, which no setting switches off"
+            raise BadInput(file, message, f"write # ddpify: ignore[{meant[0]}] on the line in question")
 
 
 def _table(file: Path) -> dict[str, object] | None:
     try:
         table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("ddpify")
     except (OSError, ValueError, AttributeError) as error:
-        raise BadInput(shown(file), f"cannot be read ({error})", "correct it, or give --target") from error
+        raise BadInput(shown(file), f"cannot be read ({error})", "correct it") from error
     if table is not None and not isinstance(table, dict):
         raise BadInput(shown(file), "tool.ddpify is not a table", 'write [tool.ddpify] and target = "cuda"')
     return table
 
 
-def choose_target(given: str, folder: Path, targets: Collection[str]) -> str:
+def choose_target(given: str, settings: Settings, targets: Collection[str]) -> str:
     """The target to convert for.
 
     Args:
-        given: what the command line says, "" for nothing. folder: where to look for settings. targets: all there are.
+        given: what the command line says, "" for nothing. settings: of the project. targets: all there are.
     Returns:
         One of `targets`.
     Raises:
         BadInput: none is chosen, or one that does not exist.
     """
-    name, place = (given, "--target") if given else configured_target(folder)
+    name, place = (given, "--target") if given else (settings.target, settings.file)
     if name in targets:
         return name
     known = ", ".join(sorted(targets))
     if not name:
         raise BadInput("ddpify", "no target", f"give --target with one of {known}")
-    raise BadInput(place, f"no target {name!r}{did_you_mean(name, targets)}", f"the targets are {known}")
+    other = _OTHER_NAMES.get(name.lower(), "")
+    hint = f", did you mean {other!r}?" if other in targets else did_you_mean(name, targets)
+    raise BadInput(place, f"no target {name!r}{hint}", f"the targets are {known}")
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:

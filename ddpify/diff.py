@@ -10,11 +10,10 @@ def diff(name: str, before: bytes, after: bytes) -> bytes:
     """The unified diff between two versions of a file.
 
     Args:
-        name: its path from the current folder. before, after: its bytes; lines end at "\\n" alone, as for git.
+        name: its path from where it is applied. before, after: its bytes; lines end at "\\n" alone, as for git.
     Returns:
         The diff with its a/ and b/ header, line endings as they are in the file.
     """
-    # From outside the current folder the path is taken from the root, where `git apply` can be started instead.
     path = name.lstrip("/").encode("utf-8", "surrogateescape")
     old, new = BytesIO(before).readlines(), BytesIO(after).readlines()
     pieces = diff_bytes(unified_diff, old, new, _quoted(b"a/" + path), _quoted(b"b/" + path), lineterm=b"\n")

@@ -7,7 +7,7 @@ import os
 import stat
 import tempfile
 import tokenize
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -54,11 +54,11 @@ def shown(path: Path) -> str:
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)
 
 
-def discover(folder: Path) -> list[Path]:
+def discover(folder: Path, excludes: Callable[[Path], bool] = lambda path: False) -> list[Path]:
     """The Python files under a folder, sorted; hidden folders, virtual environments, caches are left out.
 
     Args:
-        folder: where to look.
+        folder: where to look. excludes: whether a file or folder, by its real path, is left out too.
     Returns:
         Paths that begin with `folder`.
     Raises:
@@ -71,7 +71,10 @@ def discover(folder: Path) -> list[Path]:
     found = []
     for root, folders, names in os.walk(folder, onerror=refuse):
         folders[:] = [name for name in folders if _worth_a_look(Path(root, name))]
-        found += [Path(root, name) for name in names if name.endswith(".py")]
+        folders[:] = [name for name in folders if not excludes(Path(root, name).resolve())]
+        found += [
+            path for path in map(Path(root).joinpath, names) if path.suffix == ".py" and not excludes(path.resolve())
+        ]
     return sorted(path for path in found if path.is_file())
 
 
@@ -95,6 +98,10 @@ def read(path: Path, name: str) -> Source:
     """
     try:
         raw = path.read_bytes()
+    except FileNotFoundError as error:
+        raise BadInput(name, "no such file", "check the spelling") from error
+    except IsADirectoryError as error:
+        raise BadInput(name, "is a folder", "give the script in it") from error
     except OSError as error:
         raise BadInput(name, f"cannot be read ({error.strerror})", "check its permissions") from error
     return decode(raw, path, name)

@@ -8,9 +8,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddpify import files
+from ddpify import COMMANDS, files
+from ddpify.config import Settings, did_you_mean
 from ddpify.files import BadInput, Problem, Source, shown
 
+NO_SETTINGS = Settings()
 STDIN = "-"
 STDIN_NAME = "<stdin>"
 
@@ -20,25 +22,27 @@ class Inputs:
     """The files to look at.
 
     named: those given by name. sources: these and what folders hold that may matter, by real path.
-    problems: what is wrong with files that cannot be read. folders: the folders that were given.
+    problems: what is wrong with files that cannot be read. folders: the folders that were given. excluded: those
+    given by name that the settings exclude.
     """
 
     named: tuple[Path, ...]
     sources: Mapping[Path, Source]
     problems: tuple[Problem, ...]
     folders: tuple[Path, ...]
+    excluded: tuple[str, ...] = ()
 
     @property
     def single(self) -> bool:
         """Whether one file was given by name and nothing else."""
-        return len(self.named) + len(self.problems) == 1 and not self.folders
+        return len(self.named) + len(self.problems) == 1 and not self.folders and not self.excluded
 
 
-def gather(paths: Sequence[str]) -> Inputs:
+def gather(paths: Sequence[str], settings: Settings = NO_SETTINGS) -> Inputs:
     """Read what the command line names; a file named twice counts once.
 
     Args:
-        paths: the words: files, folders, or "-" alone for standard input.
+        paths: the words: files, folders, or "-" alone for standard input. settings: what they exclude is left out.
     Returns:
         The inputs.
     Raises:
@@ -51,14 +55,18 @@ def gather(paths: Sequence[str]) -> Inputs:
         raise BadInput("ddpify", "standard input (-) together with other paths", "give it alone")
     folders = tuple(Path(path) for path in dict.fromkeys(paths) if Path(path).is_dir())
     named = {_file(path).resolve(): str(Path(path)) for path in paths if Path(path) not in folders}
-    found = {path.resolve(): path for folder in folders for path in _worth_parsing(_python_files(folder))}
+    excluded = {path: name for path, name in named.items() if settings.excludes(path)}
+    named = {path: name for path, name in named.items() if path not in excluded}
+    found = {path.resolve(): path for folder in folders for path in _worth_parsing(_python_files(folder, settings))}
     sources, problems = {}, []
     for path, name in [*named.items(), *((path, str(name)) for path, name in found.items() if path not in named)]:
         try:
             sources[path] = files.read(path, name if path in named else shown(path))
         except BadInput as error:
             problems.append(error.problem)
-    return Inputs(tuple(path for path in named if path in sources), sources, tuple(problems), folders)
+    return Inputs(
+        tuple(path for path in named if path in sources), sources, tuple(problems), folders, tuple(excluded.values())
+    )
 
 
 def _file(name: str) -> Path:
@@ -67,15 +75,17 @@ def _file(name: str) -> Path:
         remedy = "export it first: jupyter nbconvert --to script"
         raise BadInput(name, "a notebook cannot be converted", remedy)
     if not path.exists():
-        raise BadInput(name, "no such file or folder", "check the spelling")
+        hint = did_you_mean(name, COMMANDS) if name.isalpha() else ""
+        what = f"no such file, folder or command{hint}" if hint else "no such file or folder"
+        raise BadInput(name, what, "check the spelling")
     if not path.is_file():
         raise BadInput(name, "not a regular file", "give a script, or - for standard input")
     return path
 
 
-def _python_files(folder: Path) -> list[Path]:
-    found = files.discover(folder)
-    if not found:
+def _python_files(folder: Path, settings: Settings) -> list[Path]:
+    found = files.discover(folder, settings.excludes)
+    if not found and not files.discover(folder):
         raise BadInput(str(folder), "no Python files in this folder", "give the folder that holds the scripts")
     return found
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ddpify.conversion import Converted
 from ddpify.diff import diff
-from ddpify.files import Problem, Source, shown
+from ddpify.files import Problem, Source
 from ddpify.report import FAILED, FileReport, Status
 
 # The rules that refuse what is started on several processes by itself.
@@ -39,10 +39,17 @@ class Outcome:
         )
 
     @property
-    def is_distributed(self) -> bool:
+    def has_processes(self) -> bool:
         """Whether it was refused because it, or its framework, starts several processes already."""
         findings = (finding for result in self.converted.results.values() for finding in result.findings)
         return any(finding.severity == "refused" and finding.rule in _HAS_PROCESSES for finding in findings)
+
+    @property
+    def distributed(self) -> bool:
+        """Whether all that is refused in it is that it is distributed already."""
+        found = [finding for result in self.converted.results.values() for finding in result.findings]
+        refused = [finding for finding in found if finding.severity == "refused"]
+        return self.converted.problem is None and bool(refused) and all(finding.distributed for finding in refused)
 
     @cached_property
     def codes(self) -> Mapping[Source, str]:
@@ -63,7 +70,7 @@ def settle(outcomes: Sequence[Outcome]) -> list[Outcome]:
     Returns:
         The outcomes; those that must stay untouched for another's sake have failed, with a problem that says why.
     """
-    blocked = {source.path: outcome for outcome in outcomes if outcome.is_distributed for source in outcome.sources}
+    blocked = {source.path: outcome for outcome in outcomes if outcome.has_processes for source in outcome.sources}
     writers: dict[Path, Outcome] = {}
     for outcome in outcomes:
         for source in outcome.sources if outcome.codes and not outcome.failed else ():
@@ -84,7 +91,7 @@ def _settled(outcome: Outcome, blocked: Mapping[Path, Outcome], refused: Mapping
 
 
 def _blocked(outcome: Outcome, shared: Source, other: Outcome) -> Converted:
-    if other.failed and not other.is_distributed:
+    if other.failed and not other.has_processes:
         message = (
             f"shares {shared.name}, which would move to another device, with {other.entry.name}, which was refused"
         )
@@ -98,12 +105,29 @@ def _blocked(outcome: Outcome, shared: Source, other: Outcome) -> Converted:
     return replace(outcome.converted, problem=Problem(outcome.entry.name, 0, message, remedy))
 
 
-def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], str]) -> list[FileReport]:
+def left_out(outcome: Outcome, reason: Callable[[Source], str]) -> Outcome:
+    """The outcome; with a problem if it changes a file that is to be left alone.
+
+    Args:
+        outcome: of a program. reason: why a file is to be left alone, "" if it is not.
+    """
+    for source in outcome.codes if not outcome.failed else ():
+        if why := reason(source):
+            message = f"needs changes in {source.name}, which is to be left alone ({why})"
+            problem = Problem(outcome.entry.name, 0, message, "leave this script alone too, or none of them")
+            return replace(outcome, converted=replace(outcome.converted, problem=problem))
+    return outcome
+
+
+def reports(
+    outcome: Outcome, written: Status, launch: Callable[[Source, str], str], folder: Path, demanded: bool = True
+) -> list[FileReport]:
     """What to tell about the files of a program: its script, those that change, those with findings.
 
     Args:
         outcome: the program. written: the status of a file that changes. launch: how to start a converted
-            script; it gets its own way to be started, if it has one.
+            script; it gets its own way to be started, if it has one. folder: where the names in diffs start.
+        demanded: whether its conversion was asked for by name; else being distributed already is no failure.
     Returns:
         One report a file.
     """
@@ -119,12 +143,15 @@ def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], s
             continue
         refused = any(finding.severity == "refused" for finding in result.findings)
         report = FileReport(source.name, "nothing to do", findings=result.findings, silent=outcome.silent)
-        if outcome.failed:
+        if outcome.distributed and not demanded:
+            advice = tuple(finding for finding in result.findings if finding.severity != "refused")
+            report = replace(report, reason="distributed already", findings=advice)
+        elif outcome.failed:
             report = replace(report, status="refused" if refused else "untouched")
         elif source in outcome.codes:
             new = source.encode(outcome.codes[source])
             report = replace(
-                report, status=written, changes=result.changes, diff=diff(shown(source.path), source.raw, new)
+                report, status=written, changes=result.changes, diff=diff(_from(source.path, folder), source.raw, new)
             )
         else:
             report = replace(report, reason=result.reason)
@@ -133,6 +160,22 @@ def reports(outcome: Outcome, written: Status, launch: Callable[[Source, str], s
             report = replace(report, launch=launch(source, result.launch))
         told.append(report)
     return told
+
+
+def diff_folder(outcomes: Sequence[Outcome]) -> Path:
+    """Where the names in diffs start, so that `git apply` takes them: the current folder if all that changes lies
+    there, else the root of its repository, else the nearest folder that holds all of it."""
+    changed = [source.path for outcome in outcomes if not outcome.failed for source in outcome.codes]
+    above = [Path.cwd(), *Path.cwd().parents]
+    roots = [folder for folder in above if (folder / ".git").exists()]
+    return next(
+        (folder for folder in [above[0], *roots[:1], *above] if all(path.is_relative_to(folder) for path in changed)),
+        above[-1],
+    )
+
+
+def _from(path: Path, folder: Path) -> str:
+    return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
 def merge(told: Sequence[FileReport]) -> tuple[FileReport, ...]:

@@ -40,13 +40,15 @@ class FileReport:
 class Report:
     """What became of all files.
 
-    checked: whether only a check was asked for. into: where the code went, if not where it came from.
+    checked: whether only a check was asked for. into: where the code went, if not where it came from. root: the folder
+    where a diff is to be applied, if not the current one.
     """
 
     files: tuple[FileReport, ...]
     target: str = ""
     checked: bool = False
     into: str = ""
+    root: str = ""
 
     @property
     def exit_code(self) -> int:
@@ -73,6 +75,8 @@ def text(report: Report) -> tuple[list[str], list[str]]:
     failed = [file.name for file in report.files if file.status in FAILED]
     if len(report.files) == 0 or (len(idle) == 0 and not changed and not failed):
         done.append("nothing to do: no training script found that is not converted already")
+    if report.root and changed:
+        done.append(f"the paths in the diff start at {report.root}: git -C {report.root} apply")
     if len(changed) + len(failed) > 1:
         done.append(_count(report, changed, failed))
     return done, [line for file in report.files for line in _refusals(file)]

@@ -16,7 +16,11 @@ from ddpify.files import BadInput
 # What a converted script says about its process group, and what that is called as a target.
 _TARGETS = {"gloo": "cpu", "nccl": "cuda", "xla": "xla"}
 _CONVERTED = re.compile(r"""\binit_process_group\(\s*(?:backend\s*=\s*)?["'](\w+)["']""")
-_INSTALL = {"torch": "pip install torch", "torch_xla": "pip install torch==2.9.0 torch_xla==2.9.0"}
+_INSTALL = {
+    "ddpify_runtime": "in a checkout of ddpify: pip install ./runtime",
+    "torch": "pip install torch",
+    "torch_xla": "pip install torch==2.9.0 torch_xla==2.9.0",
+}
 
 
 def run(script: str, arguments: Sequence[str], devices: int, target: str) -> NoReturn:
@@ -37,8 +41,9 @@ def run(script: str, arguments: Sequence[str], devices: int, target: str) -> NoR
     if target and own and target != own:
         raise BadInput(script, f"was converted for {own}, not for {target}", f"leave --target {target} out")
     needed = "torch_xla" if own == "xla" or "torch_xla" in text else "torch"
-    if importlib.util.find_spec(needed) is None:
-        raise BadInput(script, f"needs {needed}, which is not installed", _INSTALL[needed])
+    for package in (needed, "ddpify_runtime"):
+        if importlib.util.find_spec(package) is None:
+            raise BadInput(script, f"needs {package}, which is not installed", _INSTALL[package])
     environment = dict(os.environ)
     if devices:
         environment["DDPIFY_NPROC"] = str(devices)

@@ -20,7 +20,9 @@ What `ddpify rules` lists and `ddpify explain ID` shows. Each page is written fr
 hazards: what goes wrong in a script that is distributed without care.
 
 `# ddpify: ignore[DDP105]` at the end of a line switches a rule off for that line; without the bracket, all rules.
-A refusal that is switched off is no longer a promise: what the rule guards against then happens.
+A refusal that is switched off is no longer a promise: what the rule guards against then happens. That a script is
+distributed already (DDP302) is not switched off: it would be divided twice. `# ddpify: skip-file` on a line of its own
+passes a file over.
 
 | rule | what it does | example for |
 |---|---|---|

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,6 +10,7 @@ from pathlib import Path
 
 from .facts import distribution
 from .facts.header import main_guard, module_level_work
+from .facts.ignores import ignored
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
@@ -18,8 +18,6 @@ from .facts.trail import Lost, computes_gradients, lost_trail
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule
 from .runtime_names import RUNTIME, imports_runtime
 from .targets import TARGETS, Target
-
-_IGNORE = re.compile(r"#\s*ddpify:\s*ignore(?:\[([\w\s,]*)\])?")
 
 
 @dataclass(frozen=True)
@@ -175,11 +173,13 @@ class _Found:
             return cls(script)
         edits: list[tuple[str, Edit]] = []
         findings: list[Finding] = []
-        ignored = _ignored(script.text)
+        switched_off = ignored(script.text)
         for rule in rules:
             for item in rule.check(script, target):
-                if ignored.get(_line(item), frozenset()) & {rule.id, ""}:
-                    continue
+                if switched_off.get(_line(item), frozenset()) & {rule.id, ""}:
+                    if not isinstance(item, Finding) or not item.distributed:
+                        continue
+                    item = replace(item, remedy="no ignore[…] switches this off; # ddpify: skip-file can")
                 if isinstance(item, Finding):
                     findings.append(item)
                 elif modernize or not rule.on_request:
@@ -205,18 +205,6 @@ def _line(item: Edit | Finding) -> int:
     if isinstance(item, Finding):
         return item.line
     return (item.node if isinstance(item, Replace) else item.at).lineno
-
-
-def _ignored(text: str) -> dict[int, frozenset[str]]:
-    """The rules switched off per line by `# ddpify: ignore[DDP101]`; "" stands for all of them."""
-    if "ddpify:" not in text:
-        return {}
-    found = {number: _IGNORE.search(line) for number, line in enumerate(re.split(r"\r\n|\r|\n", text), start=1)}
-    return {
-        number: frozenset(name.strip() for name in (match[1] or "").split(","))
-        for number, match in found.items()
-        if match
-    }
 
 
 def _nothing_in_text(program: Mapping[Path, str]) -> str:

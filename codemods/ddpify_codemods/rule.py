@@ -26,13 +26,17 @@ class Change:
 
 @dataclass(frozen=True)
 class Finding:
-    """Something a person must know: what is wrong at a 1-based line of the original, and what to do about it."""
+    """Something a person must know: what is wrong at a 1-based line of the original, and what to do about it.
+
+    distributed: it is refused because it is distributed already; no comment switches that off.
+    """
 
     rule: str
     severity: Severity
     line: int
     message: str
     remedy: str
+    distributed: bool = False
 
 
 @dataclass(frozen=True)

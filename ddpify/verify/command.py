@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import signal
@@ -19,7 +18,6 @@ from ddpify.verify.trial import Trial, failure
 
 TARGETS = ("cpu", "cuda")
 EQUAL, DIFFERENT, COULD_NOT_RUN = 0, 1, 2
-REMARK = re.compile(r"Warning: (ddpify: .*)")
 STOPPED = re.compile(r"^.*RuntimeError: (ddpify.*)", re.MULTILINE)
 ABORT = "terminate called without an active exception"
 
@@ -76,14 +74,13 @@ def run(options: Options) -> int:
 
 
 def _check(options: Options) -> None:
-    for package in ("torch", "numpy"):
-        if importlib.util.find_spec(package) is None:
-            raise BadInput("ddpify verify", f"needs {package} in this environment", f"pip install {package}")
     if options.target not in TARGETS:
         raise BadInput("ddpify verify", f"target {options.target} is not run here", f"give one of {', '.join(TARGETS)}")
     if options.processes < 1 or options.steps < 0 or options.timeout <= 0:
         raise BadInput("ddpify verify", "-n must be at least 1, --steps 0 or more, --timeout above 0", "correct it")
     for name in filter(None, (options.script, options.against)):
+        if Path(name).is_dir():
+            raise BadInput(name, "is a folder", "give the script in it")
         if not Path(name).is_file():
             raise BadInput(name, "no such script", "check the spelling")
     if options.output:
@@ -122,7 +119,7 @@ def _remarks(options: Options, program: Program, original: Run, many: Run) -> It
         yield "dropout was switched off in both: a conversion by hand cannot draw the numbers of one process"
     if not options.against and options.processes > 1 and any(compare.divided(many)):
         yield "no training forward was divided: every process computed the whole, which is right and no faster"
-    yield from dict.fromkeys(REMARK.findall(many.stderr))
+    yield from dict.fromkeys(many.records[0].remarks)
 
 
 def plan(options: Options, script: Path, files: Sequence[Path]) -> Trial:

@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy
 
+from ddpify.verify.bars import settled
 from ddpify.verify.runs import Run, Step
 from ddpify.verify.traces import distance, first_far, same_trace
 
 TEXT_TOLERANCE = 1e-4  # relative, for numbers in texts, which are printed with few digits
 NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_])|\b[-+]?(?:nan|inf)\b")
 ERROR = re.compile(r"(\[rank\d+\]: )?[\w.]+(Error|Exception|Interrupt|Exit)\b")
-BAR = re.compile(r"\d+%\||\bit/s\b|\bs/it\b")
 
 
 def identical(original: Run, alone: Run) -> Iterator[str]:
@@ -228,15 +228,10 @@ def one_voice(original: str, ours: str) -> Iterator[str]:
 
 
 def _voice(text: str) -> Iterator[str]:
-    """Yield what stays on the screen: lines without their numbers, the names of finished bars, no warnings."""
-    for line in text.split("\n"):  # and not at "\r", with which a bar draws itself again
+    """Yield what stays on the screen: lines and finished bars without their numbers, no warnings."""
+    for line in settled(text).split("\n"):
         last = line.rpartition("\r")[2]
-        if not last.strip() or "\x1b" in last:  # an inner bar moves the cursor back up
-            continue
-        if BAR.search(last):
-            if "100%" in last:
-                yield last.partition(":")[0].partition("|")[0].strip()
-        elif "Warning" not in last and not line.startswith((" ", "Traceback")):
+        if last.strip() and "\x1b" not in last and "Warning" not in last and not line.startswith((" ", "Traceback")):
             yield NUMBER.sub("#", last)
 
 

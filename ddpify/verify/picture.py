@@ -48,7 +48,7 @@ def write(found: Verdict, folder: Path, title: str, report: Sequence[str]) -> It
         (folder / "curves.png").write_bytes(image)
         yield f"wrote {folder / 'curves.png'}"
     else:
-        yield "no picture: matplotlib is not installed; pip install 'ddpify[verify]'"
+        yield "no picture: matplotlib is not installed; pip install matplotlib"
     (folder / "report.html").write_text(_page(found, title, report, image), encoding="utf-8")
     yield f"wrote {folder / 'report.html'}"
 

@@ -47,7 +47,7 @@ def converted(name: str, target: str) -> Program:
     outcome = Outcome(sources, convert_program(sources, target), silent=False)
     found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     if outcome.failed:
-        lines = told(Report(tuple(reports(outcome, "converted", lambda source, own: "")), target))[1]
+        lines = told(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))[1]
         raise BadInput(name, f"cannot be converted: {lines[0]}", "ddpify verify --against compares one that you made")
     if not outcome.codes and "ddpify_runtime" not in found.text:
         reason = next(

@@ -78,7 +78,7 @@ class Record:
     """All that the recorder wrote of one process. names, kinds: parameters and class of an optimizer, by its number.
 
     looks: forwards of DistributedDataParallel without gradients. missed: keys that a load_state_dict did not find.
-    hash: of a word; equal where strings are hashed alike.
+    hash: of a word; equal where strings are hashed alike. remarks: what ddpify_runtime warned of.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -90,6 +90,7 @@ class Record:
     looks: int = 0
     missed: int = 0
     hash: int = 0
+    remarks: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -135,6 +136,8 @@ def _read(path: Path) -> Record:
                 record.missed += values
             elif kind == "hash":
                 record.hash = values
+            elif kind == "remark":
+                record.remarks.append(values)
             elif kind == "names":
                 number, kind, names = values
                 record.kinds[number], record.names[number] = kind, names

@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 from itertools import zip_longest
 
+from ddpify.verify import bars
 from ddpify.verify.compare import NUMBER, close_number
 
 _QUANTITY = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
@@ -39,10 +40,9 @@ def first_difference(
     Returns:
         The first difference, and how many numbers were left out: times, and what the control has otherwise.
     """
-    left_out = len(TIME.findall(original))
-    texts = (
-        TIME.sub("<time>", text).splitlines() for text in (original, ours, original if control is None else control)
-    )
+    settled = [bars.settled(text) for text in (original, ours, original if control is None else control)]
+    left_out = len(TIME.findall(settled[0]))
+    texts = (TIME.sub("<time>", text).splitlines() for text in settled)
     for number, (a, b, c) in enumerate(zip_longest(*texts), start=1):
         if a is None or b is None:
             if c is None and a is None and control is not None:

@@ -98,7 +98,7 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
 def _log(folder: Path, rank: int, name: str) -> str:
     """What torchrun has kept of a rank's output."""
     paths = sorted(folder.glob(f"*/attempt_*/{rank}/{name}.log"))
-    return paths[-1].read_text(encoding="utf-8", errors="replace") if paths else ""
+    return paths[-1].read_bytes().decode("utf-8", "replace") if paths else ""  # with its "\r"
 
 
 def _python_path(root: Path, work: Path) -> list[str]:

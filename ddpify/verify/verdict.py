@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from itertools import repeat
 
 from ddpify.verify import hazards, texts
+from ddpify.verify.bars import settled
 from ddpify.verify.batches import compare_batches
 from ddpify.verify.compare import (
     TEXT_TOLERANCE,
@@ -237,7 +238,7 @@ def _printed(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -
         yield Difference(f"stdout line {found.line}: {_quoted(found.ours)}, original {_quoted(found.original)}", hazard)
     else:
         left = f", {left_out} numbers left out (times, or different in each run)" if left_out else ""
-        verdict.equal.append(("prints", f"{len(original.stdout.splitlines())} lines{left}"))
+        verdict.equal.append(("prints", f"{len(settled(original.stdout).splitlines())} lines{left}"))
     for rank, text in sorted(other.others.items()):
         if text.strip():
             line = next(line for line in text.splitlines() if line.strip())

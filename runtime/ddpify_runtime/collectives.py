@@ -9,6 +9,7 @@ L6).
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
@@ -92,6 +93,23 @@ def spread(numbers: Tensor) -> Tensor:
     dist.all_reduce(extremes, dist.ReduceOp.MAX)
     highest, lowest = extremes.chunk(2)
     return highest + lowest
+
+
+def broadcast_object(value: Any) -> Any:
+    """Rank 0's object on every rank; a collective.
+
+    torch's `broadcast_object_list` needs numpy, which a training machine need not have.
+
+    Args:
+        value: what can be pickled; that of other ranks is not looked at.
+    """
+    data = bytearray(pickle.dumps(value) if dist.get_rank() == 0 else b"")
+    size = torch.tensor([len(data)])
+    dist.broadcast(size, 0)
+    if dist.get_rank():
+        data = bytearray(int(size))
+    dist.broadcast(torch.frombuffer(data, dtype=torch.uint8), 0)  # the tensor is the bytes themselves
+    return pickle.loads(data)
 
 
 def divides(tensor: Tensor, dim: int) -> bool:

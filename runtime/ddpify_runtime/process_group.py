@@ -7,12 +7,12 @@ import gc
 import multiprocessing
 import sys
 from types import TracebackType
-from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from . import check, environment, failure, parallel, random_states, report, standard_streams
+from .collectives import broadcast_object
 
 _failed = False
 
@@ -104,9 +104,7 @@ def _claim_gpu(place: environment.Environment) -> None:
 
 def _share_random_states() -> None:
     """Give every rank the states of rank 0, so that unseeded scripts draw alike too."""
-    states: list[Any] = [random_states.read()]
-    dist.broadcast_object_list(states)
-    random_states.write(states[0])
+    random_states.write(broadcast_object(random_states.read()))
 
 
 def _report_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:

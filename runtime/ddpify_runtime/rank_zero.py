@@ -15,6 +15,7 @@ import torch.distributed as dist
 
 from . import called_back, random_states, region, watched
 from .batch import wholes
+from .collectives import broadcast_object
 from .process_group import get_rank, get_world_size
 from .remote import packed, unwrapped
 from .remote_values import next_key, travelling
@@ -158,7 +159,7 @@ def _on_rank_zero(function: Callable[[], tuple[Any, Any]], others_follow: bool =
             sent[0] = travelling(error)
         if (random_states.key(), random_states.xla_seed()) != before:  # one process would go on from here
             sent[2] = random_states.read()
-    dist.broadcast_object_list(sent)
+    sent = broadcast_object(sent)
     if sent[2] is not None:
         random_states.write(sent[2])
     if sent[0] is not None:

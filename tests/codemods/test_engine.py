@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -112,13 +113,48 @@ def test_odd_escapes_do_not_warn() -> None:
 
 
 @pytest.mark.parametrize(
-    "comment", ["# ddpify: ignore[DDP307]", "# why  # ddpify: ignore", "#ddpify:ignore[DDP1, DDP307]"]
+    "comment", ["# ddpify: ignore[DDP307]", "# why  # ddpify: ignore", "#ddpify:ignore[DDP101, DDP307]"]
 )
 def test_a_rule_can_be_ignored_on_a_line(comment: str) -> None:
     asking = f"{ASKING.rstrip()}  {comment}\n"
     result = convert({ENTRY: TRAINING, NETS: asking}, "cpu")
     assert result[NETS].findings == ()
     assert result[ENTRY].code != TRAINING
+
+
+@pytest.mark.parametrize("name", ["DDP0307", "DDP307 DDP101", "interactive", "DDP307]"])
+def test_a_rule_that_does_not_exist_is_told(name: str) -> None:
+    known = name == "DDP307]"
+    text = f"import torch\n# ddpify: ignore[{name}]\n"
+    found = convert({ENTRY: TRAINING, NETS: text}, "cpu")[NETS].findings
+    told = [(finding.rule, finding.severity, finding.line) for finding in found]
+    assert told == ([] if known else [("DDP402", "warning", 2)])
+
+
+BY_HAND = """\
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+if dist.is_initialized():
+    print(dist.get_rank())
+"""
+
+
+@pytest.mark.parametrize("comment", ["# ddpify: ignore", "# ddpify: ignore[DDP302]"])
+def test_what_divides_by_hand_is_not_divided_again(comment: str) -> None:
+    by_hand = BY_HAND + TRAINING.replace("optimizer =", f"model = DDP(model)  {comment}\noptimizer =", 1)
+    assert "DDP(model)" in by_hand
+    for text in (by_hand, re.sub("$", f"  {comment}", by_hand, flags=re.MULTILINE)):
+        result = convert({ENTRY: text}, "cpu")[ENTRY]
+        assert result.code == text
+        assert [finding.rule for finding in result.findings if finding.severity == "refused"] == ["DDP302"]
+
+
+def test_a_question_for_a_process_group_can_be_ignored() -> None:
+    question = "import torch.distributed as dist\nmain = not dist.is_initialized()"
+    text = f"{question}\n{TRAINING}"
+    assert convert({ENTRY: text}, "cpu")[ENTRY].code == text
+    text = f"{question}  # ddpify: ignore[DDP302]\n{TRAINING}"
+    assert convert({ENTRY: text}, "cpu")[ENTRY].code != text
 
 
 def test_another_rule_is_not_ignored() -> None:

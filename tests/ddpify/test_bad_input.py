@@ -94,6 +94,13 @@ def test_device_file(tmp_path: Path) -> None:
     assert refusal(tmp_path, "/dev/null", "--target", "cuda").startswith("/dev/null: not a regular file; ")
 
 
+@pytest.mark.parametrize("command", ["run", "verify"])
+def test_a_folder_or_nothing_where_a_script_is_started(tmp_path: Path, command: str) -> None:
+    (tmp_path / "docs").mkdir()
+    assert refusal(tmp_path, command, "docs") == "docs: is a folder; give the script in it"
+    assert refusal(tmp_path, command, "gone.py").startswith("gone.py: no such ")
+
+
 def test_unknown_target(tmp_path: Path) -> None:
     put(tmp_path, train=TRAIN)
     line = refusal(tmp_path, "train.py", "--target", "CUDDA")

@@ -6,6 +6,8 @@ import re
 import subprocess
 from pathlib import Path
 
+import pytest
+
 from ddpify import __version__
 from tests.ddpify.command import COMMAND, ROOT, TRAIN, ddpify, environment, lines, put
 
@@ -59,6 +61,11 @@ def test_explain_an_unknown_rule(tmp_path: Path) -> None:
     assert lines(done.stderr) == ["ddpify: no rule 'DDP101X', did you mean 'DDP101'?; ddpify rules lists them"]
 
 
+def test_a_misspelt_command(tmp_path: Path) -> None:
+    done = ddpify("verfy", "train.py", cwd=tmp_path, code=2)
+    assert lines(done.stderr) == ["verfy: no such file, folder or command, did you mean 'verify'?; check the spelling"]
+
+
 def test_a_file_called_like_a_command(tmp_path: Path) -> None:
     (tmp_path / "rules").write_text(TRAIN, encoding="utf-8")
     done = ddpify("./rules", "--target", "cuda", cwd=tmp_path)
@@ -76,15 +83,28 @@ def test_usage_errors(tmp_path: Path) -> None:
     assert b"text" in ddpify("train.py", "--format", "yaml", cwd=tmp_path, code=2).stderr
 
 
+@pytest.mark.parametrize("command", ["verify", "run"])
+def test_options_of_the_script_go_behind_dashes(tmp_path: Path, command: str) -> None:
+    put(tmp_path, train=TRAIN)
+    done = ddpify(command, "train.py", "--epochs", "3", cwd=tmp_path, code=2)
+    hint = f"options of the script go behind --: ddpify {command} SCRIPT -- --epochs ..."
+    assert lines(done.stderr) == [f"ddpify: no option --epochs; {hint}"]
+
+
 def test_a_distributed_script_is_refused_and_its_hazards_are_told(tmp_path: Path) -> None:
     from ddpify_codemods import RULES
 
     advice = next(rule for rule in RULES if rule.id == "DDP501")
     (tmp_path / "train.py").write_text(advice.before, encoding="utf-8")
-    for given in ("train.py", "."):
-        done = ddpify(given, "--target", "cuda", "--check", cwd=tmp_path, code=2)
-        assert [line for line in done.stderr.decode().splitlines() if "[DDP302]" in line]
+    for words in (["train.py"], ["train.py", "--check"], ["."], [".", "--check"]):
+        is_refused = words == ["train.py"]  # it was to be converted: elsewhere it is looked at, and is none to convert
+        done = ddpify(*words, "--target", "cuda", cwd=tmp_path, code=2 if is_refused else 0)
+        assert (b"[DDP302]" in done.stderr) is is_refused
         assert [line for line in lines(done.stdout) if line.startswith("train.py:9: ") and line.endswith("[DDP501]")]
+    put(tmp_path, train=advice.after)
+    done = ddpify("train.py", "--target", "cuda", "--check", cwd=tmp_path)
+    assert lines(done.stdout) == ["nothing to do in train.py: distributed already"]
+    (tmp_path / "train.py").write_text(advice.before, encoding="utf-8")
     assert (tmp_path / "train.py").read_text(encoding="utf-8") == advice.before
 
 

@@ -152,7 +152,7 @@ def test_json(tmp_path: Path) -> None:
     assert files["train.py"]["changes"][0].keys() == {"rule", "line", "message"}
     assert files["train.py"]["diff"].startswith("--- a/train.py\n+++ b/train.py\n@@ ")
     assert files["bad.py"]["status"] == "refused"
-    assert files["bad.py"]["findings"][0].keys() == {"rule", "severity", "line", "message", "remedy"}
+    assert files["bad.py"]["findings"][0].keys() == {"rule", "severity", "line", "message", "remedy", "distributed"}
     assert files["bad.py"]["findings"][0]["severity"] == "refused"
 
 

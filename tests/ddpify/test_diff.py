@@ -58,11 +58,19 @@ def test_names(tmp_path: Path, name: str) -> None:
     assert (tmp_path / name).read_bytes() == b"two\n"
 
 
-def test_outside_the_current_folder(tmp_path: Path) -> None:
-    (tmp_path / "here").mkdir()
-    put(tmp_path, train=TRAIN)
-    done = ddpify("../train.py", "--target", "cuda", "--diff", cwd=tmp_path / "here")
-    assert f"--- a{tmp_path}/train.py" in lines(done.stdout)
+@pytest.mark.parametrize("in_git", [True, False])
+def test_outside_the_current_folder(tmp_path: Path, in_git: bool) -> None:
+    for name in ("project", "project/here", "project/there"):
+        (tmp_path / name).mkdir()
+    project = tmp_path / "project"
+    put(project / "there", main=MAIN, engine=ENGINE)
+    if in_git:
+        git(project, "init", "-q")
+    done = ddpify("../there/main.py", "--target", "cuda", "--diff", cwd=project / "here")
+    (hint,) = [line for line in lines(done.stderr) if "git -C" in line]
+    assert hint == f"the paths in the diff start at {project}: git -C {project} apply"
+    git(project, "apply", "-", stdin=done.stdout)
+    assert b"nothing to do" in ddpify("../there/main.py", "--target", "cuda", cwd=project / "here").stdout
 
 
 def test_through_a_symbolic_link(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ def git(folder: Path, *words: str) -> str:
 def hooks(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A git repository that holds the packages as they are in the working tree."""
     clone = tmp_path_factory.mktemp("hooks")
-    for name in ("ddpify", "codemods", "runtime"):
+    for name in ("ddpify", "codemods"):
         shutil.copytree(ROOT / name, clone / name, ignore=shutil.ignore_patterns("__pycache__", "*.egg-info", ".*"))
     for name in ("pyproject.toml", ".pre-commit-hooks.yaml", "LICENSE"):
         shutil.copy(ROOT / name, clone / name)

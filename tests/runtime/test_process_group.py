@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
+import ddpify_runtime
 import pytest
+import torch
 from ddpify_runtime import environment
+
+from .processes import run
 
 SCRIPT = """
 import random, sys
@@ -83,9 +88,30 @@ def test_the_environment_is_checked() -> None:
         environment.read({"RANK": "2", "WORLD_SIZE": "2"})
 
 
-def test_the_runtime_needs_neither_libcst_nor_typer() -> None:
-    code = (
-        "import sys; sys.modules.update(libcst=None, typer=None, ddpify=None, ddpify_codemods=None); "
-        "import ddpify_runtime"
-    )
-    assert subprocess.run([sys.executable, "-c", code], timeout=60).returncode == 0
+def train_without_numpy() -> float:
+    def unavailable(tensor: torch.Tensor) -> None:
+        raise RuntimeError("Numpy is not available")  # what torch says where it is not installed
+
+    torch.Tensor.numpy = unavailable  # type: ignore[method-assign, assignment]
+    os.environ["DDPIFY_CHECK"] = "1"
+    torch.manual_seed(int(os.environ["RANK"]))
+    ddpify_runtime.init_process_group("gloo")
+    x = torch.randn(30, 4)
+    loader = ddpify_runtime.DataLoader(torch.utils.data.TensorDataset(x, x), batch_size=8, shuffle=True)
+    model = ddpify_runtime.DistributedDataParallel(torch.nn.Linear(4, 4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for inputs, wanted in loader:
+        optimizer.zero_grad()
+        torch.nn.functional.mse_loss(model(inputs), wanted).backward()
+        optimizer.step()
+    return ddpify_runtime.rank_zero_value(lambda: sum(each.sum().item() for each in model.parameters()))()
+
+
+def test_numpy_is_not_needed() -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    first, second = run(2, train_without_numpy, port=port)
+    (alone,) = run(1, train_without_numpy)
+    assert first == second
+    assert first == pytest.approx(alone, rel=1e-5)

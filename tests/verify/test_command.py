@@ -33,6 +33,13 @@ for epoch in range(2):
 torch.save(model.state_dict(), "model.pt")
 open("log.txt", "a").write("done\\n")
 """
+# The same with a bar, which draws itself as often as it has time to, and lines that are written above it.
+WITH_BAR = (
+    SCRIPT.replace("import sys\n", "from tqdm import tqdm\n")
+    .replace("    for x, y", "    bar = tqdm(total=len(loader), mininterval=0)\n    for x, y")
+    .replace("optimizer.step()\n", "optimizer.step()\n        bar.update()\n")
+    .replace("print(", "tqdm.write(")
+)
 
 
 def project(folder: Path, script: str = SCRIPT) -> Path:
@@ -51,7 +58,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def test_equal_with_pictures_and_without_a_change_to_the_project(tmp_path: Path) -> None:
-    folder, temporary = project(tmp_path / "project"), tmp_path / "tmp"
+    folder, temporary = project(tmp_path / "project", WITH_BAR), tmp_path / "tmp"
     temporary.mkdir()
     before = contents(folder)
     words = ["verify", "train.py", "-o", str(tmp_path / "out")]
@@ -109,6 +116,18 @@ def test_bad_input_is_one_line(tmp_path: Path, script: str, words: list[str], me
     done = ddpify("verify", "train.py", *words, cwd=folder, code=2)
     (line,) = done.stderr.decode().splitlines()
     assert message in line
+
+
+@pytest.mark.parametrize("missing", ["numpy", "torch", "ddpify_runtime"])
+def test_what_is_not_installed_is_one_line(tmp_path: Path, missing: str) -> None:
+    (tmp_path / "train.py").write_text(SCRIPT)
+    code = f"import sys; sys.modules[{missing!r}] = None; from ddpify.cli import main; main()"
+    words = [sys.executable, "-c", code, "verify", "train.py"]
+    done = subprocess.run(words, cwd=tmp_path, env=environment(), capture_output=True, text=True, timeout=60)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    remedy = "in a checkout of ddpify: pip install ./runtime '.[verify]'"
+    assert line == f"ddpify verify: needs {missing} in this environment; {remedy}"
 
 
 @pytest.mark.parametrize(

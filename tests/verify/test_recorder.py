@@ -10,9 +10,12 @@ from ddpify.verify.runs import read_records
 
 NAMES = sorted(path.stem for path in (processes.RECORDER / "ddpify_recorder").glob("[!_]*.py"))
 SCRIPT = f"""\
-import sys
+import sys, warnings
 import torch
 import {", ".join(NAMES)}
+warnings.simplefilter("ignore")
+warnings.warn("ddpify: a layer runs whole")
+warnings.warn("nothing of ours")
 assert all(module.mine for module in ({", ".join(NAMES)},))
 assert sys.mine
 model = torch.nn.Linear(2, 1)
@@ -34,3 +37,4 @@ def test_modules_and_sitecustomize_of_the_script_are_its_own(tmp_path: Path) -> 
     code, _, said = processes.execute([sys.executable, "train.py"], work, environment, 120.0)
     assert code == 0, said
     assert len(read_records(record)[0].steps) == 1
+    assert read_records(record)[0].remarks == ["a layer runs whole"]

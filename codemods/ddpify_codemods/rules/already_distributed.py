@@ -35,23 +35,25 @@ _NAMES = frozenset(
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse a script that uses several processes or devices of its own accord; one that only asks keeps its answer."""
+    found = list(_uses(script))
+    divided = [(node, name) for node, name in found if _divides(name)]
+    for node, name in (divided or found)[:1]:
+        message = f"it uses {name}: this script already works with several processes"
+        yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name), distributed=bool(divided))
+    if script.only_asks_for_group and not found:
+        yield from (_answered(script, call) for call in script.find(ast.Call) if asks_for_group(script, call))
+
+
+def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
     dead = never_run(script) if script.only_asks_for_group else frozenset()
     for node in script.nodes:
         if node in dead:
             continue
         if isinstance(node, (ast.Attribute, ast.Name)) and _is_distributed(script.qualified(node)):
-            name = script.qualified(node)
+            if not (script.only_asks_for_group and _only_asks(script, node)):
+                yield node, script.qualified(node)
         elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
-            name = node.attr
-        else:
-            continue
-        if script.only_asks_for_group and _only_asks(script, node):
-            continue
-        message = f"it uses {name}: this script already works with several processes"
-        yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name))
-        return
-    if script.only_asks_for_group:
-        yield from (_answered(script, call) for call in script.find(ast.Call) if asks_for_group(script, call))
+            yield node, node.attr
 
 
 def _only_asks(script: Script, node: ast.AST) -> bool:
@@ -66,6 +68,12 @@ def _answered(script: Script, call: ast.Call) -> Replace:
     if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
         return Replace(parent, "True", message)
     return Replace(call, "False", message)
+
+
+def _divides(name: str) -> bool:
+    """Whether it divides the training: it is no question ("is there a group?"), nor processes of another purpose."""
+    is_question = name.startswith("torch.distributed.") and name.rpartition(".")[2].startswith(("is_", "get_"))
+    return _is_distributed(name) and not is_question and not name.startswith("torch.multiprocessing.")
 
 
 def _remedy(name: str) -> str:

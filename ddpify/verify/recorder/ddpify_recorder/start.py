@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from ddpify_recorder import changes, loaders, training
+from ddpify_recorder import changes, loaders, remarks, training
 from ddpify_recorder.noise import Noise
 from ddpify_recorder.recorder import Recorder
 
@@ -25,6 +25,7 @@ def start(folder: Path, seed: int) -> None:
     atexit.register(recorder.end)  # the first to be registered runs last
     training.watch(recorder)
     loaders.watch(recorder)
+    remarks.watch(recorder)
     if "DDPIFY_INPUTS" in os.environ:
         training.watch_inputs(recorder)
     register_optimizer_step_pre_hook(recorder.before)
