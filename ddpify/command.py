@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import stat
 from collections.abc import Callable, Sequence
@@ -16,6 +17,7 @@ from ddpify.config import choose_target
 from ddpify.conversion import convert_program, imports_of, on_all_cores
 from ddpify.files import BadInput, Source, shown
 from ddpify.inputs import STDIN, Inputs, gather
+from ddpify.modules import started_as
 from ddpify.outcome import Outcome, merge, reports, settle
 from ddpify.programs import Imports, Program, find_programs, importer, program
 from ddpify.report import FileReport, Report, Status
@@ -191,4 +193,11 @@ def _write_to(place: Path, code: bytes, model: Path) -> None:
 
 def _launch(template: str, destination: str, entry: Source, own: str) -> str:
     name = destination or entry.name
-    return "" if name in (STDIN, "<stdin>") else (own or template).format(script=shlex.quote(name))
+    if name in (STDIN, "<stdin>"):
+        return ""
+    module = None if destination else started_as(entry.path, entry.text)
+    if module is None:
+        return (own or template).format(module="", script=shlex.quote(name))
+    folder, name = module
+    found = "" if folder == Path.cwd() else f"PYTHONPATH={shlex.quote(os.path.relpath(folder))} "
+    return found + (own or template).format(module="-m ", script=name)

@@ -102,7 +102,7 @@ def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable
     """The results for a program that is distributed by hand: XLA code without ddpify_runtime."""
     found = [replace(each, edits=tuple((rule, _without_runtime(edit)) for rule, edit in each.edits)) for each in found]
     reason = "" if any(each.edits for each in found) else "XLA code already"
-    launch = "python {script}"
+    launch = "python {module}{script}"
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
     again = _scripts({path: result.code for path, result in results.items()})
     rules = [rule for rule in rules if rule.on_request]
