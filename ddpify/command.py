@@ -11,15 +11,16 @@ from functools import cache, partial
 from pathlib import Path
 
 from ddpify_codemods import TARGETS
+from ddpify_codemods.search_path import Added
 
 from ddpify import files
 from ddpify.config import choose_target
-from ddpify.conversion import convert_program, imports_of, on_all_cores
+from ddpify.conversion import Converted, added_of, convert_program, imports_of, on_all_cores
 from ddpify.files import BadInput, Source, shown
 from ddpify.inputs import STDIN, Inputs, gather
 from ddpify.modules import started_as
 from ddpify.outcome import Outcome, merge, reports, settle
-from ddpify.programs import Imports, Program, find_programs, importer, program
+from ddpify.programs import Additions, Imports, Program, find_programs, importer, program
 from ddpify.report import FileReport, Report, Status
 
 Load = Callable[[Path], Source]
@@ -58,12 +59,12 @@ def run(options: Options) -> tuple[Report, bytes]:
     _refuse_contradictions(options)
     target = choose_target(options.target, _project_folder(options.paths[0]), TARGETS)
     inputs = gather(options.paths)
-    load, imports = readers(inputs)
-    programs, told = _choose(inputs, load, imports)
+    load, imports, added = readers(inputs)
+    programs, told = _choose(inputs, load, imports, added)
     work = []
     for chosen in programs:
         try:
-            work.append(tuple(load(path) for path in chosen.files))
+            work.append((tuple(load(path) for path in chosen.files), chosen.roots))
         except BadInput as error:
             told += [FileReport(error.problem.path, "error", problem=error.problem)]
             told += [FileReport(load(chosen.entry).name, "untouched")]
@@ -71,16 +72,23 @@ def run(options: Options) -> tuple[Report, bytes]:
         raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
     if options.xla_reduce != "ddp" and target != "xla":
         raise BadInput("ddpify", f"--xla-reduce is for XLA devices, the target is {target}", "add --target xla")
-    program = partial(convert_program, target=target, modernize=options.modernize, xla_reduce=options.xla_reduce)
+    program = partial(_converted, target=target, modernize=options.modernize, xla_reduce=options.xla_reduce)
     converted = on_all_cores(program, work)
     pairs = zip(work, converted, strict=True)
-    outcomes = settle([Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs])
+    outcomes = settle([Outcome(parts, result, parts[0].path not in inputs.named) for (parts, _), result in pairs])
     output = _write(options, outcomes)
     launch = partial(_launch, TARGETS[target].launch, options.destination)
     status: Status = "would convert" if options.diff or options.check else "converted"
     told += [report for outcome in outcomes for report in reports(outcome, status, launch)]
     report = Report(merge(told), target, options.check, options.destination)
     return report, b"".join(file.diff for file in report.files) if options.diff else output
+
+
+def _converted(
+    program: tuple[Sequence[Source], Sequence[Path]], target: str, modernize: bool, xla_reduce: str
+) -> Converted:
+    sources, roots = program
+    return convert_program(sources, target, modernize, xla_reduce, roots)
 
 
 def _refuse_contradictions(options: Options) -> None:
@@ -112,8 +120,8 @@ def _project_folder(first: str) -> Path:
     return path if path.is_dir() else path.parent
 
 
-def readers(inputs: Inputs) -> tuple[Load, Imports]:
-    """What gives the source of a path, and what gives the local modules that it imports."""
+def readers(inputs: Inputs) -> tuple[Load, Imports, Additions]:
+    """What gives the source of a path, the local modules that it imports, and the folders that it puts on sys.path."""
     direct = on_all_cores(imports_of, list(inputs.sources.values()))
     known = {(path, path.parent): modules for path, modules in zip(inputs.sources, direct, strict=True)}
 
@@ -129,16 +137,23 @@ def readers(inputs: Inputs) -> tuple[Load, Imports]:
                 known[path, root] = []  # reading its program says what is wrong
         return known[path, root]
 
-    return load, imports
+    @cache
+    def added(path: Path) -> Sequence[Added]:
+        try:
+            return added_of(load(path))
+        except BadInput:
+            return []
+
+    return load, imports, added
 
 
-def _choose(inputs: Inputs, load: Load, imports: Imports) -> tuple[list[Program], list[FileReport]]:
+def _choose(inputs: Inputs, load: Load, imports: Imports, added: Additions) -> tuple[list[Program], list[FileReport]]:
     """The programs to convert, and reports of the rest: bad files, and named files with nothing to do."""
     told = [FileReport(problem.path, "error", problem=problem) for problem in inputs.problems]
     if inputs.single:
-        found = [program(path, imports) for path in inputs.named]
+        found = [program(path, imports, added) for path in inputs.named]
     else:
-        found = find_programs(inputs.sources, imports)
+        found = find_programs(inputs.sources, imports, added)
     chosen = []
 
     def readable(path: Path) -> Source | None:

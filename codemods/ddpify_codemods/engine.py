@@ -51,20 +51,25 @@ class ConversionBug(Exception):
 
 
 def convert(
-    program: Mapping[Path, str], target: str, modernize: bool = False, xla_reduce: str = "ddp"
+    program: Mapping[Path, str],
+    target: str,
+    modernize: bool = False,
+    xla_reduce: str = "ddp",
+    roots: Sequence[Path] = (),
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
     Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
     modules that it imports; the name of a target; whether old spellings of XLA code are rewritten too; how gradients
-    are reduced on XLA, "ddp" or "native".
+    are reduced on XLA, "ddp" or "native"; the folders where absolute imports are found (none: what they name is not
+    looked for).
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
     reason = _nothing_in_text(program)
     if reason:
         return _unchanged(program, reason)
-    scripts = _scripts(program)
+    scripts = _scripts(program, tuple(roots))
     if imports_runtime(scripts[0].tree):
         return _unchanged(program, "already converted")
     from .rules import RULES  # here, so that a file without work costs no import of them
@@ -227,13 +232,13 @@ def _parse(path: Path, text: str) -> ast.Module:
         raise SourceError(path, 1, f"cannot be read as Python: {error}") from error
 
 
-def _scripts(program: Mapping[Path, str]) -> list[Script]:
+def _scripts(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> list[Script]:
     trees = {path: _parse(path, text) for path, text in program.items()}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
     entry = next(iter(program))
     return [
-        Script(path, program[path], tree, is_entry=path == entry and _runs_something(tree), defined=defined)
+        Script(path, program[path], tree, path == entry and _runs_something(tree), defined, roots)
         for path, tree in trees.items()
     ]
 

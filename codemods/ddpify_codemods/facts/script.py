@@ -18,7 +18,8 @@ class Script:
 
     path: where it came from, for messages. text: its source. tree: its syntax tree (ast).
     is_entry: whether it is the file that gets started. defined: names of every function, class and method defined in
-    any file of the program (a call of one of these is not a call of a library).
+    any file of the program (a call of one of these is not a call of a library). roots: the folders where absolute
+    imports are found; none if that is not known.
     """
 
     path: Path
@@ -26,6 +27,7 @@ class Script:
     tree: ast.Module
     is_entry: bool
     defined: frozenset[str]
+    roots: tuple[Path, ...] = ()
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
