@@ -11,6 +11,7 @@ from pathlib import Path
 
 from .facts import distribution
 from .facts.header import main_guard, module_level_work
+from .facts.inherited import with_inherited
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
@@ -237,10 +238,11 @@ def _scripts(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> list[
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
     entry = next(iter(program))
-    return [
+    scripts = [
         Script(path, program[path], tree, path == entry and _runs_something(tree), defined, roots)
         for path, tree in trees.items()
     ]
+    return with_inherited(scripts)
 
 
 def _runs_something(tree: ast.Module) -> bool:

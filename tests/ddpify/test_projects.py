@@ -239,13 +239,14 @@ BATCH = "import torch\n\n\ndef build():\n    torch.manual_seed(0)\n    return to
 BATCH += "def batch():\n    return torch.randn(6, 4){move}\n"
 
 
-def looked_up(folder: Path, path: str, imports: str, module: str, **settings: str) -> None:
+def looked_up(folder: Path, path: str, imports: str, module: str, python_path: str = "") -> None:
     """A script in examples/toy whose module is found by its own way is converted with it, and runs on the target."""
     script, other = folder / "examples" / "toy" / "train.py", folder / module
     for place, text in ((script, LOOKED_UP.format(path=path, imports=imports)), (other, BATCH.format(move=".cuda()"))):
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(text)
-    ddpify("train.py", "--target", "cpu", cwd=script.parent, **settings)
+    variables = os.pathsep.join(filter(None, [python_path, str(ROOT), str(ROOT / "codemods")]))
+    ddpify("train.py", "--target", "cpu", cwd=script.parent, PYTHONPATH=variables)
     assert "return torch.nn.Linear(4, 1).cpu()" in other.read_text(), other.read_text()
 
 
@@ -282,15 +283,13 @@ def test_a_path_module_of_the_project(tmp_path: Path) -> None:
 
 
 def test_modules_on_pythonpath(tmp_path: Path) -> None:
-    variables = os.pathsep.join([str(tmp_path / "lib"), str(ROOT), str(ROOT / "codemods")])
-    looked_up(tmp_path, "", "from net import build, batch", "lib/net.py", PYTHONPATH=variables)
+    looked_up(tmp_path, "", "from net import build, batch", "lib/net.py", str(tmp_path / "lib"))
 
 
 def test_modules_of_another_project_on_pythonpath_stay(tmp_path: Path) -> None:
     (tmp_path / "library" / ".git").mkdir(parents=True)
-    variables = os.pathsep.join([str(tmp_path / "library"), str(ROOT), str(ROOT / "codemods")])
     with pytest.raises(AssertionError):
-        looked_up(tmp_path, "", "from net import build, batch", "library/net.py", PYTHONPATH=variables)
+        looked_up(tmp_path, "", "from net import build, batch", "library/net.py", str(tmp_path / "library"))
     assert ".cuda()" in (tmp_path / "library" / "net.py").read_text()
 
 

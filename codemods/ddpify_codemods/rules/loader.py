@@ -34,7 +34,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "note", line, f"{reason}: its loaders stay torch's", _REMEDY)
             return
     for node in made:
-        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _is_star_import(script, node)):
+        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _comes_from_elsewhere(script, node)):
             yield Replace(node, "DataLoader", _MESSAGE, ("DataLoader",))
     if any(isinstance(node, ast.Name) for node in made):
         for statement in script.find(ast.ImportFrom):
@@ -52,6 +52,11 @@ def _is_loader(script: Script, node: ast.AST) -> bool:
 def _is_star_import(script: Script, node: ast.AST) -> bool:
     is_name = isinstance(node, ast.Name) and node.id == "DataLoader" and node.id not in script.imported
     return is_name and "torch.utils.data" in script.star_imports and "DataLoader" not in script.defined
+
+
+def _comes_from_elsewhere(script: Script, node: ast.Name) -> bool:
+    """Whether no import of this file says what the name is: a star does, or another file of the program."""
+    return _is_star_import(script, node) or node.id in dict(script.inherited)
 
 
 def _reason_for_whole_batches(script: Script, call: ast.Call) -> str:
