@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 import sys
 from collections.abc import Iterator
 from functools import cache
@@ -13,6 +14,7 @@ from ..facts.script import Script
 from ..imports import imports_by_name, pattern
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
+from .frameworks import FRAMEWORKS
 
 _LEFT = "so what it does with devices, loaders and files stays as it is"
 _FOUND_BY_PATH = {"importlib.util.spec_from_file_location", "runpy.run_path", "runpy.run_module", "imp.load_source"}
@@ -70,7 +72,20 @@ def _is_missing(name: str, roots: tuple[Path, ...]) -> bool:
         return False
     if any((root / top / "__init__.py").is_file() for root in roots):
         return True
-    return not _is_installed(top) and _is_installed("torch")  # else this is no machine that trains
+    if top in {framework.split(".")[0] for framework in FRAMEWORKS}:
+        return False
+    if _is_installed(top) or not _is_installed("torch"):  # without torch this is no machine that trains
+        return False
+    return not any(re.search(rf"(?i)\b{top}\b", _requirements(root)) for root in roots)
+
+
+@cache
+def _requirements(folder: Path) -> str:
+    """What a folder says about the packages that its scripts need."""
+    files = [*folder.glob("*requirements*.txt"), *folder.glob("environment*.y*ml")]
+    files += [folder / name for name in ("pyproject.toml", "setup.py", "setup.cfg", "Pipfile")]
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file())
+    return "\n".join(texts).replace("-", "_")
 
 
 def _reaches(folder: Path, parts: list[str]) -> bool:
@@ -101,8 +116,8 @@ RULE = Rule(
 A program is converted with all its modules: a `.cuda()`, a loader or a `torch.save` in one that is not found stays as
 it is. Local modules are looked for beside the script, in the folders that it puts on `sys.path`, on PYTHONPATH, above
 its package, and in the folders up to the project's root and their `src`. What is found nowhere is told if it must be of
-this project (a relative import, a part of a local package), or if no package of that name is installed where torch
-is.""",
+this project (a relative import, a part of a local package), or if no package of that name is installed where torch is,
+nor named in the requirements.""",
     before="""\
 import torch
 from .nets import build

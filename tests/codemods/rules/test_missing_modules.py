@@ -65,3 +65,8 @@ def test_without_roots_only_relative_imports_are_looked_for(tmp_path: Path) -> N
 @pytest.mark.parametrize("call", ["importlib.import_module(name)", "runpy.run_path(name)", "__import__(name)"])
 def test_names_that_only_the_run_knows(tmp_path: Path, call: str) -> None:
     assert told(tmp_path, f"import importlib, runpy\n{call}") == [("note", 2, "which")]
+
+
+def test_what_the_requirements_name_is_a_package(tmp_path: Path) -> None:
+    (tmp_path / "requirements.txt").write_text("torch>=2\nsome-package-of-nobody==1.0\n")
+    assert told(tmp_path, "import some_package_of_nobody") == []
