@@ -181,6 +181,7 @@ def explain(rule: Annotated[str, typer.Argument(metavar="ID", help="For example 
 def verify(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="The original; it is not changed.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")] = None,
+    module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as for python -m.")] = False,
     processes: Annotated[int, typer.Option("-n", metavar="N", help="Processes of the converted run.")] = 2,
     steps: Annotated[int, typer.Option(metavar="K", help="End both after K optimizer steps; 0: run to the end.")] = 100,
     target: Annotated[str, typer.Option("--target", "-t", metavar="T", help="cpu or cuda.")] = "cpu",
@@ -216,7 +217,7 @@ def verify(
             packages.require()
             from ddpify.verify.command import Options, run
 
-            return run(Options(*words, tuple(link or ()), output))
+            return run(Options(*words, tuple(link or ()), output, module))
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)
@@ -229,6 +230,7 @@ def verify(
 def run(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A converted script.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")] = None,
+    module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as for python -m.")] = False,
     devices: Annotated[
         int, typer.Option("--devices", "-n", metavar="N", min=0, help="Processes, one for each device; 0: all GPUs.")
     ] = 0,
@@ -241,7 +243,7 @@ def run(
         from ddpify.files import BadInput
 
         try:
-            start.run(script, arguments or (), devices, target)
+            start.run(script, arguments or (), devices, target, module)
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)

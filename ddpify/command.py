@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import stat
 from collections.abc import Callable, Sequence
@@ -11,14 +12,16 @@ from pathlib import Path
 
 from ddpify_codemods import TARGETS
 from ddpify_codemods.facts.ignores import skips_file
+from ddpify_codemods.search_path import Added
 
 from ddpify import files
 from ddpify.config import Settings, choose_target, read_settings
-from ddpify.conversion import convert_program, imports_of, on_all_cores
+from ddpify.conversion import Converted, added_of, convert_program, imports_of, on_all_cores
 from ddpify.files import BadInput, Source, shown
 from ddpify.inputs import STDIN, Inputs, gather
+from ddpify.modules import started_as
 from ddpify.outcome import Outcome, diff_folder, left_out, merge, reports, settle
-from ddpify.programs import Imports, Program, find_programs, importer, program
+from ddpify.programs import Additions, Imports, Program, find_programs, importer, program
 from ddpify.report import FileReport, Report, Status
 
 Load = Callable[[Path], Source]
@@ -58,13 +61,13 @@ def run(options: Options) -> tuple[Report, bytes]:
     settings = read_settings(_project_folder(options.paths[0]))
     inputs = gather(options.paths, settings)
     target = choose_target(options.target, settings, TARGETS)
-    load, imports = readers(inputs)
-    programs, told = _choose(inputs, load, imports)
+    load, imports, added = readers(inputs)
+    programs, told = _choose(inputs, load, imports, added)
     told += [FileReport(name, "nothing to do", f"excluded in {settings.file}") for name in inputs.excluded]
     work = []
     for chosen in programs:
         try:
-            work.append(tuple(load(path) for path in chosen.files))
+            work.append((tuple(load(path) for path in chosen.files), chosen.roots))
         except BadInput as error:
             told += [FileReport(error.problem.path, "error", problem=error.problem)]
             told += [FileReport(load(chosen.entry).name, "untouched")]
@@ -72,11 +75,11 @@ def run(options: Options) -> tuple[Report, bytes]:
         raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
     if options.xla_reduce != "ddp" and target != "xla":
         raise BadInput("ddpify", f"--xla-reduce is for XLA devices, the target is {target}", "add --target xla")
-    program = partial(convert_program, target=target, modernize=options.modernize, xla_reduce=options.xla_reduce)
+    program = partial(_converted, target=target, modernize=options.modernize, xla_reduce=options.xla_reduce)
     converted = on_all_cores(program, work)
     pairs = zip(work, converted, strict=True)
     reason = partial(_reason_to_leave, settings)
-    outcomes = [Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs]
+    outcomes = [Outcome(parts, result, parts[0].path not in inputs.named) for (parts, _), result in pairs]
     outcomes = settle([left_out(outcome, reason) for outcome in outcomes])
     output = _write(options, outcomes)
     launch = partial(_launch, TARGETS[target].launch, options.destination)
@@ -88,6 +91,13 @@ def run(options: Options) -> tuple[Report, bytes]:
     root = str(folder) if options.diff and folder != Path.cwd() else ""
     report = Report(merge(told), target, options.check, options.destination, root)
     return report, b"".join(file.diff for file in report.files) if options.diff else output
+
+
+def _converted(
+    program: tuple[Sequence[Source], Sequence[Path]], target: str, modernize: bool, xla_reduce: str
+) -> Converted:
+    sources, roots = program
+    return convert_program(sources, target, modernize, xla_reduce, roots)
 
 
 def _refuse_contradictions(options: Options) -> None:
@@ -119,8 +129,8 @@ def _project_folder(first: str) -> Path:
     return path if path.is_dir() else path.parent
 
 
-def readers(inputs: Inputs) -> tuple[Load, Imports]:
-    """What gives the source of a path, and what gives the local modules that it imports."""
+def readers(inputs: Inputs) -> tuple[Load, Imports, Additions]:
+    """What gives the source of a path, the local modules that it imports, and the folders that it puts on sys.path."""
     direct = on_all_cores(imports_of, list(inputs.sources.values()))
     known = {(path, path.parent): modules for path, modules in zip(inputs.sources, direct, strict=True)}
 
@@ -136,16 +146,23 @@ def readers(inputs: Inputs) -> tuple[Load, Imports]:
                 known[path, root] = []  # reading its program says what is wrong
         return known[path, root]
 
-    return load, imports
+    @cache
+    def added(path: Path) -> Sequence[Added]:
+        try:
+            return added_of(load(path))
+        except BadInput:
+            return []
+
+    return load, imports, added
 
 
-def _choose(inputs: Inputs, load: Load, imports: Imports) -> tuple[list[Program], list[FileReport]]:
+def _choose(inputs: Inputs, load: Load, imports: Imports, added: Additions) -> tuple[list[Program], list[FileReport]]:
     """The programs to convert, and reports of the rest: bad files, and named files with nothing to do."""
     told = [FileReport(problem.path, "error", problem=problem) for problem in inputs.problems]
     if inputs.single:
-        found = [program(path, imports) for path in inputs.named]
+        found = [program(path, imports, added) for path in inputs.named]
     else:
-        found = find_programs(inputs.sources, imports)
+        found = find_programs(inputs.sources, imports, added)
     chosen = []
 
     def readable(path: Path) -> Source | None:
@@ -209,4 +226,11 @@ def _write_to(place: Path, code: bytes, model: Path) -> None:
 
 def _launch(template: str, destination: str, entry: Source, own: str) -> str:
     name = destination or entry.name
-    return "" if name in (STDIN, "<stdin>") else (own or template).format(script=shlex.quote(name))
+    if name in (STDIN, "<stdin>"):
+        return ""
+    module = None if destination else started_as(entry.path, entry.text)
+    if module is None:
+        return (own or template).format(module="", script=shlex.quote(name))
+    folder, name = module
+    found = "" if folder == Path.cwd() else f"PYTHONPATH={shlex.quote(os.path.relpath(folder))} "
+    return found + (own or template).format(module="-m ", script=name)

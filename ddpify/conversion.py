@@ -13,6 +13,7 @@ from typing import TypeVar
 
 from ddpify_codemods import ConversionBug, Result, SourceError, convert
 from ddpify_codemods.imports import local_modules
+from ddpify_codemods.search_path import Added, added_folders
 
 from ddpify.files import BadInput, Problem, Source
 
@@ -38,20 +39,24 @@ class Converted:
 
 
 def convert_program(
-    sources: Sequence[Source], target: str, modernize: bool = False, xla_reduce: str = "ddp"
+    sources: Sequence[Source],
+    target: str,
+    modernize: bool = False,
+    xla_reduce: str = "ddp",
+    roots: Sequence[Path] = (),
 ) -> Converted:
     """Convert one program; whatever it contains, nothing is raised.
 
     Args:
         sources: its files, the entry first. target: what for. modernize: whether old XLA code is rewritten.
-        xla_reduce: how gradients are reduced on XLA, "ddp" or "native".
+        xla_reduce: how gradients are reduced on XLA, "ddp" or "native". roots: where its absolute imports are found.
     Returns:
         The results by path, or a problem.
     """
     names = {source.path: source.name for source in sources}
     try:
         program = {source.path: source.text for source in sources}
-        return Converted(convert(program, target, modernize, xla_reduce))
+        return Converted(convert(program, target, modernize, xla_reduce, roots))
     except SourceError as error:
         text = next((source.text for source in sources if source.path == error.path), "")
         return Converted({}, _syntax_problem(names.get(error.path, str(error.path)), error.line, error.message, text))
@@ -94,6 +99,14 @@ def imports_of(source: Source, root: Path | None = None) -> list[Path]:
         return [module.resolve() for module in local_modules(source.path, source.text, root)]
     except (RecursionError, MemoryError):
         return []  # converting the program that it belongs to says what is wrong
+
+
+def added_of(source: Source) -> list[Added]:
+    """The folders that a file puts on sys.path; none if it does not parse."""
+    try:
+        return added_folders(source.path, source.text, Path.cwd())
+    except (RecursionError, MemoryError):
+        return []
 
 
 def on_all_cores(function: Callable[[Item], Value], items: Sequence[Item]) -> Iterable[Value]:

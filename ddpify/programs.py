@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from ddpify_codemods.search_path import Added
+
 from ddpify.files import Source
 
 # The local modules that a file imports directly, absolute imports taken from a folder.
 Imports = Callable[[Path, Path], Sequence[Path]]
+# The folders that a file puts on sys.path.
+Additions = Callable[[Path], Sequence[Added]]
 
 # What pytest takes for a test: tests train too, but nobody starts them on many devices.
 _TEST = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
@@ -19,9 +24,10 @@ _TEST = re.compile(r"test_.*\.py|.*_test\.py|conftest\.py")
 
 @dataclass(frozen=True)
 class Program:
-    """A script and what it imports: `files` begins with the script itself."""
+    """A script and what it imports: `files` begins with the script itself. roots: where absolute imports are found."""
 
     files: tuple[Path, ...]
+    roots: tuple[Path, ...] = ()
 
     @property
     def entry(self) -> Path:
@@ -29,37 +35,70 @@ class Program:
         return self.files[0]
 
 
-def program(entry: Path, imports: Imports) -> Program:
+def program(entry: Path, imports: Imports, added: Additions) -> Program:
     """The program that a script starts.
 
     Args:
-        entry: the script. imports: gives the local modules of a file.
+        entry: the script. imports: gives the local modules of a file. added: gives the folders that a file puts on
+            sys.path.
     Returns:
         The script, then every local module that it reaches, each once, the nearest first.
     """
     files = {entry: None}
     waiting = deque([entry])
-    roots = _roots(entry)
+    roots = _roots(entry, [])
+    known: dict[Added, None] = {}
     while waiting:
         file = waiting.popleft()
+        new = [folder for folder in added(file) if folder not in known and not _is_installed(folder.folder)]
+        if new:  # what was read before may find more now
+            known.update(dict.fromkeys(new))
+            roots = _roots(entry, list(known))
+            waiting = deque(files)
         for number, root in enumerate(roots):
             for module in imports(file, root):
                 if module not in files and not _is_found_before(module, root, roots[:number]):
                     files[module] = None
                     waiting.append(module)
-    return Program(tuple(files))
+    return Program(tuple(files), tuple(roots))
 
 
-def _roots(entry: Path) -> list[Path]:
-    """Where Python looks for absolute imports: beside the script, above its package (`python -m package.script`), or
-    in a folder above that is put on its path (`sys.path`, PYTHONPATH), up to the project's root; or in its `src`."""
+def _roots(entry: Path, added: Sequence[Added]) -> list[Path]:
+    """Where Python looks for absolute imports: beside the script, in what it puts on sys.path, on PYTHONPATH, above its
+    package (`python -m package.script`), or in a folder above that is on the path in a way that nobody can read here,
+    up to the project's root; or in its `src`."""
     above = next(folder for folder in entry.parents if not (folder / "__init__.py").exists() or folder == folder.parent)
     project = _project(entry)
     here = Path.cwd()
     if len(project) == 1 and here in entry.parents:  # nothing marks a root: where the user stands, scripts are started
         project = list(entry.parents)[: list(entry.parents).index(here) + 1]
     installed = [folder / "src" for folder in project if (folder / "src").is_dir()]  # `pip install -e .`
-    return list(dict.fromkeys((entry.parent, above, *project, *installed)))
+    front = [each.folder for each in reversed(added) if each.first]
+    back = [each.folder for each in added if not each.first]
+    return list(dict.fromkeys((*front, entry.parent, *_python_path(entry), *back, above, *project, *installed)))
+
+
+def _python_path(entry: Path) -> list[Path]:
+    """The folders of PYTHONPATH that belong to the project of a script; those of others are libraries."""
+    words = os.environ.get("PYTHONPATH", "").split(os.pathsep)
+    folders = [Path(word).resolve() for word in words if word and Path(word).is_dir()]
+    return [folder for folder in folders if not _is_installed(folder) and _owner(folder) in (None, _owner(entry))]
+
+
+def _owner(path: Path) -> Path | None:
+    """The root of the repository that a file or folder lies in, else of its distribution."""
+    folders = (path, *path.parents)
+    for marks in ((".git",), ("pyproject.toml", "setup.py")):
+        for folder in folders:
+            if any((folder / mark).exists() for mark in marks):
+                return folder
+    return None
+
+
+def _is_installed(folder: Path) -> bool:
+    library = Path(os.__file__).parent
+    names = {"site-packages", "dist-packages"}
+    return bool(names & {*folder.parts}) or folder.is_relative_to(library) or (folder / "ddpify_runtime").is_dir()
 
 
 def _is_found_before(module: Path, root: Path, roots: Iterable[Path]) -> bool:
@@ -70,7 +109,7 @@ def _is_found_before(module: Path, root: Path, roots: Iterable[Path]) -> bool:
     return any((folder / f"{top}.py").is_file() or any((folder / top).glob("*.py")) for folder in roots)
 
 
-def find_programs(sources: Mapping[Path, Source], imports: Imports) -> list[Program]:
+def find_programs(sources: Mapping[Path, Source], imports: Imports, added: Additions) -> list[Program]:
     """The training programs among some files.
 
     A file is started if it or a module of it mentions torch, if it looks like a script (`__main__`) or holds or reaches
@@ -79,7 +118,7 @@ def find_programs(sources: Mapping[Path, Source], imports: Imports) -> list[Prog
 
     Args:
         sources: the files by their real paths.
-        imports: gives the local modules of a file.
+        imports: gives the local modules of a file. added: gives the folders that a file puts on sys.path.
     Returns:
         The programs, in the order of `sources`. A script without a loop, whose loops all lie in scripts of their own
         (an evaluation that imports `train.py`), is not one.
@@ -87,7 +126,7 @@ def find_programs(sources: Mapping[Path, Source], imports: Imports) -> list[Prog
     guarded = {path for path, source in sources.items() if "__main__" in source.text}
     looping = {path for path, source in sources.items() if ".backward(" in source.text}
     torch = {path for path, source in sources.items() if "torch" in source.text}
-    reached = {path: program(path, imports) for path in sources if _may_start(path)}
+    reached = {path: program(path, imports, added) for path in sources if _may_start(path)}
     starts = [
         path
         for path, found in reached.items()
@@ -148,4 +187,5 @@ def _project(path: Path) -> list[Path]:
     for count, folder in enumerate(folders, start=1):
         if (folder / "pyproject.toml").exists() or (folder / ".git").exists():
             return folders[:count]
-    return folders[:1]
+    owner = _owner(path)
+    return folders[: folders.index(owner) + 1] if owner in folders else folders[:1]

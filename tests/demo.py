@@ -23,7 +23,7 @@ def main() -> int:
     script = fixture.folder / fixture.entry
     print(f"$ ddpify {script.relative_to(harness.REPOSITORY)} --target cpu --diff\n", flush=True)
     subprocess.run([sys.executable, "-m", "ddpify", str(script), "--target", "cpu", "--diff"], check=True)
-    print(f"\n$ python train.py\n$ torchrun --standalone --nproc-per-node {PROCESSES} train.py\n", flush=True)
+    print(f"\n$ python train.py\n$ torchrun --standalone --nproc-per-node {PROCESSES} -- train.py\n", flush=True)
     original = harness.run_original(fixture)
     converted = harness.run_converted(fixture, PROCESSES)
     print(f"  step   gradient, 1 process   gradient, {PROCESSES} processes   difference of parameters")

@@ -11,6 +11,7 @@ from pathlib import Path
 from .facts import distribution
 from .facts.header import main_guard, module_level_work
 from .facts.ignores import ignored
+from .facts.inherited import with_inherited
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
@@ -50,20 +51,25 @@ class ConversionBug(Exception):
 
 
 def convert(
-    program: Mapping[Path, str], target: str, modernize: bool = False, xla_reduce: str = "ddp"
+    program: Mapping[Path, str],
+    target: str,
+    modernize: bool = False,
+    xla_reduce: str = "ddp",
+    roots: Sequence[Path] = (),
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
     Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
     modules that it imports; the name of a target; whether old spellings of XLA code are rewritten too; how gradients
-    are reduced on XLA, "ddp" or "native".
+    are reduced on XLA, "ddp" or "native"; the folders where absolute imports are found (none: what they name is not
+    looked for).
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
     reason = _nothing_in_text(program)
     if reason:
         return _unchanged(program, reason)
-    scripts = _scripts(program)
+    scripts = _scripts(program, tuple(roots))
     if imports_runtime(scripts[0].tree):
         return _unchanged(program, "already converted")
     from .rules import RULES  # here, so that a file without work costs no import of them
@@ -113,7 +119,7 @@ def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable
     """The results for a program that is distributed by hand: XLA code without ddpify_runtime."""
     found = [replace(each, edits=tuple((rule, _without_runtime(edit)) for rule, edit in each.edits)) for each in found]
     reason = "" if any(each.edits for each in found) else "XLA code already"
-    launch = "python {script}"
+    launch = "python {module}{script}"
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
     again = _scripts({path: result.code for path, result in results.items()})
     rules = [rule for rule in rules if rule.on_request]
@@ -229,17 +235,18 @@ def _parse(path: Path, text: str) -> ast.Module:
         raise SourceError(path, 1, f"cannot be read as Python: {error}") from error
 
 
-def _scripts(program: Mapping[Path, str]) -> list[Script]:
+def _scripts(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> list[Script]:
     trees = {path: _parse(path, text) for path, text in program.items()}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
     entry = next(iter(program))
     texts = program.values()
     asks = any("is_initialized" in text for text in texts) and not any("init_process_group" in text for text in texts)
-    return [
-        Script(path, program[path], tree, path == entry and _runs_something(tree), defined, only_asks_for_group=asks)
+    scripts = [
+        Script(path, program[path], tree, path == entry and _runs_something(tree), defined, roots, (), asks)
         for path, tree in trees.items()
     ]
+    return with_inherited(scripts)
 
 
 def _runs_something(tree: ast.Module) -> bool:

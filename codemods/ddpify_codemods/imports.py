@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import warnings
 from collections.abc import Iterator
 from functools import lru_cache
@@ -22,21 +23,71 @@ def local_modules(script: Path, text: str, root: Path | None = None) -> list[Pat
         if isinstance(node, ast.Import):
             for alias in node.names:
                 found.update(dict.fromkeys(_resolve(root or script.parent, alias.name.split("."))))
+        elif isinstance(node, ast.Call):
+            found.update(dict.fromkeys(_named(node, script, root or script.parent)))
         else:
             found.update(dict.fromkeys(_from(node, script, root or script.parent)))
     return [path for path in found if path != script]
 
 
 @lru_cache(maxsize=256)
-def _statements(text: str) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    """The import statements of a file, which is asked for once per folder that absolute imports may start at."""
+def _statements(text: str) -> tuple[ast.Import | ast.ImportFrom | ast.Call, ...]:
+    """The imports of a file, also by a module's name; asked for once for each folder that they may start at."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError):
         return ()
-    return tuple(node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+    return tuple(
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.Call) and imports_by_name(node))
+    )
+
+
+def imports_by_name(call: ast.Call) -> bool:
+    """Whether a call is `importlib.import_module(…)` or `__import__(…)`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    return name in ("import_module", "__import__") and bool(call.args)
+
+
+def pattern(node: ast.expr) -> str:
+    """The name of a module as far as the source says it: "models.*" for `"models." + name`."""
+    if isinstance(node, ast.Constant):
+        return str(node.value)
+    if isinstance(node, ast.Name) and node.id in ("__package__", "__name__"):
+        return ""  # what follows begins with a dot
+    if isinstance(node, ast.JoinedStr):
+        return "".join(pattern(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        return pattern(node.left) + pattern(node.right)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
+        return re.sub(r"%[sdr]", "*", pattern(node.left))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
+        return re.sub(r"\{[^}]*\}", "*", pattern(node.func.value))
+    return "*"
+
+
+def _named(call: ast.Call, script: Path, root: Path) -> Iterator[Path]:
+    """The files that a call may import by a name of which a part is known in the run only."""
+    name = pattern(call.args[0])
+    folder = root
+    if name.startswith("."):
+        anchor = pattern(call.args[1]) if len(call.args) > 1 else ""
+        folder = root.joinpath(*anchor.split(".")) if anchor.isidentifier() else script.parent
+        for _ in range(len(name) - len(name.lstrip(".")) - 1):
+            folder = folder.parent
+        name = name.lstrip(".")
+    *packages, module = name.split(".")
+    if (not packages and module == "*" and folder == root) or not re.fullmatch(r"[\w*]+(\.[\w*]+)*", name):
+        return  # any module there is, or none
+    for place in folder.glob("/".join(packages)) if packages else [folder]:
+        if place.is_dir() and packages:
+            yield from _resolve(folder, list(place.relative_to(folder).parts))
+        for path in sorted(place.glob(f"{module}.py")) + sorted(place.glob(f"{module}/__init__.py")):
+            if path.name != "__init__.py" or path.parent != place:
+                yield path
 
 
 def _from(node: ast.ImportFrom, script: Path, root: Path) -> Iterator[Path]:
@@ -50,9 +101,30 @@ def _from(node: ast.ImportFrom, script: Path, root: Path) -> Iterator[Path]:
         yield folder / "__init__.py"
     yield from _resolve(folder, parts)
     for alias in node.names:
-        if alias.name != "*":
+        if alias.name == "*":
+            yield from _exported(folder.joinpath(*parts))
+        else:
             submodule = list(_resolve(folder, [*parts, alias.name]))
             yield from submodule if len(submodule) > 0 and _is_module(folder.joinpath(*parts, alias.name)) else ()
+
+
+def _exported(package: Path) -> Iterator[Path]:
+    """The modules that `from package import *` imports: those in its `__all__`, or all if only the run knows it."""
+    init = package / "__init__.py"
+    try:
+        text = init.read_text(encoding="utf-8") if init.is_file() else ""
+        tree = ast.parse(text) if "__all__" in text else ast.Module([], [])
+    except (SyntaxError, ValueError, OSError):
+        return
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and getattr(node.targets[0], "id", "") == "__all__":
+            if isinstance(node.value, (ast.List, ast.Tuple)):
+                names = [str(each.value) for each in node.value.elts if isinstance(each, ast.Constant)]
+            else:
+                names = sorted(path.stem for path in package.glob("*.py") if path != init)
+            for name in names:
+                if _is_module(package / name):
+                    yield from list(_resolve(package, [name]))
 
 
 def _is_module(path: Path) -> bool:

@@ -14,7 +14,8 @@ class Target:
     device: the source of the expression that replaces a device string such as "cuda:0".
     wrapper_arguments: arguments of DistributedDataParallel after the module, as source.
     imports: names of ddpify_runtime that these expressions use. modules: import lines that they need.
-    launch: how to start the converted script with two processes.
+    launch: how to start the converted script with two processes; `{module}` is "-m " where it is started as a module.
+        torchrun's options end at its `--`: else it takes the script's `--s` for an ambiguous one of its own.
     """
 
     name: str
@@ -24,7 +25,7 @@ class Target:
     wrapper_arguments: str = ""
     imports: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
-    launch: str = "torchrun --standalone --nproc-per-node 2 {script}"
+    launch: str = "torchrun --standalone --nproc-per-node 2 {module}-- {script}"
 
 
 # The first stands for torch_xla.distributed.xla_backend, and says what to install where there is no torch_xla.
@@ -48,7 +49,7 @@ TARGETS = {
             init_arguments='init_method="xla://"',
             wrapper_arguments="gradient_as_bucket_view=True",
             modules=XLA_MODULES,
-            launch="ddpify run --target xla {script}",
+            launch="ddpify run --target xla {module}{script}",
         ),
     )
 }

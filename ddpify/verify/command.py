@@ -6,10 +6,12 @@ import os
 import re
 import signal
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ddpify import files
 from ddpify.files import BadInput, shown
+from ddpify.modules import locate, started_as
 from ddpify.verify import compare, ends, picture, scratch, trial, verdict
 from ddpify.verify.processes import TIMED_OUT
 from ddpify.verify.program import Program, converted, reached
@@ -28,6 +30,7 @@ class Options:
 
     against: a hand-made conversion to hold against the script, instead of converting it. steps: 0 for all.
     timeout: seconds for each run. tolerance: 0 for that of docs/contract.md. output: where pictures go, "" for nowhere.
+    module: script and against are names of modules, as for `python -m`.
     """
 
     script: str
@@ -41,6 +44,7 @@ class Options:
     tolerance: float = 0.0
     links: tuple[str, ...] = ()
     output: str = ""
+    module: bool = False
 
 
 class CouldNotRun(Exception):
@@ -57,12 +61,17 @@ def run(options: Options) -> int:
     Raises:
         BadInput: the command line cannot be used.
     """
+    modules = {}
+    if options.module:
+        modules = {locate(name).resolve(): name for name in (options.script, options.against) if name}
+        against = str(locate(options.against)) if options.against else ""
+        options = replace(options, script=str(locate(options.script)), against=against)
     _check(options)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # children and copies go then too
     script = Path(options.script).resolve()
     program = reached(script) if options.against else converted(options.script, options.target)
     try:
-        found = _verify(options, script, program)
+        found = _verify(options, script, program, modules)
     except CouldNotRun as error:
         print("\n".join(error.lines), flush=True)
         return error.code
@@ -83,15 +92,18 @@ def _check(options: Options) -> None:
             raise BadInput(name, "is a folder", "give the script in it")
         if not Path(name).is_file():
             raise BadInput(name, "no such script", "check the spelling")
+        needed = None if options.module else started_as(Path(name).resolve(), files.read(Path(name), name).text)
+        if needed:
+            raise BadInput(name, "imports relatively to its package", f"ddpify verify -m {needed[1]}")
     if options.output:
         place = Path(options.output)
         if place.exists() and not place.is_dir():
             raise BadInput(options.output, "is not a folder", "give --output the name of a folder")
 
 
-def _verify(options: Options, script: Path, program: Program) -> verdict.Verdict:
+def _verify(options: Options, script: Path, program: Program, modules: Mapping[Path, str]) -> verdict.Verdict:
     other = Path(options.against).resolve() if options.against else script
-    setting = plan(options, script, [*program.files, *(reached(other).files if options.against else ())])
+    setting = plan(options, script, [*program.files, *(reached(other).files if options.against else ())], modules)
     original = run_original(setting, script, {})
     title = shown(other) if options.against else "the converted script"
     print(f"running {title} in {options.processes} processes", flush=True)
@@ -122,16 +134,17 @@ def _remarks(options: Options, program: Program, original: Run, many: Run) -> It
     yield from dict.fromkeys(many.records[0].remarks)
 
 
-def plan(options: Options, script: Path, files: Sequence[Path]) -> Trial:
+def plan(options: Options, script: Path, needed: Sequence[Path], modules: Mapping[Path, str]) -> Trial:
     """Return what all runs share.
 
     Args:
-        options: what was asked for. script: the original. files: all that has to be in the copies, real paths.
+        options: what was asked for. script: the original. needed: all files that have to be in the copies, real paths.
+        modules: the names of those that are started as modules.
     """
     here = Path.cwd().resolve()
     is_here = script.is_relative_to(here) and here not in (Path.home().resolve(), *Path.home().resolve().parents)
-    folder = here if is_here else script.parent
-    root = Path(os.path.commonpath([folder, *(path.parent for path in files)]))
+    folder = here if is_here or modules else script.parent
+    root = Path(os.path.commonpath([folder, *(path.parent for path in needed)]))
     settings: dict[str, str] = {"CUDA_VISIBLE_DEVICES": ""} if options.target == "cpu" else {}
     if options.sgd:
         settings["DDPIFY_PLAIN"] = "1"
@@ -148,6 +161,7 @@ def plan(options: Options, script: Path, files: Sequence[Path]) -> Trial:
         options.processes,
         settings,
         hashes=bool(options.against) and "PYTHONHASHSEED" not in os.environ,
+        modules=modules,
     )
 
 

@@ -27,8 +27,8 @@ class Program:
 
 def reached(script: Path) -> Program:
     """Return a script and the local modules that it reaches, as they are."""
-    load, imports = readers(gather([str(script)]))
-    files = program(script, imports).files
+    load, imports, added = readers(gather([str(script)]))
+    files = program(script, imports, added).files
     return Program(files, "\n".join(load(path).text for path in files))
 
 
@@ -42,9 +42,10 @@ def converted(name: str, target: str) -> Program:
     if inputs.problems:
         problem = inputs.problems[0]
         raise BadInput(problem.path, problem.message, problem.remedy, problem.line)
-    load, imports = readers(inputs)
-    sources = tuple(load(path) for path in program(inputs.named[0], imports).files)
-    outcome = Outcome(sources, convert_program(sources, target), silent=False)
+    load, imports, added = readers(inputs)
+    reach = program(inputs.named[0], imports, added)
+    sources = tuple(load(path) for path in reach.files)
+    outcome = Outcome(sources, convert_program(sources, target, roots=reach.roots), silent=False)
     found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     if outcome.failed:
         lines = told(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))[1]

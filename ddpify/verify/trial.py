@@ -8,7 +8,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from ddpify.verify import contents, processes, scratch
@@ -23,7 +23,8 @@ class Trial:
     project: what gets copied. folder: where the script is started, a folder of the project. original: the script whose
     classes saved files need. arguments: of the script. steps: optimizer steps, after which a run ends; 0 for all.
     limit: seconds that a run may take. options: further variables for the recorder. hashes: whether each rank but the
-    first hashes strings otherwise than the original, as it would without PYTHONHASHSEED.
+    first hashes strings otherwise than the original, as it would without PYTHONHASHSEED. modules: the names of scripts
+    that are started by `python -m name`.
     """
 
     project: Project
@@ -35,6 +36,7 @@ class Trial:
     processes: int
     options: Mapping[str, str]
     hashes: bool = False
+    modules: Mapping[Path, str] = field(default_factory=dict)
 
 
 @contextmanager
@@ -58,10 +60,14 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
         scratch.make(project, work, changed)
         before = scratch.states(work)
         folders = {path.relative_to(work).as_posix() for path in work.rglob("*") if path.is_dir()}
-        launcher = [*processes.torchrun(world_size), "--redirects", "3", "--log-dir", str(logs)] if world_size else []
-        if launcher and trial.hashes:
-            launcher += ["--no-python", "sh", "-c", 'PYTHONHASHSEED=$RANK exec "$@"', "sh", sys.executable, "-u"]
-        name = os.path.relpath(work / script.relative_to(project.root), work / trial.folder.relative_to(project.root))
+        start = _start(trial, script, work)
+        if world_size:
+            launcher = [*processes.torchrun(world_size), "--redirects", "3", "--log-dir", str(logs)]
+            if trial.hashes:
+                shell = ("sh", "-c", 'PYTHONHASHSEED=$RANK exec "$@"', "sh", sys.executable, "-u")
+                start = [*launcher, "--no-python", "--", *shell, *start]
+            else:
+                start = [*launcher, *start[:-1], "--", start[-1]]  # else the script's `--s` might be torchrun's
         environment = processes.environment(record, _python_path(project.root, work)) | {
             "TMPDIR": str(temporary),
             "DDPIFY_STEPS": str(trial.steps),
@@ -71,7 +77,7 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
         }
         for variable, value in _defaults(trial.processes).items():
             environment.setdefault(variable, value)
-        command = [sys.executable, *launcher, name, *trial.arguments]
+        command = [sys.executable, *start, *trial.arguments]
         rc, stdout, stderr = processes.execute(
             command, work / trial.folder.relative_to(project.root), environment, trial.limit
         )
@@ -93,6 +99,14 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
             files=contents.read(work, folders | unchanged, trial.original),
             others={rank: named(texts[0]) for rank, texts in written.items() if rank},
         )
+
+
+def _start(trial: Trial, script: Path, work: Path) -> list[str]:
+    """What starts a script in the copy of its project, after the interpreter."""
+    if script in trial.modules:
+        return ["-m", trial.modules[script]]
+    root = trial.project.root
+    return [os.path.relpath(work / script.relative_to(root), work / trial.folder.relative_to(root))]
 
 
 def _log(folder: Path, rank: int, name: str) -> str:

@@ -108,7 +108,7 @@ class Share(Tensor):
                 with torch._C.DisableTorchFunctionSubclass():
                     return func(*args, **kwargs)
             if not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
-                if func in _KEEPS:
+                if func in _KEEPS or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
                     return share._made(make(share._rows), make)
                 if func in _SHAPES and not any(isinstance(value, torch.dtype) for value in args):
                     shape = func(torch.empty(share.shape, device="meta"), *args[1:], **kwargs).shape

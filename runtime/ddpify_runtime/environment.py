@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+_FOLDER = os.getcwd()
+
 
 @dataclass(frozen=True)
 class Environment:
@@ -61,7 +63,7 @@ def draws_original(environ: Mapping[str, str] = os.environ) -> bool:
 def start_processes(environ: Mapping[str, str] = os.environ) -> None:
     """Become torchrun for this same command line when DDPIFY_NPROC asks for processes and no launcher made any.
 
-    `DDPIFY_NPROC=4 python train.py` is `torchrun --standalone --nproc-per-node 4 train.py`. Does not return then.
+    `DDPIFY_NPROC=4 python train.py` is `torchrun --standalone --nproc-per-node 4 -- train.py`. Does not return then.
     The script runs from its first line in each process, so nothing has to be importable or picklable (HAZARDS P1, P2).
     """
     processes = environ.get("DDPIFY_NPROC", "")
@@ -71,6 +73,7 @@ def start_processes(environ: Mapping[str, str] = os.environ) -> None:
         raise RuntimeError(f"DDPIFY_NPROC={processes!r} is not a number of processes")
     if int(processes) == 1:
         return
+    os.chdir(_FOLDER)  # where a script that has gone elsewhere since is found, and goes elsewhere again
     launcher = [sys.executable, "-m", "ddpify_runtime.launch", processes]
     sys.stdout.flush()
     sys.stderr.flush()
@@ -82,4 +85,7 @@ def _command_line() -> list[str]:
     if spec is not None:  # started as `python -m package.train`
         name = spec.name.removesuffix(".__main__")
         return ["-m", name, *sys.argv[1:]]
-    return list(sys.argv)
+    script, *arguments = sys.argv
+    if not os.path.exists(script):  # it went elsewhere before it imported this package
+        script = getattr(sys.modules["__main__"], "__file__", script)
+    return [script, *arguments]

@@ -71,3 +71,40 @@ def test_absolute_imports_of_a_module_start_at_the_root(tmp_path: Path) -> None:
 def test_the_root_is_the_folder_of_the_script_by_default(tmp_path: Path) -> None:
     files(tmp_path, "model.py")
     assert local_modules(tmp_path / "train.py", "import model") == [tmp_path / "model.py"]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("import importlib\nimportlib.import_module('nets.unet')", ["nets/__init__.py", "nets/unet.py"]),
+        ("importlib.import_module('nets.' + name)", ["nets/__init__.py", "nets/resnet.py", "nets/unet.py"]),
+        ("import_module(f'nets.{name}')", ["nets/__init__.py", "nets/resnet.py", "nets/unet.py"]),
+        ("__import__('nets.%s' % name)", ["nets/__init__.py", "nets/resnet.py", "nets/unet.py"]),
+        ("import_module('nets.{}net'.format(name))", ["nets/__init__.py", "nets/resnet.py", "nets/unet.py"]),
+        ("import_module(f'nets.re{name}')", ["nets/__init__.py", "nets/resnet.py"]),
+        ("import_module('.' + name, 'nets')", ["nets/resnet.py", "nets/unet.py"]),
+        ("import_module('configs.' + name)", ["configs/a.py"]),
+        ("import_module(name)", []),
+        ("import_module('/abs' + name)", []),
+        ("import_module('..')", []),
+    ],
+)
+def test_modules_by_a_name_that_the_run_completes(tmp_path: Path, text: str, expected: list[str]) -> None:
+    files(tmp_path, "train.py", "nets/__init__.py", "nets/unet.py", "nets/resnet.py", "configs/a.py", "other.py")
+    assert found(tmp_path, text) == expected
+
+
+def test_a_package_imports_its_own_modules_by_name(tmp_path: Path) -> None:
+    files(tmp_path, "nets/__init__.py", "nets/unet.py")
+    for text in ("import_module('.' + name, __package__)", "import_module(f'{__name__}.{name}')"):
+        assert found(tmp_path, text, "nets/__init__.py") == ["nets/unet.py"]
+
+
+@pytest.mark.parametrize(
+    ("exported", "expected"),
+    [("['unet']", ["unet"]), ("[f.stem for f in glob()]", ["resnet", "unet"]), ("['Net']", [])],
+)
+def test_a_star_imports_what_the_package_exports(tmp_path: Path, exported: str, expected: list[str]) -> None:
+    files(tmp_path, "nets/unet.py", "nets/resnet.py")
+    (tmp_path / "nets" / "__init__.py").write_text(f"__all__ = {exported}\n")
+    assert found(tmp_path, "from nets import *") == ["nets/__init__.py", *(f"nets/{name}.py" for name in expected)]

@@ -156,7 +156,7 @@ def test_twice_is_once() -> None:
 
 
 def test_it_is_started_by_python() -> None:
-    assert convert({ENTRY: TUTORIAL}, "xla")[ENTRY].launch == "python {script}"
+    assert convert({ENTRY: TUTORIAL}, "xla")[ENTRY].launch == "python {module}{script}"
 
 
 @pytest.mark.parametrize(("target", "remedy"), [("cpu", "--target xla moves it"), ("cuda", "--target xla moves it")])

@@ -28,7 +28,7 @@ def test_in_place(tmp_path: Path, target: str) -> None:
 def test_in_place_says_how_to_start_it(tmp_path: Path) -> None:
     (tmp_path / "my train.py").write_text(TRAIN, encoding="utf-8")
     said = lines(ddpify("my train.py", "--target", "cuda", cwd=tmp_path).stdout)
-    assert "start it with: torchrun --standalone --nproc-per-node 2 'my train.py'" in said
+    assert "start it with: torchrun --standalone --nproc-per-node 2 -- 'my train.py'" in said
 
 
 def test_twice_is_once(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_output_goes_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "train.py").chmod(0o755)
     done = ddpify("train.py", "--target", "cuda", "-o", "ddp.py", cwd=tmp_path)
     assert lines(done.stdout)[0] == "converted train.py for cuda into ddp.py"
-    assert "start it with: torchrun --standalone --nproc-per-node 2 ddp.py" in lines(done.stdout)
+    assert "start it with: torchrun --standalone --nproc-per-node 2 -- ddp.py" in lines(done.stdout)
     assert (tmp_path / "train.py").read_text(encoding="utf-8") == TRAIN
     assert (tmp_path / "ddp.py").stat().st_mode & 0o777 == 0o755
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from ddpify.conversion import imports_of
+from ddpify.conversion import added_of, imports_of
 from ddpify.files import Source, read
 from ddpify.programs import find_programs
 from tests.ddpify.command import ENGINE, LIBRARY, MAIN, REFUSED, TRAIN, ddpify, environment, lines, put
@@ -23,7 +23,11 @@ def found(folder: Path, texts: Mapping[str, str]) -> list[list[str]]:
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(text, encoding="utf-8")
     sources: dict[Path, Source] = {folder / name: read(folder / name, name) for name in texts}
-    programs = find_programs(sources, lambda path, root: imports_of(read(path, path.name), root))
+    programs = find_programs(
+        sources,
+        lambda path, root: imports_of(read(path, path.name), root),
+        lambda path: added_of(read(path, path.name)),
+    )
     return [[str(path.relative_to(folder)) for path in program.files] for program in programs]
 
 

@@ -217,3 +217,98 @@ def test_a_file_that_starts_nothing_is_warned_of(tmp_path: Path) -> None:
     told = lines(ddpify("library.py", "--target", "cuda", cwd=tmp_path).stdout)
     assert [line for line in told if line.startswith("library.py:1: nothing in this file runs") and "[DDP101]" in line]
     assert not [line for line in told if "start it with" in line]
+
+
+LOOKED_UP = """\
+import sys, os
+{path}
+import torch
+{imports}
+
+if __name__ == "__main__":
+    model = build()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(3):
+        optimizer.zero_grad()
+        loss = model(batch()).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        print(f"{{loss.item():.6f}}")
+"""
+BATCH = "import torch\n\n\ndef build():\n    torch.manual_seed(0)\n    return torch.nn.Linear(4, 1){move}\n\n\n"
+BATCH += "def batch():\n    return torch.randn(6, 4){move}\n"
+
+
+def looked_up(folder: Path, path: str, imports: str, module: str, python_path: str = "") -> None:
+    """A script in examples/toy whose module is found by its own way is converted with it, and runs on the target."""
+    script, other = folder / "examples" / "toy" / "train.py", folder / module
+    for place, text in ((script, LOOKED_UP.format(path=path, imports=imports)), (other, BATCH.format(move=".cuda()"))):
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_text(text)
+    variables = os.pathsep.join(filter(None, [python_path, str(ROOT), str(ROOT / "codemods")]))
+    ddpify("train.py", "--target", "cpu", cwd=script.parent, PYTHONPATH=variables)
+    assert "return torch.nn.Linear(4, 1).cpu()" in other.read_text(), other.read_text()
+
+
+@pytest.mark.parametrize(
+    ("path", "imports", "module"),
+    [
+        ("sys.path.append('../..')", "from tools.net import build, batch", "tools/net.py"),
+        ("sys.path.insert(0, os.path.join(os.path.dirname(__file__), '..'))", "from net import *", "examples/net.py"),
+        ("sys.path += ['../lib']", "import net\nfrom net import build, batch", "examples/lib/net.py"),
+        ("os.chdir('..'); sys.path.append('lib')", "from net import *", "examples/lib/net.py"),
+    ],
+)
+def test_modules_that_the_script_puts_on_its_path(tmp_path: Path, path: str, imports: str, module: str) -> None:
+    looked_up(tmp_path, path, imports, module)
+
+
+def test_what_is_on_its_path_trains_the_same(tmp_path: Path) -> None:
+    looked_up(tmp_path, "sys.path.append('../..')", "from tools.net import build, batch", "tools/net.py")
+    folder, printed = tmp_path / "examples" / "toy", []
+    for processes in ("1", "2"):
+        environment = os.environ | {"PYTHONPATH": str(ROOT / "runtime"), "DDPIFY_NPROC": processes}
+        command = [sys.executable, "train.py"]
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+        printed.append([float(word) for word in done.stdout.split()])
+    assert len(printed[0]) == 3 and printed[1] == pytest.approx(printed[0], rel=1e-5)
+
+
+def test_a_path_module_of_the_project(tmp_path: Path) -> None:
+    """`import _init_paths`, as in detection code: another file does it, by a function."""
+    text = "import os.path as osp\nimport sys\n\n\ndef add(path):\n    if path not in sys.path:\n"
+    text += "        sys.path.insert(0, path)\n\n\nadd(osp.join(osp.dirname(__file__), '..', '..', 'lib'))\n"
+    make(tmp_path, examples__toy___paths=text)
+    looked_up(tmp_path, "import _paths", "from net import build, batch", "lib/net.py")
+
+
+def test_modules_on_pythonpath(tmp_path: Path) -> None:
+    looked_up(tmp_path, "", "from net import build, batch", "lib/net.py", str(tmp_path / "lib"))
+
+
+def test_modules_of_another_project_on_pythonpath_stay(tmp_path: Path) -> None:
+    (tmp_path / "library" / ".git").mkdir(parents=True)
+    with pytest.raises(AssertionError):
+        looked_up(tmp_path, "", "from net import build, batch", "library/net.py", str(tmp_path / "library"))
+    assert ".cuda()" in (tmp_path / "library" / "net.py").read_text()
+
+
+@pytest.mark.parametrize("module", ["toy_net/net.py", "src/toy_net/net.py"])
+def test_a_project_that_is_installed_for_editing(tmp_path: Path, module: str) -> None:
+    (tmp_path / "setup.py").write_text("from setuptools import setup\n\nsetup(packages=['toy_net'])\n")
+    make(tmp_path, **{f"{module.removesuffix('/net.py').replace('/', '__')}__init": ""})
+    looked_up(tmp_path, "", "from toy_net.net import build, batch", module)
+
+
+def test_modules_that_the_run_chooses_by_name(tmp_path: Path) -> None:
+    imports = "import importlib\nnet = importlib.import_module('nets.' + (sys.argv[1:] or ['net'])[0])\n"
+    looked_up(
+        tmp_path, "sys.path.append('..')", imports + "build, batch = net.build, net.batch", "examples/nets/net.py"
+    )
+
+
+def test_a_module_that_is_not_there_is_told(tmp_path: Path) -> None:
+    make(tmp_path, pkg__init="", pkg__net=MODEL)
+    (tmp_path / "train.py").write_text(LOOKED_UP.format(path="", imports="from pkg.nets import build, batch"))
+    done = ddpify("train.py", "--target", "cpu", cwd=tmp_path)
+    assert any(line.startswith("train.py:4: pkg.nets is not found") for line in lines(done.stdout)), done.stdout

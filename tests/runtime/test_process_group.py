@@ -11,7 +11,7 @@ from pathlib import Path
 import ddpify_runtime
 import pytest
 import torch
-from ddpify_runtime import environment
+from ddpify_runtime import environment, launch
 
 from .processes import run
 
@@ -61,6 +61,30 @@ def test_starts_its_own_processes_when_asked_to(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert done.stdout == "world 2 ['--x', '1']\n"
     assert (tmp_path / "rank0").read_text() == (tmp_path / "rank1").read_text()
+
+
+def test_a_script_keeps_its_own_options_and_its_folder(tmp_path: Path) -> None:
+    """torchrun would take `--s` for an ambiguous --standalone, and a script that changes folders is started again."""
+    (tmp_path / "a").mkdir()
+    text = """\
+import os, sys
+import ddpify_runtime
+os.chdir("a")
+ddpify_runtime.init_process_group("gloo")
+print(ddpify_runtime.get_world_size(), sys.argv[1:], os.path.relpath(os.getcwd(), sys.argv[-1]))
+ddpify_runtime.destroy_process_group()
+"""
+    (tmp_path / "a" / "train.py").write_text(text)
+    words = ["--s", "0.1", "--no", "--", "--m", "-m", str(tmp_path)]
+    for start in (["a/train.py"], ["-m", "a.train"], ["-m", "ddpify_runtime.launch", "2", "-m", "a.train"]):
+        command, settings = [sys.executable, *start, *words], os.environ | {"OMP_NUM_THREADS": "1", "DDPIFY_NPROC": "2"}
+        done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=120)
+        assert (done.returncode, done.stdout) == (0, f"2 {words} a\n"), done.stderr
+
+
+@pytest.mark.parametrize("words", [[], ["2"], ["2", "-m"], ["train.py"], ["0", "train.py"]])
+def test_the_launcher_says_how_it_is_used(words: list[str]) -> None:
+    assert launch.main(words) == 2
 
 
 def test_alone_there_is_no_process_group(tmp_path: Path) -> None:

@@ -138,6 +138,6 @@ def _plan(folder: Path, source: str, pretend: str) -> tuple[Trial, Program]:
     script = folder / "train.py"
     script.write_text(source)
     program = reached(script)
-    plan = command.plan(Options(str(script), timeout=60, against="naive.py"), script, program.files)
+    plan = command.plan(Options(str(script), timeout=60, against="naive.py"), script, program.files, {})
     paths = os.pathsep.join(map(str, [processes.RECORDER, PRETEND]))
     return replace(plan, options={**plan.options, "DDPIFY_PRETEND": pretend, "PYTHONPATH": paths}), program

@@ -18,7 +18,8 @@ class Script:
 
     path: where it came from, for messages. text: its source. tree: its syntax tree (ast).
     is_entry: whether it is the file that gets started. defined: names of every function, class and method defined in
-    any file of the program (a call of one of these is not a call of a library).
+    any file of the program (a call of one of these is not a call of a library). roots: the folders where absolute
+    imports are found; none if that is not known. inherited: names of libraries that come through other files.
     only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one.
     """
 
@@ -27,6 +28,8 @@ class Script:
     tree: ast.Module
     is_entry: bool
     defined: frozenset[str]
+    roots: tuple[Path, ...] = ()
+    inherited: tuple[tuple[str, str], ...] = ()
     only_asks_for_group: bool = False
 
     @cached_property
@@ -74,7 +77,7 @@ class Script:
     @cached_property
     def imported(self) -> Mapping[str, str]:
         """What each imported name means: {"optim": "torch.optim", "DataLoader": "torch.utils.data.DataLoader"}."""
-        names: dict[str, str] = {}
+        names: dict[str, str] = dict(self.inherited)
         for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -84,7 +87,9 @@ class Script:
                         names[alias.name.split(".")[0]] = alias.name.split(".")[0]
             elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
                 for alias in node.names:
-                    names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                    name = alias.asname or alias.name
+                    if name not in dict(self.inherited):
+                        names[name] = f"{node.module}.{alias.name}"
         return names
 
     @cached_property

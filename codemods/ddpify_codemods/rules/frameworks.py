@@ -9,7 +9,7 @@ from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
 
-_FRAMEWORKS = {
+FRAMEWORKS = {
     "pytorch_lightning": "Lightning: set devices and strategy of its Trainer",
     "lightning": "Lightning: set devices and strategy of its Trainer",
     "accelerate": "Accelerate: start it with `accelerate launch`",
@@ -32,7 +32,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse a script that leaves its training loop to a framework."""
     for node in script.nodes:
         for name in _imported_names(node):
-            advice = next((text for key, text in _FRAMEWORKS.items() if f"{name}.".startswith(f"{key}.")), None)
+            advice = next((text for key, text in FRAMEWORKS.items() if f"{name}.".startswith(f"{key}.")), None)
             if advice is not None and isinstance(node, (ast.Import, ast.ImportFrom)):
                 framework, _, remedy = advice.partition(": ")
                 message = f"{framework} runs this training and distributes it by itself"

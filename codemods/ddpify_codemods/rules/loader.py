@@ -32,7 +32,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "note", line, reason, _REMEDY)
             return
     for node in made:
-        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _is_star_import(script, node)):
+        if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _comes_from_elsewhere(script, node)):
             yield Replace(node, "DataLoader", _MESSAGE, ("DataLoader",))
     if any(isinstance(node, ast.Name) for node in made):
         for statement in script.find(ast.ImportFrom):
@@ -56,6 +56,11 @@ def _shows_batches(script: Script, call: ast.Call) -> str:
     """The method of a writer that is given a batch; "" for any other call."""
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
     return method if method in _SHOWS_BATCHES and not script.qualified(call.func).startswith("torch") else ""
+
+
+def _comes_from_elsewhere(script: Script, node: ast.Name) -> bool:
+    """Whether no import of this file says what the name is: a star does, or another file of the program."""
+    return _is_star_import(script, node) or node.id in dict(script.inherited)
 
 
 def _is_made(script: Script, node: ast.AST) -> bool:

@@ -11,36 +11,66 @@ from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
 from ..targets import XLA_MODULES, Target
 
-_TYPE = re.compile(r"torch\.cuda\.(\w+Tensor)")
+TYPE = re.compile(r"torch\.cuda\.(\w+Tensor)")
+_MESSAGE = {"cpu": "use the type of the CPU tensors", "xla": "use the type of the XLA device's tensors"}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Take the types of the CPU where a target has no GPU."""
+    """Take the types of the target's own tensors where it has no GPU."""
     if target.name == "cuda":
         return
     dead = Branches(script, target).dead
     for node in script.nodes:
-        if isinstance(node, (ast.Attribute, ast.Constant)) and node not in dead and not inside_f_string(script, node):
+        if node in dead or inside_f_string(script, node):
+            continue
+        if isinstance(node, ast.Constant):
+            yield from _named(script, target, node)
+        elif isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
             yield from _tensor_type(script, target, node)
 
 
-def _tensor_type(script: Script, target: Target, node: ast.Attribute | ast.Constant) -> Iterator[Edit]:
-    """`torch.cuda.FloatTensor`, as a type or as its name."""
-    if isinstance(node, ast.Constant):
-        found = isinstance(node.value, str) and _TYPE.fullmatch(node.value)
-        if found and not isinstance(script.parents[node], ast.Compare):
-            yield Replace(node, quoted_like(script, node, f"torch.{found[1]}"), "use the type of the CPU tensors")
-    elif _TYPE.fullmatch(script.qualified(node)) and isinstance(node.value, ast.Attribute):
-        yield Replace(node, f"{source(script, node.value.value)}.{node.attr}", "use the type of the CPU tensors")
-        call = script.parents[node]
-        if target.name == "xla" and isinstance(call, ast.Call) and call.func is node:
-            yield Replace(call, f"{{}}.to({target.device})", "use the xla device", modules=XLA_MODULES)
+def _named(script: Script, target: Target, node: ast.Constant) -> Iterator[Edit]:
+    """A type by its name, as `.type()` gives and takes it; asked for a GPU's, a tensor on the CPU says no."""
+    found = isinstance(node.value, str) and TYPE.fullmatch(node.value)
+    if found and (target.name == "xla" or not isinstance(script.parents[node], ast.Compare)):
+        name = f"torch.xla.{found[1]}" if target.name == "xla" else f"torch.{found[1]}"
+        yield Replace(node, quoted_like(script, node, name), _MESSAGE[target.name])
+
+
+def _tensor_type(script: Script, target: Target, node: ast.Attribute | ast.Name) -> Iterator[Edit]:
+    """`torch.cuda.FloatTensor`, however it is imported, or `torch.cuda` where types are taken from it later."""
+    name = script.qualified(node)
+    if name == "torch.cuda" and _is_chosen(script, node):
+        yield _replaced(script, target, node, "", "ddpify_runtime.xla")
+    elif found := TYPE.fullmatch(name):
+        yield _replaced(script, target, node, f".{found[1]}", f"ddpify_runtime.xla.{found[1]}")
+
+
+def _is_chosen(script: Script, node: ast.expr) -> bool:
+    """Whether a module is one of two that a name is given: `T = torch.cuda if use_cuda else torch`."""
+    parent = script.parents[node]
+    if not isinstance(parent, ast.IfExp) or node is parent.test:
+        return False
+    return {"torch", "torch.cuda"} == {script.qualified(parent.body), script.qualified(parent.orelse)}
+
+
+def _replaced(script: Script, target: Target, node: ast.Attribute | ast.Name, attribute: str, on_xla: str) -> Edit:
+    if target.name == "xla":
+        return Replace(node, on_xla, _MESSAGE["xla"], modules=XLA_MODULES)
+    base = node.value if isinstance(node, ast.Attribute) else None
+    if attribute:
+        base = base.value if isinstance(base, ast.Attribute) else None
+    if base is not None and script.qualified(base) == "torch":
+        return Replace(node, f"{source(script, base)}{attribute}", _MESSAGE["cpu"])
+    return Replace(node, f"torch{attribute}", _MESSAGE["cpu"], modules=("import torch",))
 
 
 RULE = Rule(
     id="DDP115",
-    title="Use the CPU's tensor types",
-    why="""`torch.cuda.FloatTensor` makes tensors on a GPU, which the other targets do not have (P4, X8).""",
+    title="Use the target's tensor types",
+    why="""`torch.cuda.FloatTensor` makes tensors on a GPU, which the other targets do not have (P4, X8). For CPUs it
+becomes `torch.FloatTensor`. XLA devices have no such types in torch: the runtime has them
+(`ddpify_runtime.xla.FloatTensor`), to be called, asked by isinstance and given to `.type(...)`.""",
     before="""\
 import torch
 
@@ -72,6 +102,5 @@ for _ in range(10):
 destroy_process_group()
 """,
     check=check,
-    kinds=("one process", "eager"),
     target="cpu",
 )

@@ -18,3 +18,12 @@ from . import corrected as corrected
 from . import device_module as device_module
 from . import failure as failure
 from . import moves as moves
+from . import tensor_types as tensor_types
+
+
+def __getattr__(name: str) -> tensor_types.TensorType:
+    """`ddpify_runtime.xla.FloatTensor` and its like."""
+    try:
+        return tensor_types.TYPES[name]
+    except KeyError:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}") from None

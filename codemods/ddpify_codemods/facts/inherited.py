@@ -1,0 +1,59 @@
+"""What names mean that come from another file of the program: `from common import *`, `from common import nn`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .script import Script
+
+
+def with_inherited(scripts: Sequence[Script]) -> list[Script]:
+    """The same scripts, which know the libraries that they get through each other's imports."""
+    if not any(_local(script, node, scripts) for script in scripts for node in script.find(ast.ImportFrom)):
+        return list(scripts)
+    by_path = {script.path: script for script in scripts}
+    local = {part for script in scripts for part in (script.path.stem, *script.path.parts)}
+
+    def names(script: Script, seen: frozenset[Path]) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for node in script.find(ast.ImportFrom):
+            other = _local(script, node, scripts)
+            if other is None or other.path in seen:
+                continue
+            inner = by_path[other.path]
+            theirs = {**names(inner, seen | {other.path}), **inner.imported}
+            libraries = {name: origin for name, origin in theirs.items() if origin.split(".")[0] not in local}
+            for alias in node.names:
+                if alias.name == "*":
+                    found.update((name, libraries[name]) for name in _exported(inner, libraries))
+                elif alias.name in libraries and alias.name not in script.defined:
+                    found[alias.asname or alias.name] = libraries[alias.name]
+        return found
+
+    return [
+        replace(script, inherited=tuple(sorted(names(script, frozenset({script.path})).items()))) for script in scripts
+    ]
+
+
+def _exported(script: Script, names: Mapping[str, str]) -> list[str]:
+    """Those of some names that `from script import *` gives."""
+    for node in script.tree.body:
+        if isinstance(node, ast.Assign) and script.qualified(node.targets[0]) == "__all__":
+            listed = {each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant)}
+            return [name for name in names if name in listed]
+    return [name for name in names if not name.startswith("_") and name not in script.defined]
+
+
+def _local(script: Script, node: ast.ImportFrom, scripts: Sequence[Script]) -> Script | None:
+    """The file of the program that an import is from."""
+    parts = tuple(node.module.split(".")) if node.module else ()
+    for other in scripts:
+        path = other.path.parent if other.path.name == "__init__.py" else other.path.with_suffix("")
+        if node.level and path == script.path.parents[min(node.level, len(script.path.parents)) - 1].joinpath(*parts):
+            return other
+        if not node.level and parts and path.parts[-len(parts) :] == parts:
+            return other
+    return None

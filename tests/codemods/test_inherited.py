@@ -1,0 +1,59 @@
+"""Names of libraries that a script gets through another file of its program."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+COMMON = """\
+import torch
+import torch.nn as nn
+import torch.optim as optim
+from torch.utils.data import DataLoader, TensorDataset
+from torch.autograd import grad
+"""
+TRAIN = """\
+{imports}
+
+if __name__ == "__main__":
+    model = nn.DataParallel(nn.Linear(4, 1))
+    loader = DataLoader(TensorDataset(torch.rand(8, 4)), batch_size=2, shuffle=True)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    for (x,) in loader:
+        optimizer.zero_grad()
+        model(x).mean().backward()
+        optimizer.step()
+{more}"""
+STAR = "from common import *"
+NAMES = "from common import torch, nn, optim, DataLoader, TensorDataset, grad"
+FOLDER = Path("/project")
+
+
+def converted(imports: str, common: str = COMMON, more: str = "", **others: str) -> dict[str, str]:
+    """The files afterwards; a file that is refused stays, and so do the others."""
+    texts = {"train": TRAIN.format(imports=imports, more=more), "common": common, **others}
+    results = convert({FOLDER / f"{name}.py": text for name, text in texts.items()}, "cpu")
+    return {path.stem: result.code for path, result in results.items()}
+
+
+@pytest.mark.parametrize("imports", [STAR, NAMES, "from base import *"])
+def test_they_mean_what_they_mean_there(imports: str) -> None:
+    code = converted(imports, base="from common import *\n")["train"]
+    from_runtime = code.split("from ddpify_runtime import (")[1].split(")")[0]
+    assert "DataLoader," in from_runtime and "DataParallel," in from_runtime
+    assert "model = DataParallel(nn.Linear(4, 1))" in code
+    assert code.index(imports) < code.index("from ddpify_runtime")
+
+
+@pytest.mark.parametrize("imports", [STAR, NAMES])
+def test_what_is_refused_is_refused_through_another_file_too(imports: str) -> None:
+    more = "        g = grad(model(x).sum(), list(model.parameters()))\n"
+    files = converted(imports, more=more)
+    assert files["train"] == TRAIN.format(imports=imports, more=more)
+
+
+@pytest.mark.parametrize("common", [COMMON + "\n\nclass DataLoader:\n    pass\n", "__all__ = ['torch']\n" + COMMON])
+def test_what_the_other_file_makes_itself_or_keeps_is_no_library(common: str) -> None:
+    assert "DataLoader," not in converted(STAR, common)["train"]
