@@ -208,12 +208,17 @@ class _Rewriter(cst.CSTTransformer):
                 group.append(kept)
             parts += [*self._inserted(edits, "after"), []] if _inserts(edits, "after") else []
         groups = [part for part in parts if isinstance(part, list) and part]
+        above = any(edit.above for edits in edits_of for edit in _inserts(edits, "before"))
         statements: list[Statement] = []
         for part in parts:
             if not isinstance(part, list):
                 statements.append(part)
             elif part:
-                statements.append(_line_of(part, line, first=part is groups[0], last=part is groups[-1]))
+                first = part is groups[0] and not above
+                statements.append(_line_of(part, line, first=first, last=part is groups[-1]))
+        if above or (statements and not groups):
+            statements[0] = _with_lines_above(statements[0], list(line.leading_lines))
+            return statements, []
         return statements, [] if groups else list(line.leading_lines)
 
     def _inserted(self, edits: Iterable[Edit], where: str) -> list[Statement]:

@@ -54,7 +54,10 @@ class Replace:
 
 @dataclass(frozen=True)
 class Insert:
-    """Put the statements of `code` before or after the statement `at`, in its block, at its indentation."""
+    """Put the statements of `code` before or after the statement `at`, in its block, at its indentation.
+
+    `above`: the blank lines and comments above `at` come to stand above the new code.
+    """
 
     at: ast.stmt
     code: str
@@ -62,6 +65,7 @@ class Insert:
     where: Literal["before", "after"] = "before"
     imports: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    above: bool = False
 
 
 @dataclass(frozen=True)

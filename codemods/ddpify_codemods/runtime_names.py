@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 
-from .facts.header import last_leading_import
+from .import_places import insertions
 from .rule import Edit, GuardToFunction, Insert, Replace, ReplaceImport
 
 RUNTIME = "ddpify_runtime"
-_LONGEST_LINE = 100
+_LONGEST_LINE = 88  # black's and isort's
 
 
 def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Insert], Mapping[str, str]]:
-    """The insertion that imports what the edits use.
+    """The insertions that import what the edits use.
 
-    Returns the insertion (none when nothing is used) and the new names of those that the file binds otherwise.
+    Returns the insertions (none when nothing is used) and the new names of those that the file binds otherwise.
     """
     used = {name for edit in edits if isinstance(edit, (Replace, Insert)) for name in edit.imports}
     moved = [edit for edit in edits if isinstance(edit, ReplaceImport)]
@@ -26,15 +26,10 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Insert
     names |= {f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in given_up}
     modules = {line for edit in edits if isinstance(edit, (Replace, Insert, GuardToFunction)) for line in edit.modules}
     lines = [line for line in sorted(modules) if line not in _import_lines(tree)]
-    if names:
-        lines.append(_from_import(sorted(names)))
-    if not lines:
-        return [], {}
+    lines += _from_imports(names)
     using = (edit.node if isinstance(edit, Replace) else edit.at for edit in edits if _adds_names(edit))
-    first_use = min((node.lineno for node in using), default=0)
-    anchor = last_leading_import(tree, first_use) if first_use else last_leading_import(tree)
-    at, where = (tree.body[0], "before") if anchor is None else (anchor, "after")
-    return [Insert(at, "\n".join(lines) + "\n", "", "before" if where == "before" else "after")], renamed
+    first_use = min((node.lineno for node in using), default=float("inf"))
+    return insertions(tree, lines, first_use), renamed
 
 
 def _adds_names(edit: Edit) -> bool:
@@ -51,11 +46,14 @@ def imports_runtime(tree: ast.Module) -> bool:
     )
 
 
-def _from_import(names: Sequence[str]) -> str:
-    line = f"from {RUNTIME} import {', '.join(names)}"
-    if len(line) <= _LONGEST_LINE:
-        return line
-    return f"from {RUNTIME} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+def _from_imports(names: Collection[str]) -> list[str]:
+    """The statements that import names, each renamed one in a statement of its own, as isort has it."""
+    plain = sorted(name for name in names if " as " not in name)
+    renamed = [f"from {RUNTIME} import {name}" for name in sorted(names) if " as " in name]
+    line = f"from {RUNTIME} import {', '.join(plain)}"
+    if len(line) > _LONGEST_LINE:
+        line = f"from {RUNTIME} import (\n" + "".join(f"    {name},\n" for name in plain) + ")"
+    return [line, *renamed] if plain else renamed
 
 
 def _import_lines(tree: ast.Module) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.header import last_leading_import, main_guard, module_level_work
+from ..facts.header import declares, last_leading_import, main_guard, module_level_work
 from ..facts.script import Script
 from ..rule import Edit, Finding, Insert, Rule
 from ..targets import Target
@@ -18,7 +18,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if not script.is_entry:
         return
     guard = main_guard(script.tree)
-    works_on_import = bool(module_level_work(script.tree))
+    devices = target.name != "xla"  # asking for an XLA device starts its runtime, which has to join first
+    works_on_import = any(not declares(script, node, devices) for node in module_level_work(script.tree))
     if guard is not None and not works_on_import:
         yield _init(guard.body[0], target)
         last = guard.body[-1]

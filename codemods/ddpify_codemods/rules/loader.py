@@ -91,13 +91,13 @@ for x, y in loader:
 """,
     after="""\
 import torch
-from torch.utils.data import TensorDataset
 from ddpify_runtime import (
     DataLoader,
     DistributedDataParallel,
     destroy_process_group,
     init_process_group,
 )
+from torch.utils.data import TensorDataset
 
 init_process_group("gloo")
 

@@ -127,13 +127,13 @@ def _branch(block: ast.AST, child: ast.AST) -> str:
 
 
 def _insert(script: Script, target: Target, base: Base, at: ast.stmt) -> Insert:
+    code = _code(script, target, base, at)
+    name = "DistributedDataParallel" if "DistributedDataParallel(" in code else "replicate"
     return Insert(
         at,
-        _code(script, target, base, at),
+        code,
         f"make {base.each_of or base.code} distributed",
-        imports=("DistributedDataParallel", *target.imports)
-        if target.wrapper_arguments
-        else ("DistributedDataParallel",),
+        imports=(name, *target.imports) if target.wrapper_arguments else (name,),
     )
 
 
@@ -143,8 +143,8 @@ def _code(script: Script, target: Target, base: Base, at: ast.stmt) -> str:
     if base.each_of and _is_list(script, base.each_of):
         return f"{base.each_of} = [{wrapped} for {base.code} in {base.each_of}]"
     if base.each_of:
-        return f"for {base.code} in {base.each_of}:\n    {wrapped}"
-    return f"{base.code} = {wrapped}" if _assignable(script, base, at) else wrapped
+        return f"for {base.code} in {base.each_of}:\n    replicate({arguments})"
+    return f"{base.code} = {wrapped}" if _assignable(script, base, at) else f"replicate({arguments})"
 
 
 def _is_list(script: Script, code: str) -> bool:
@@ -155,7 +155,7 @@ def _is_list(script: Script, code: str) -> bool:
 
 
 def _assignable(script: Script, base: Base, at: ast.stmt) -> bool:
-    """Whether `model = …` means the same variable here; the runtime returns the module itself, so it need not."""
+    """Whether `model = …` means the same variable here; where it does not, the module is made distributed in place."""
     node = base.node
     if isinstance(node, ast.Attribute):
         return True
@@ -200,8 +200,12 @@ for _ in range(10):
 """,
     after="""\
 import torch
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
 from torch import nn, optim
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
 
 init_process_group("gloo")
 

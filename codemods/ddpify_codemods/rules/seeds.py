@@ -103,11 +103,11 @@ model(torch.rand(4, 2)).mean().backward()
 optimizer.step()
 """,
     after="""\
+import os
 import random
 import time
 
 import torch
-import os
 from ddpify_runtime import (
     DistributedDataParallel,
     destroy_process_group,

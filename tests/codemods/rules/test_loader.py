@@ -40,7 +40,7 @@ def test_where_rank_zero_or_a_generator_needs_whole_batches(line: str) -> None:
     [
         ("from torch.utils.data import DataLoader\n", "    DataLoader,\n"),
         ("from torch.utils.data import DataLoader, Dataset\n", "from torch.utils.data import Dataset\n"),
-        ("from torch.utils.data import DataLoader as DL\n", "    DataLoader as DL,\n"),
+        ("from torch.utils.data import DataLoader as DL\n", "from ddpify_runtime import DataLoader as DL\n"),
     ],
 )
 def test_the_import_moves(imports: str, above: str) -> None:

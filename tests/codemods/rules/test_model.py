@@ -27,7 +27,11 @@ def test_nothing_is_trained_here(source: str) -> None:
 
 
 def inserted(source: str, target: str = "cpu") -> list[str]:
-    return [line.strip() for line in rewritten(RULE, source, target).splitlines() if "DistributedDataParallel" in line]
+    return [line.strip() for line in rewritten(RULE, source, target).splitlines() if _wraps(line)]
+
+
+def _wraps(line: str) -> bool:
+    return "DistributedDataParallel" in line or "replicate" in line
 
 
 WRAPPED = "model = DistributedDataParallel(model)"
@@ -95,8 +99,8 @@ def test_the_arguments_are_those_of_the_target() -> None:
         ("self.net", "self.net = DistributedDataParallel(self.net)"),
         ("self.net.features", "self.net.features = DistributedDataParallel(self.net.features)"),
         ("nets['G']", "nets['G'] = DistributedDataParallel(nets['G'])"),
-        ("nets[0]", "DistributedDataParallel(nets[0])"),
-        ("self", "DistributedDataParallel(self)"),
+        ("nets[0]", "replicate(nets[0])"),
+        ("self", "replicate(self)"),
     ],
 )
 def test_bases_that_are_no_names(base: str, line: str) -> None:
@@ -111,7 +115,7 @@ def test_bases_that_are_no_names(base: str, line: str) -> None:
 
 def test_a_global_is_not_made_local() -> None:
     source = "from torch import optim\nmodel = Net()\ndef fit():\n    return optim.SGD(model.parameters())\n"
-    assert inserted(source) == ["DistributedDataParallel(model)"]
+    assert inserted(source) == ["replicate(model)"]
 
 
 def test_a_parameter_of_the_function_is() -> None:
@@ -128,7 +132,7 @@ def test_models_in_an_unknown_collection() -> None:
     source = (
         "from torch import optim\nparams = [p for m in ms.values() for p in m.parameters()]\no = optim.SGD(params)\n"
     )
-    assert "for m in ms.values():\n    DistributedDataParallel(m)\no = " in rewritten(RULE, source)
+    assert "for m in ms.values():\n    replicate(m)\no = " in rewritten(RULE, source)
 
 
 def test_models_of_a_loop() -> None:
