@@ -15,8 +15,9 @@ from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule
-from .runtime_names import RUNTIME, imports_runtime
+from .runtime_names import RUNTIME
 from .targets import TARGETS, Target
+from .view import View, missing, view
 
 _IGNORE = re.compile(r"#\s*ddpify:\s*ignore(?:\[([\w\s,]*)\])?")
 
@@ -64,12 +65,10 @@ def convert(
     reason = _nothing_in_text(program)
     if reason:
         return _unchanged(program, reason)
-    scripts = _scripts(program)
-    if imports_runtime(scripts[0].tree):
-        return _unchanged(program, "already converted")
+    views, scripts = _read(program)
     from .rules import RULES  # here, so that a file without work costs no import of them
 
-    kind = distribution.kind(scripts) if target == "xla" else "one process"
+    kind = distribution.kind(scripts) if target == "xla" and not views else "one process"
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]
@@ -86,10 +85,21 @@ def convert(
             found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)
         return _rewritten_as_torch(found, chosen, RULES)
     found = _with_warning_if_not_started(_with_warning_if_undivided(found))
-    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings) for each in found}
-    if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
-        raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
+    reason = "already converted" if scripts[0].path in views and not any(each.edits for each in found) else ""
+    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason) for each in found}
+    changed = {path: result.code for path, result in results.items()}
+    if changed != dict(program):
+        _, again = _read(changed)
+        _raise_if_unstable(_Found.of(script, chosen, rules, modernize) for script in again)
     return results
+
+
+def _raise_if_unstable(found: Iterable[_Found]) -> None:
+    """Distrust the outcome: its own conversion, for real, must have nothing to do."""
+    for each in found:
+        for rule, edit in each.edits:
+            what = f"{rule} at line {_line(edit)}, {edit.message}"
+            raise ConversionBug(f"{each.script.path}: a second conversion would change it again: {what}")
 
 
 _KEEPS_DDP = (
@@ -104,7 +114,7 @@ def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable
     reason = "" if any(each.edits for each in found) else "XLA code already"
     launch = "python {script}"
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
-    again = _scripts({path: result.code for path, result in results.items()})
+    _, again = _read({path: result.code for path, result in results.items()})
     rules = [rule for rule in rules if rule.on_request]
     stable = bool(reason) or not any(_Found.of(each, target, rules, True).edits for each in again)
     if distribution.kind(again) != "xla" or not stable:
@@ -158,8 +168,6 @@ class _Found:
 
     @classmethod
     def of(cls, script: Script, target: Target, rules: Iterable[Rule], modernize: bool) -> _Found:
-        if imports_runtime(script.tree):
-            return cls(script)
         edits: list[tuple[str, Edit]] = []
         findings: list[Finding] = []
         ignored = _ignored(script.text)
@@ -174,6 +182,8 @@ class _Found:
                 elif item.message:
                     remedy = "rewrite it with --modernize"
                     findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
+        if script.view is not None:
+            edits = missing(script.view, edits)
         deleted = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)}
         told = (finding for finding in findings if finding.line not in deleted)
         return cls(script, tuple(edits), tuple(sorted(told, key=_line)))
@@ -182,10 +192,6 @@ class _Found:
     def changes(self) -> tuple[Change, ...]:
         changes = (Change(rule, _line(edit), edit.message) for rule, edit in self.edits if edit.message)
         return tuple(sorted(changes, key=lambda change: change.line))
-
-
-def _first(results: Mapping[Path, Result]) -> tuple[Path, str]:
-    return next((path, result.code) for path, result in results.items())
 
 
 def _line(item: Edit | Finding) -> int:
@@ -227,15 +233,20 @@ def _parse(path: Path, text: str) -> ast.Module:
         raise SourceError(path, 1, f"cannot be read as Python: {error}") from error
 
 
-def _scripts(program: Mapping[Path, str]) -> list[Script]:
-    trees = {path: _parse(path, text) for path, text in program.items()}
+def _read(program: Mapping[Path, str]) -> tuple[dict[Path, View], list[Script]]:
+    """What the rules see of each file, and the views of those that are converted already."""
+    originals = {path: _parse(path, text) for path, text in program.items()}
+    views = {path: seen for path, tree in originals.items() if (seen := view(tree)) is not None}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
+    defined = frozenset(node.name for tree in originals.values() for node in ast.walk(tree) if isinstance(node, kinds))
     entry = next(iter(program))
-    return [
-        Script(path, program[path], tree, is_entry=path == entry and _runs_something(tree), defined=defined)
-        for path, tree in trees.items()
-    ]
+    scripts = []
+    for path, original in originals.items():
+        seen = views.get(path)
+        tree = seen.tree if seen else original
+        runs = path == entry and _runs_something(tree)
+        scripts.append(Script(path, program[path], tree, is_entry=runs, defined=defined, view=seen))
+    return views, scripts
 
 
 def _runs_something(tree: ast.Module) -> bool:
@@ -261,7 +272,8 @@ def _rewrite(found: _Found) -> str:
 
     script = found.script
     try:
-        code = apply(script.text, script.tree, [edit for _, edit in found.edits])
+        tree = script.view.original if script.view else script.tree
+        code = apply(script.text, tree, [edit for _, edit in found.edits])
     except ParserSyntaxError as error:
         raise SourceError(script.path, error.raw_line, error.message) from error
     except EditNotPlaced as error:

@@ -16,12 +16,24 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from .places import Place, Places, Span, spans
-from .rule import ChangeParameters, Delete, DropImport, Edit, GuardToFunction, Insert, Replace, ReplaceImport
+from .rule import (
+    ChangeParameters,
+    Delete,
+    DropImport,
+    Edit,
+    GuardToFunction,
+    Insert,
+    Replace,
+    ReplaceImport,
+    RewriteImport,
+)
 from .runtime_names import runtime_import
 from .template import fill
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
-StatementEdit: TypeAlias = Insert | Delete | ReplaceImport | DropImport | ChangeParameters | GuardToFunction
+StatementEdit: TypeAlias = (
+    Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction
+)
 
 
 class EditNotPlaced(Exception):
@@ -201,7 +213,7 @@ class _Rewriter(cst.CSTTransformer):
         parts: list[list[cst.BaseSmallStatement] | Statement] = [[]]
         for small, edits in zip(line.body, edits_of, strict=True):
             parts += [*self._inserted(edits, "before"), []] if _inserts(edits, "before") else []
-            kept = _kept(small, edits)
+            kept = _kept(self._rewritten(small, edits), edits)
             if kept is not None:
                 group = parts[-1]
                 assert isinstance(group, list)
@@ -220,6 +232,14 @@ class _Rewriter(cst.CSTTransformer):
             statements[0] = _with_lines_above(statements[0], list(line.leading_lines))
             return statements, []
         return statements, [] if groups else list(line.leading_lines)
+
+    def _rewritten(self, small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmallStatement:
+        for edit in edits:
+            if isinstance(edit, RewriteImport):
+                line = self._parse(edit.code)[0]
+                assert isinstance(line, cst.SimpleStatementLine)
+                return line.body[0]
+        return small
 
     def _inserted(self, edits: Iterable[Edit], where: str) -> list[Statement]:
         return [statement for edit in _inserts(edits, where) for statement in self._parse(edit.code)]

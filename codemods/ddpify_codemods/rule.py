@@ -115,7 +115,18 @@ class DropImport:
     message: str
 
 
-Edit: TypeAlias = Replace | Insert | Delete | ReplaceImport | DropImport | ChangeParameters | GuardToFunction
+@dataclass(frozen=True)
+class RewriteImport:
+    """Put the import statement `code` in the place of another."""
+
+    at: ast.ImportFrom
+    code: str
+    message: str = ""
+
+
+Edit: TypeAlias = (
+    Replace | Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction
+)
 
 
 @dataclass(frozen=True)

@@ -4,32 +4,63 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeGuard
 
 from .import_places import insertions
-from .rule import Edit, GuardToFunction, Insert, Replace, ReplaceImport
+from .rule import Edit, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport
 
 RUNTIME = "ddpify_runtime"
 _LONGEST_LINE = 88  # black's and isort's
 
 
-def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Insert], Mapping[str, str]]:
-    """The insertions that import what the edits use.
+def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit], Mapping[str, str]]:
+    """The edits that import what the others use.
 
-    Returns the insertions (none when nothing is used) and the new names of those that the file binds otherwise.
+    Returns those edits (none when nothing is new) and the new names of those that the file binds otherwise.
     """
     used = {name for edit in edits if isinstance(edit, (Replace, Insert)) for name in edit.imports}
     moved = [edit for edit in edits if isinstance(edit, ReplaceImport)]
     given_up = [alias for edit in moved for alias in edit.at.names if alias.name == edit.name]
-    taken = set(_bound_names(tree, set(given_up)))
+    existing = [node for node in tree.body if _is_runtime(node)]
+    there = {alias.name: alias.asname or alias.name for node in existing for alias in node.names}
+    taken = set(_bound_names(tree, {*given_up, *(alias for node in existing for alias in node.names)}))
     renamed = {name: f"ddpify_{name}" for name in used if name in taken}
-    names = {f"{name} as {renamed[name]}" if name in renamed else name for name in used}
+    renamed |= {name: there[name] for name in used & set(there)}
+    names = {f"{name} as {renamed[name]}" if name in renamed else name for name in used - set(there)}
     names |= {f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in given_up}
+    names -= {shown(alias) for node in existing for alias in node.names}
     modules = {line for edit in edits if isinstance(edit, (Replace, Insert, GuardToFunction)) for line in edit.modules}
     lines = [line for line in sorted(modules) if line not in _import_lines(tree)]
-    lines += _from_imports(names)
+    added: list[Edit] = []
+    if existing and names and not any(" as " in name for name in names):
+        added = [with_names(existing[0], names)]
+    else:
+        lines += from_imports(names)
     using = (edit.node if isinstance(edit, Replace) else edit.at for edit in edits if _adds_names(edit))
     first_use = min((node.lineno for node in using), default=float("inf"))
-    return insertions(tree, lines, first_use), renamed
+    return [*added, *insertions(tree, lines, first_use)], {name: new for name, new in renamed.items() if name != new}
+
+
+def with_names(statement: ast.ImportFrom, names: Collection[str]) -> RewriteImport:
+    """The edit that adds names to an import of ddpify_runtime."""
+    return RewriteImport(statement, _from_import({*names, *(shown(alias) for alias in statement.names)}))
+
+
+def shown(alias: ast.alias) -> str:
+    """One name of an import statement, as it is written there."""
+    return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+
+
+def _is_runtime(node: ast.stmt) -> TypeGuard[ast.ImportFrom]:
+    return isinstance(node, ast.ImportFrom) and node.module == RUNTIME and not node.level
+
+
+def runtime_aliases(tree: ast.Module) -> Mapping[str, str] | None:
+    """What the names that a file imports from ddpify_runtime mean: {"DDP": "DistributedDataParallel"}; None without."""
+    if not imports_runtime(tree):
+        return None
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and _is_runtime(node))
+    return {alias.asname or alias.name: alias.name for node in statements for alias in node.names}
 
 
 def _adds_names(edit: Edit) -> bool:
@@ -46,14 +77,18 @@ def imports_runtime(tree: ast.Module) -> bool:
     )
 
 
-def _from_imports(names: Collection[str]) -> list[str]:
+def from_imports(names: Collection[str]) -> list[str]:
     """The statements that import names, each renamed one in a statement of its own, as isort has it."""
-    plain = sorted(name for name in names if " as " not in name)
-    renamed = [f"from {RUNTIME} import {name}" for name in sorted(names) if " as " in name]
-    line = f"from {RUNTIME} import {', '.join(plain)}"
-    if len(line) > _LONGEST_LINE:
-        line = f"from {RUNTIME} import (\n" + "".join(f"    {name},\n" for name in plain) + ")"
-    return [line, *renamed] if plain else renamed
+    plain = [name for name in names if " as " not in name]
+    renamed = [_from_import([name]) for name in sorted(names) if " as " in name]
+    return [_from_import(plain), *renamed] if plain else renamed
+
+
+def _from_import(names: Collection[str]) -> str:
+    line = f"from {RUNTIME} import {', '.join(sorted(names))}"
+    if len(line) <= _LONGEST_LINE:
+        return line
+    return f"from {RUNTIME} import (\n" + "".join(f"    {name},\n" for name in sorted(names)) + ")"
 
 
 def _import_lines(tree: ast.Module) -> set[str]:

@@ -31,8 +31,7 @@ ASKING = "import torch\n\nwidth = int(input())\n"
         ("import torch\n\nprint(torch.ones(1))\n", "no training loop"),
         ("import torch\n\n\nclass Net(torch.nn.Module):\n    pass\n", "no training loop"),
         ("import torch\n\nx = torch.ones(1, requires_grad=True)\nx.backward()\n", "no training loop"),
-        ("import torch\nfrom ddpify_runtime import init_process_group\n", "already converted"),
-        ("import ddpify_runtime as torch\n", "already converted"),
+        ("import torch\nfrom ddpify_runtime import init_process_group\n", "no training loop"),
     ],
 )
 def test_nothing_to_do(text: str, reason: str) -> None:
@@ -68,11 +67,10 @@ def test_only_the_entry_joins_the_process_group() -> None:
     assert "DistributedDataParallel(model)" in results[NETS].code
 
 
-def test_a_converted_module_of_another_program_is_left() -> None:
+def test_a_converted_module_of_another_program_is_read_like_the_others() -> None:
     converted = "from ddpify_runtime import rank_zero_only\n\nwidth = int(input())\n"
-    results = convert({ENTRY: TRAINING, NETS: converted}, "cpu")
-    assert results[NETS].code == converted
-    assert results[ENTRY].code != TRAINING
+    [finding] = convert({ENTRY: TRAINING, NETS: converted}, "cpu")[NETS].findings
+    assert (finding.rule, finding.severity) == ("DDP307", "refused")
 
 
 def test_loop_and_optimizer_may_be_in_different_files() -> None:

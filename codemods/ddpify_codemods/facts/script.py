@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from ..view import View
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -18,7 +21,8 @@ class Script:
 
     path: where it came from, for messages. text: its source. tree: its syntax tree (ast).
     is_entry: whether it is the file that gets started. defined: names of every function, class and method defined in
-    any file of the program (a call of one of these is not a call of a library).
+    any file of the program (a call of one of these is not a call of a library). view: what is known of a file that is
+    converted already.
     """
 
     path: Path
@@ -26,6 +30,11 @@ class Script:
     tree: ast.Module
     is_entry: bool
     defined: frozenset[str]
+    view: View | None = None
+
+    def is_settled(self, node: ast.AST) -> bool:
+        """Whether a conversion has made of the node what it would make of it now."""
+        return self.view is not None and node in self.view.nodes
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:

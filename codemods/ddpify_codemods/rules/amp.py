@@ -52,6 +52,8 @@ def _scaler(script: Script, call: ast.Call) -> Iterator[Edit | Finding]:
     yield Finding(RULE.id, "warning", call.lineno, "GradScaler does nothing on XLA devices", remedy)
     message = "switch the scaler off"
     enabled = [keyword.value for keyword in call.keywords if keyword.arg == "enabled"]
+    if enabled and source(script, enabled[0]) == "False":
+        return
     if enabled:
         yield Replace(enabled[0], "False", message)
     elif not call.args and not call.keywords:

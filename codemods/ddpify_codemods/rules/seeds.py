@@ -33,6 +33,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let rank 0 draw the entropy of seeds; refuse where only its author can say how."""
     for call in script.find(ast.Call):
         name = script.qualified(call.func)
+        if script.is_settled(call.func):
+            continue
         if name in _ENTROPY and _is_seed(script, call):
             yield Replace(call.func, "rank_zero_value({})", _MESSAGE, imports=("rank_zero_value",))
         elif name in _WITHOUT_SEED and not call.args and not call.keywords:

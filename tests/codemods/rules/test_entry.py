@@ -84,7 +84,7 @@ def test_other_work_wants_the_group_first(work: str) -> None:
 
 def test_an_xla_device_is_asked_for_in_the_group() -> None:
     lines = rewritten(RULE, f"{PARSER}device = torch.device('cuda')\n{GUARDED}    main()\n", "xla").splitlines()
-    assert [line for line in lines if "init" in line or "device =" in line][0].startswith("init_process_group")
+    assert next(line for line in lines if "init" in line or "device =" in line).startswith("init_process_group")
 
 
 def test_xla_names_its_rendezvous() -> None:
