@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -14,6 +14,7 @@ from .facts.header import main_guard, module_level_work
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
+from .move import ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule
 from .runtime_names import RUNTIME
 from .targets import TARGETS, Target
@@ -52,13 +53,13 @@ class ConversionBug(Exception):
 
 
 def convert(
-    program: Mapping[Path, str], target: str, modernize: bool = False, xla_reduce: str = "ddp"
+    program: Mapping[Path, str], target: str = "", modernize: bool = False, xla_reduce: str = "ddp"
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
     Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
-    modules that it imports; the name of a target; whether old spellings of XLA code are rewritten too; how gradients
-    are reduced on XLA, "ddp" or "native".
+    modules that it imports; the name of a target, ONE_DEVICE to go back, or "" for the one that they are converted for;
+    whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native".
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -66,15 +67,22 @@ def convert(
     if reason:
         return _unchanged(program, reason)
     views, scripts = _read(program)
+    source = target_of(views.values())
+    if target == ONE_DEVICE:
+        return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
+    chosen = TARGETS[target or source]
+    if xla_reduce == "native":
+        chosen = replace(chosen, wrapper_arguments='reduction="native"')
+    if source and (source != chosen.name or xla_reduce == "native"):
+        moves = {path: to_target(seen, source, chosen) for path, seen in views.items()}
+        if any(move.edits for move in moves.values()):
+            return _moved(program, moves, lambda moved: convert(moved, chosen.name, modernize, xla_reduce))
     from .rules import RULES  # here, so that a file without work costs no import of them
 
-    kind = distribution.kind(scripts) if target == "xla" and not views else "one process"
+    kind = distribution.kind(scripts) if chosen.name == "xla" and not views else "one process"
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]
-    chosen = TARGETS[target]
-    if xla_reduce == "native":
-        chosen = replace(chosen, wrapper_arguments='reduction="native"')
     found = [_Found.of(script, chosen, rules, modernize) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
@@ -92,6 +100,61 @@ def convert(
         _, again = _read(changed)
         _raise_if_unstable(_Found.of(script, chosen, rules, modernize) for script in again)
     return results
+
+
+def _moved(
+    program: Mapping[Path, str],
+    moves: Mapping[Path, Move],
+    update: Callable[[dict[Path, str]], dict[Path, Result]] | None,
+) -> dict[Path, Result]:
+    """The results of moving converted files, and of updating them for the target that they were moved to."""
+    refused = any(finding.severity == "refused" for move in moves.values() for finding in move.findings)
+    if refused:
+        return {
+            path: Result(text, findings=moves[path].findings if path in moves else ()) for path, text in program.items()
+        }
+    nothing = _Found(Script(Path(), "", ast.Module([], []), False, frozenset()))
+    found = dict.fromkeys(program, nothing)
+    for path, move in moves.items():
+        original = _parse(path, program[path])
+        found[path] = _Found(Script(path, program[path], original, False, frozenset()), move.edits, move.findings)
+    texts = {path: _rewrite(found[path]) if path in moves else text for path, text in program.items()}
+    updated = update(texts) if update else {path: Result(text) for path, text in texts.items()}
+    results = {}
+    for path, result in updated.items():
+        lines = _original_lines(program[path], texts[path])
+        findings = (*found[path].findings, *(replace(each, line=lines(each.line)) for each in result.findings))
+        refused = any(each.severity == "refused" for other in updated.values() for each in other.findings)
+        if refused:
+            results[path] = Result(program[path], findings=findings)
+            continue
+        changes = (*found[path].changes, *(replace(each, line=lines(each.line)) for each in result.changes))
+        code = _without_unused(path, result.code) if path in moves and update else result.code
+        reason = "" if code != program[path] else "not converted"
+        ordered = tuple(sorted(changes, key=lambda change: change.line))
+        results[path] = Result(code, ordered, tuple(sorted(findings, key=_line)), reason)
+    return results
+
+
+def _without_unused(path: Path, code: str) -> str:
+    tree = _parse(path, code)
+    edits = tuple(("DDP101", edit) for edit in unused_names(tree))
+    return _rewrite(_Found(Script(path, code, tree, False, frozenset()), edits))
+
+
+def _original_lines(before: str, after: str) -> Callable[[int], int]:
+    """What turns a line number of the moved text into one of the file as it is."""
+    from difflib import SequenceMatcher
+
+    blocks = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False).get_opcodes()
+
+    def original(line: int) -> int:
+        for _, first, last, start, end in blocks:
+            if start <= line - 1 < end:
+                return min(first + line - 1 - start, max(last - 1, first)) + 1
+        return line
+
+    return original
 
 
 def _raise_if_unstable(found: Iterable[_Found]) -> None:

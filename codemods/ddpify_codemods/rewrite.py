@@ -128,7 +128,7 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(updated, cst.BaseExpression)
         for edit in self._replaces.get(span, ()):
             parts = [self._updated[self._parts[part]] for part in edit.parts]
-            updated = fill(edit.template, updated, parts, self._module)
+            updated = parts[0] if edit.bare else fill(edit.template, updated, parts, self._module)
             self.pending.discard(span)
         if span in self._part_spans:
             self._updated[span] = updated
@@ -270,7 +270,8 @@ def _function(guard: cst.If, name: str) -> cst.FunctionDef:
 
 
 def _inserts(edits: Iterable[Edit], where: str) -> list[Insert]:
-    return [edit for edit in edits if isinstance(edit, Insert) and edit.where == where]
+    found = [edit for edit in edits if isinstance(edit, Insert) and edit.where == where]
+    return sorted(found, key=lambda edit: edit.last)
 
 
 def _line_of(

@@ -43,7 +43,7 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit],
 
 def with_names(statement: ast.ImportFrom, names: Collection[str]) -> RewriteImport:
     """The edit that adds names to an import of ddpify_runtime."""
-    return RewriteImport(statement, _from_import({*names, *(shown(alias) for alias in statement.names)}))
+    return RewriteImport(statement, import_from(RUNTIME, sorted({*names, *map(shown, statement.names)})))
 
 
 def shown(alias: ast.alias) -> str:
@@ -79,16 +79,17 @@ def imports_runtime(tree: ast.Module) -> bool:
 
 def from_imports(names: Collection[str]) -> list[str]:
     """The statements that import names, each renamed one in a statement of its own, as isort has it."""
-    plain = [name for name in names if " as " not in name]
-    renamed = [_from_import([name]) for name in sorted(names) if " as " in name]
-    return [_from_import(plain), *renamed] if plain else renamed
+    plain = sorted(name for name in names if " as " not in name)
+    renamed = [import_from(RUNTIME, [name]) for name in sorted(names) if " as " in name]
+    return [import_from(RUNTIME, plain), *renamed] if plain else renamed
 
 
-def _from_import(names: Collection[str]) -> str:
-    line = f"from {RUNTIME} import {', '.join(sorted(names))}"
+def import_from(module: str, names: Sequence[str]) -> str:
+    """The statement that imports names, as isort lays it out."""
+    line = f"from {module} import {', '.join(names)}"
     if len(line) <= _LONGEST_LINE:
         return line
-    return f"from {RUNTIME} import (\n" + "".join(f"    {name},\n" for name in sorted(names)) + ")"
+    return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
 
 
 def _import_lines(tree: ast.Module) -> set[str]:

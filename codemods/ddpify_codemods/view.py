@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import ast
 import copy
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -92,7 +92,7 @@ def _matched(seen: View, inserts: Sequence[Insert]) -> set[int]:
     scopes = _scopes(seen.original)
     near = []
     for insert in inserts:
-        key = _key(ast.parse(insert.code.strip()).body[0], _OWN_NAMES)
+        key = settled_key(ast.parse(insert.code.strip()).body[0], _OWN_NAMES)
         for statement in seen.statements:
             if statement.key == key:
                 scope = scopes.get((insert.at.lineno, insert.at.col_offset), 0)
@@ -131,8 +131,11 @@ def _scopes(tree: ast.Module) -> dict[tuple[int, int], int]:
     return found
 
 
-def _key(node: ast.stmt, names: Mapping[str, str]) -> str:
-    """What a statement does, if it is one that conversions put in; "" otherwise."""
+def settled_key(node: ast.stmt, names: Mapping[str, str]) -> str:
+    """What a statement does, if it is one that conversions put in; "" otherwise.
+
+    Args: the statement; what its names of ddpify_runtime mean.
+    """
     wrapped = _wrapped(node, names)
     if wrapped:
         return f"wrap {wrapped}"
@@ -157,7 +160,7 @@ def _key(node: ast.stmt, names: Mapping[str, str]) -> str:
 
 def _wrapped(node: ast.stmt, names: Mapping[str, str]) -> str:
     """The code of the module, or of the collection of modules, that a statement makes distributed; "" for none."""
-    if isinstance(node, ast.Expr) and _is_wrap(node.value, names):
+    if isinstance(node, ast.Expr) and is_wrap(node.value, names):
         return ast.unparse(node.value.args[0])  # type: ignore[attr-defined]
     if isinstance(node, ast.For) and len(node.body) == 1 and not node.orelse:
         inner = node.body[0]
@@ -166,17 +169,18 @@ def _wrapped(node: ast.stmt, names: Mapping[str, str]) -> str:
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return ""
     target, value = ast.unparse(node.targets[0]), node.value
-    if _is_wrap(value, names):
+    if is_wrap(value, names):
         return target if ast.unparse(value.args[0]) == target else ""  # type: ignore[attr-defined]
     if isinstance(value, (ast.ListComp, ast.DictComp)):
         element = value.elt if isinstance(value, ast.ListComp) else value.value
         iterated = ast.unparse(value.generators[0].iter)
         same = iterated in (target, f"{target}.items()", f"{target}.values()")
-        return target if same and _is_wrap(element, names) else ""
+        return target if same and is_wrap(element, names) else ""
     return ""
 
 
-def _is_wrap(node: ast.expr, names: Mapping[str, str]) -> bool:
+def is_wrap(node: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether an expression makes a module distributed."""
     return isinstance(node, ast.Call) and runtime_name(node.func, names) in _WRAPPERS and bool(node.args)
 
 
@@ -197,7 +201,7 @@ class _Reader(ast.NodeTransformer):
     def visit(self, node: ast.AST) -> ast.AST | list[ast.AST] | None:
         if not isinstance(node, ast.stmt):
             return super().visit(node)  # type: ignore[no-any-return]
-        key = _key(node, self.names)
+        key = settled_key(node, self.names)
         if key:
             self.statements.append(Settled(node, key, self._scope))
             return None
@@ -216,7 +220,7 @@ class _Reader(ast.NodeTransformer):
         return node
 
     def visit_Assign(self, node: ast.Assign) -> ast.AST:
-        if _is_wrap(node.value, self.names) and len(node.targets) == 1:  # model = DistributedDataParallel(Net())
+        if is_wrap(node.value, self.names) and len(node.targets) == 1:  # model = DistributedDataParallel(Net())
             self.statements.append(Settled(node, f"wrap {ast.unparse(node.targets[0])}", self._scope))
         return self.generic_visit(node)
 
@@ -226,7 +230,7 @@ class _Reader(ast.NodeTransformer):
         if name in AROUND and len(node.args) == 1 and not node.keywords:
             self.nodes.add(node.args[0])
             return node.args[0]
-        if _is_wrap(node, self.names):
+        if is_wrap(node, self.names):
             return node.args[0]
         if ast.unparse(node) == "torch_xla.device()":
             device = _placed(ast.parse('torch.device("cuda")', mode="eval").body, node)
@@ -253,11 +257,3 @@ def _placed(new: Located, old: ast.AST) -> Located:
     for node in ast.walk(new):
         ast.copy_location(node, old)
     return new
-
-
-def uses(tree: ast.AST, names: Iterable[str]) -> Iterator[ast.Name]:
-    """Where names are read in a tree."""
-    wanted = set(names)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in wanted:
-            yield node

@@ -16,7 +16,6 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 _DECLARATIONS = ("argparse.ArgumentParser", "logging.getLogger")
 _DECLARING = (*_DECLARATIONS, "logging.basicConfig", "logging.StreamHandler", "logging.Formatter")
 _DECLARING_METHODS = ("add_argument", "add_argument_group", "set_defaults", "setLevel")
-_DEVICES = ("torch.device", "torch.cuda.is_available", "torch.manual_seed")
 
 
 def last_leading_import(tree: ast.Module, before: float = float("inf")) -> ast.stmt | None:
@@ -61,17 +60,16 @@ def module_level_work(tree: ast.Module) -> list[ast.stmt]:
     ]
 
 
-def declares(script: Script, node: ast.stmt, devices: bool) -> bool:
-    """Whether a statement only declares something: the command's arguments, a logger; with `devices`, a device too."""
+def declares(script: Script, node: ast.stmt) -> bool:
+    """Whether a statement only declares something: the command's arguments, a logger."""
     if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)):
         return False
-    known = (*_DECLARING, *_DEVICES) if devices else _DECLARING
     calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
-    return all(_declares(script, call, known) for call in calls)
+    return all(_declares(script, call) for call in calls)
 
 
-def _declares(script: Script, call: ast.Call, known: tuple[str, ...]) -> bool:
-    if script.qualified(call.func) in known:
+def _declares(script: Script, call: ast.Call) -> bool:
+    if script.qualified(call.func) in _DECLARING:
         return not any(keyword.arg in ("filename", "handlers", None) for keyword in call.keywords)
     if not isinstance(call.func, ast.Attribute) or call.func.attr not in _DECLARING_METHODS:
         return False
