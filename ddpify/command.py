@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from ddpify_codemods import TARGETS
+from ddpify_codemods import ONE_DEVICE, TARGETS, converted_for
 
 from ddpify import files
-from ddpify.config import choose_target
+from ddpify.config import choose_target, configured_target
 from ddpify.conversion import convert_program, imports_of, on_all_cores
 from ddpify.files import BadInput, Source, shown
 from ddpify.inputs import STDIN, Inputs, gather
@@ -21,6 +21,8 @@ from ddpify.programs import Imports, Program, find_programs, importer, program
 from ddpify.report import FileReport, Report, Status
 
 Load = Callable[[Path], Source]
+
+_CHOICES = (*TARGETS, ONE_DEVICE)
 
 
 @dataclass(frozen=True)
@@ -54,7 +56,8 @@ def run(options: Options) -> tuple[Report, bytes]:
         BadInput: nothing could be done, nothing was written.
     """
     _refuse_contradictions(options)
-    target = choose_target(options.target, _project_folder(options.paths[0]), TARGETS)
+    if options.target or configured_target(_project_folder(options.paths[0]))[0]:
+        choose_target(options.target, _project_folder(options.paths[0]), _CHOICES)  # before anything is read
     inputs = gather(options.paths)
     load, imports = readers(inputs)
     programs, told = _choose(inputs, load, imports)
@@ -65,6 +68,9 @@ def run(options: Options) -> tuple[Report, bytes]:
         except BadInput as error:
             told += [FileReport(error.problem.path, "error", problem=error.problem)]
             told += [FileReport(load(chosen.entry).name, "untouched")]
+    texts = ({source.path: source.text for source in sources} for sources in work)
+    own = {name for each in texts if (name := converted_for(each))}
+    target = choose_target(options.target, _project_folder(options.paths[0]), _CHOICES, own)
     if options.modernize and target != "xla":
         raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
     if options.xla_reduce != "ddp" and target != "xla":
@@ -74,7 +80,8 @@ def run(options: Options) -> tuple[Report, bytes]:
     pairs = zip(work, converted, strict=True)
     outcomes = settle([Outcome(parts, result, parts[0].path not in inputs.named) for parts, result in pairs])
     output = _write(options, outcomes)
-    launch = partial(_launch, TARGETS[target].launch, options.destination)
+    template = "" if target == ONE_DEVICE else TARGETS[target].launch
+    launch = partial(_launch, template, options.destination)
     status: Status = "would convert" if options.diff or options.check else "converted"
     told += [report for outcome in outcomes for report in reports(outcome, status, launch)]
     report = Report(merge(told), target, options.check, options.destination)

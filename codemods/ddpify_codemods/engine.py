@@ -102,6 +102,17 @@ def convert(
     return results
 
 
+def converted_for(program: Mapping[Path, str]) -> str:
+    """The target that a program is converted for; "" where it is not, or where its files cannot be read."""
+    if not any("ddpify_runtime" in text for text in program.values()):
+        return ""
+    try:
+        views, _ = _read(program)
+    except SourceError:
+        return ""
+    return target_of(views.values())
+
+
 def _moved(
     program: Mapping[Path, str],
     moves: Mapping[Path, Move],
@@ -195,6 +206,7 @@ def _without_runtime(edit: Edit) -> Edit:
 def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:
     """Say so when no module of the program was found that could be divided: exact, but no faster."""
     divided = any(rule == "DDP102" for each in found for rule, _ in each.edits)
+    divided = divided or any(each.script.view and each.script.view.wraps for each in found)
     if divided or any("DistributedDataParallel" in each.script.text for each in found):
         return found
     first = next(each for each in found if optimizers(each.script))

@@ -99,6 +99,10 @@ def _calls(seen: View) -> Iterator[ast.Call]:
     return (node for node in ast.walk(seen.original) if isinstance(node, ast.Call))
 
 
+def _joins(seen: View, call: ast.Call) -> bool:
+    return runtime_name(call.func, seen.names) == "init_process_group"
+
+
 def _with_arguments(
     rule: str,
     call: ast.Call,
@@ -126,13 +130,12 @@ def _off_xla(seen: View) -> list[tuple[str, Edit]]:
     message = "name the GPU instead of the XLA device"
     edits: list[tuple[str, Edit]] = []
     places = _device_arguments(seen)
+    joins = {each for call in _calls(seen) if _joins(seen, call) for each in ast.walk(call)}
     for node in ast.walk(seen.original):
         if isinstance(node, ast.Call) and ast.unparse(node) == "torch_xla.device()":
             edits.append(("DDP103", Replace(node, '"cuda"' if node in places else 'torch.device("cuda")', message)))
-        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith("autocast"):
-            named = [*node.args[:1], *(word.value for word in node.keywords if word.arg == "device_type")]
-            xla = [value for value in named if isinstance(value, ast.Constant) and value.value == "xla"]
-            edits += [("DDP112", Replace(value, '"cuda"', "let autocast work on the GPU")) for value in xla]
+        elif isinstance(node, ast.Constant) and node.value == "xla" and node not in joins:
+            edits.append(("DDP103", Replace(node, '"cuda"', message)))
         elif isinstance(node, ast.stmt) and settled_key(node, seen.names).startswith("torch_xla."):
             edits.append(("DDP113", Delete(node, "leave out what is for XLA")))
     stays = bool(list(_xla_uses(seen)))

@@ -57,8 +57,8 @@ class Replace:
 class Insert:
     """Put the statements of `code` before or after the statement `at`, in its block, at its indentation.
 
-    `above`: the blank lines and comments above `at` come to stand above the new code. `last`: what other rules put there
-    comes first.
+    `above`: the blank lines and comments above `at` come to stand above the new code. `last`: what other rules put
+    there comes first.
     """
 
     at: ast.stmt

@@ -58,6 +58,11 @@ class View:
     statements: tuple[Settled, ...] = ()
     nodes: frozenset[ast.AST] = field(default=frozenset())
 
+    @property
+    def wraps(self) -> bool:
+        """Whether a module is made distributed in the file."""
+        return any(statement.key.startswith("wrap") for statement in self.statements)
+
 
 def view(original: ast.Module) -> View | None:
     """What the rules see of a converted file; None for a file that does not import ddpify_runtime."""
