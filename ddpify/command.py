@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
 
-from ddpify_codemods import TARGETS
+from ddpify_codemods import ONE_DEVICE, TARGETS, converted_for
 from ddpify_codemods.facts.ignores import skips_file
 from ddpify_codemods.search_path import Added
 
@@ -25,6 +25,8 @@ from ddpify.programs import Additions, Imports, Program, find_programs, importer
 from ddpify.report import FileReport, Report, Status
 
 Load = Callable[[Path], Source]
+
+_CHOICES = (*TARGETS, ONE_DEVICE)
 
 
 @dataclass(frozen=True)
@@ -59,8 +61,9 @@ def run(options: Options) -> tuple[Report, bytes]:
     """
     _refuse_contradictions(options)
     settings = read_settings(_project_folder(options.paths[0]))
+    if options.target or settings.target:
+        choose_target(options.target, settings, _CHOICES)  # before anything is read
     inputs = gather(options.paths, settings)
-    target = choose_target(options.target, settings, TARGETS)
     load, imports, added = readers(inputs)
     programs, told = _choose(inputs, load, imports, added)
     told += [FileReport(name, "nothing to do", f"excluded in {settings.file}") for name in inputs.excluded]
@@ -71,6 +74,9 @@ def run(options: Options) -> tuple[Report, bytes]:
         except BadInput as error:
             told += [FileReport(error.problem.path, "error", problem=error.problem)]
             told += [FileReport(load(chosen.entry).name, "untouched")]
+    texts = ({source.path: source.text for source in sources} for sources, _ in work)
+    own = {name for each in texts if (name := converted_for(each))}
+    target = choose_target(options.target, settings, _CHOICES, own)
     if options.modernize and target != "xla":
         raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
     if options.xla_reduce != "ddp" and target != "xla":
@@ -82,7 +88,8 @@ def run(options: Options) -> tuple[Report, bytes]:
     outcomes = [Outcome(parts, result, parts[0].path not in inputs.named) for (parts, _), result in pairs]
     outcomes = settle([left_out(outcome, reason) for outcome in outcomes])
     output = _write(options, outcomes)
-    launch = partial(_launch, TARGETS[target].launch, options.destination)
+    template = "" if target == ONE_DEVICE else TARGETS[target].launch
+    launch = partial(_launch, template, options.destination)
     status: Status = "would convert" if options.diff or options.check else "converted"
     folder = diff_folder(outcomes)
     for outcome in outcomes:

@@ -143,11 +143,12 @@ def _table(file: Path) -> dict[str, object] | None:
     return table
 
 
-def choose_target(given: str, settings: Settings, targets: Collection[str]) -> str:
+def choose_target(given: str, settings: Settings, targets: Collection[str], converted: Collection[str] = ()) -> str:
     """The target to convert for.
 
     Args:
         given: what the command line says, "" for nothing. settings: of the project. targets: all there are.
+        converted: those that the files are converted for already; a single one counts where none is chosen.
     Returns:
         One of `targets`.
     Raises:
@@ -157,6 +158,11 @@ def choose_target(given: str, settings: Settings, targets: Collection[str]) -> s
     if name in targets:
         return name
     known = ", ".join(sorted(targets))
+    if not name and len(converted) == 1:
+        return next(iter(converted))
+    if not name and converted:
+        what = f"the files are converted for different targets ({', '.join(sorted(converted))})"
+        raise BadInput("ddpify", what, "give them one after the other, or --target")
     if not name:
         raise BadInput("ddpify", "no target", f"give --target with one of {known}")
     other = _OTHER_NAMES.get(name.lower(), "")

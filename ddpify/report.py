@@ -86,10 +86,11 @@ def _done(file: FileReport, report: Report) -> Iterator[str]:
     if file.status not in ("converted", "would convert"):
         return
     into = f" into {report.into}" if report.into not in ("", "-") else ""
+    target = "one device" if report.target == "none" else report.target
     if report.checked:
-        yield f"would convert {file.name} for {report.target}"
+        yield f"would convert {file.name} for {target}"
         return
-    yield f"{file.status} {file.name} for {report.target}{into}"
+    yield f"{file.status} {file.name} for {target}{into}"
     for rule in dict.fromkeys(change.rule for change in file.changes):
         yield f"  {rule} " + "; ".join(_messages([change for change in file.changes if change.rule == rule]))
     if file.launch:

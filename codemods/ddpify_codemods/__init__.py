@@ -2,7 +2,8 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .engine import ConversionBug, Result, SourceError, convert
+from .engine import ConversionBug, Result, SourceError, convert, converted_for
+from .move import ONE_DEVICE
 from .rule import Change, Finding, Rule
 from .targets import TARGETS, Target
 
@@ -10,6 +11,7 @@ if TYPE_CHECKING:
     from .rules import RULES
 
 __all__ = [
+    "ONE_DEVICE",
     "RULES",
     "TARGETS",
     "Change",
@@ -20,6 +22,7 @@ __all__ = [
     "SourceError",
     "Target",
     "convert",
+    "converted_for",
 ]
 
 

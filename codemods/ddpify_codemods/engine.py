@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,9 +16,11 @@ from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
 from .facts.trail import Lost, computes_gradients, lost_trail
+from .move import ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule
-from .runtime_names import RUNTIME, imports_runtime
+from .runtime_names import RUNTIME
 from .targets import TARGETS, Target
+from .view import View, missing, view
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,7 @@ class ConversionBug(Exception):
 
 def convert(
     program: Mapping[Path, str],
-    target: str,
+    target: str = "",
     modernize: bool = False,
     xla_reduce: str = "ddp",
     roots: Sequence[Path] = (),
@@ -60,27 +62,32 @@ def convert(
     """Convert the files of one program.
 
     Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
-    modules that it imports; the name of a target; whether old spellings of XLA code are rewritten too; how gradients
-    are reduced on XLA, "ddp" or "native"; the folders where absolute imports are found (none: what they name is not
-    looked for).
+    modules that it imports; the name of a target, ONE_DEVICE to go back, or "" for the one that they are converted for;
+    whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
+    folders where absolute imports are found (none: what they name is not looked for).
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
     reason = _nothing_in_text(program)
     if reason:
         return _unchanged(program, reason)
-    scripts = _scripts(program, tuple(roots))
-    if imports_runtime(scripts[0].tree):
-        return _unchanged(program, "already converted")
+    views, scripts = _read(program, tuple(roots))
+    source = target_of(views.values())
+    if target == ONE_DEVICE:
+        return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
+    chosen = TARGETS[target or source]
+    if xla_reduce == "native":
+        chosen = replace(chosen, wrapper_arguments='reduction="native"')
+    if source and (source != chosen.name or xla_reduce == "native"):
+        moves = {path: to_target(seen, source, chosen) for path, seen in views.items()}
+        if any(move.edits for move in moves.values()):
+            return _moved(program, moves, lambda moved: convert(moved, chosen.name, modernize, xla_reduce, roots))
     from .rules import RULES  # here, so that a file without work costs no import of them
 
-    kind = distribution.kind(scripts) if target == "xla" else "one process"
+    kind = distribution.kind(scripts) if chosen.name == "xla" and not views else "one process"
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]
-    chosen = TARGETS[target]
-    if xla_reduce == "native":
-        chosen = replace(chosen, wrapper_arguments='reduction="native"')
     found = [_Found.of(script, chosen, rules, modernize) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return _untouched(found)
@@ -92,9 +99,12 @@ def convert(
             found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)
         return _rewritten_as_torch(found, chosen, RULES)
     found = _with_warning_if_not_started(_with_warning_if_undivided(found))
-    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings) for each in found}
-    if results[scripts[0].path].code != scripts[0].text and not imports_runtime(_parse(*_first(results))):
-        raise ConversionBug(f"{scripts[0].path}: a second conversion would change it again")
+    reason = "already converted" if scripts[0].path in views and not any(each.edits for each in found) else ""
+    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason) for each in found}
+    changed = {path: result.code for path, result in results.items()}
+    if changed != dict(program):
+        _, again = _read(changed, tuple(roots))
+        _raise_if_unstable(_Found.of(script, chosen, rules, modernize) for script in again)
     return results
 
 
@@ -109,6 +119,80 @@ def _refused(found: Sequence[_Found], trail: Lost) -> dict[Path, Result]:
     )
 
 
+def converted_for(program: Mapping[Path, str]) -> str:
+    """The target that a program is converted for; "" where it is not, or where its files cannot be read."""
+    if not any("ddpify_runtime" in text for text in program.values()):
+        return ""
+    try:
+        views, _ = _read(program)
+    except SourceError:
+        return ""
+    return target_of(views.values())
+
+
+def _moved(
+    program: Mapping[Path, str],
+    moves: Mapping[Path, Move],
+    update: Callable[[dict[Path, str]], dict[Path, Result]] | None,
+) -> dict[Path, Result]:
+    """The results of moving converted files, and of updating them for the target that they were moved to."""
+    refused = any(finding.severity == "refused" for move in moves.values() for finding in move.findings)
+    if refused:
+        return {
+            path: Result(text, findings=moves[path].findings if path in moves else ()) for path, text in program.items()
+        }
+    nothing = _Found(Script(Path(), "", ast.Module([], []), False, frozenset()))
+    found = dict.fromkeys(program, nothing)
+    for path, move in moves.items():
+        original = _parse(path, program[path])
+        found[path] = _Found(Script(path, program[path], original, False, frozenset()), move.edits, move.findings)
+    texts = {path: _rewrite(found[path]) if path in moves else text for path, text in program.items()}
+    updated = update(texts) if update else {path: Result(text) for path, text in texts.items()}
+    results = {}
+    for path, result in updated.items():
+        lines = _original_lines(program[path], texts[path])
+        findings = (*found[path].findings, *(replace(each, line=lines(each.line)) for each in result.findings))
+        refused = any(each.severity == "refused" for other in updated.values() for each in other.findings)
+        if refused:
+            results[path] = Result(program[path], findings=findings)
+            continue
+        changes = (*found[path].changes, *(replace(each, line=lines(each.line)) for each in result.changes))
+        code = _without_unused(path, result.code) if path in moves and update else result.code
+        reason = "" if code != program[path] else "not converted"
+        ordered = tuple(sorted(changes, key=lambda change: change.line))
+        results[path] = Result(code, ordered, tuple(sorted(findings, key=_line)), reason)
+    return results
+
+
+def _without_unused(path: Path, code: str) -> str:
+    tree = _parse(path, code)
+    edits = tuple(("DDP101", edit) for edit in unused_names(tree))
+    return _rewrite(_Found(Script(path, code, tree, False, frozenset()), edits))
+
+
+def _original_lines(before: str, after: str) -> Callable[[int], int]:
+    """What turns a line number of the moved text into one of the file as it is."""
+    from difflib import SequenceMatcher
+
+    blocks = SequenceMatcher(None, before.splitlines(), after.splitlines(), autojunk=False).get_opcodes()
+
+    def original(line: int) -> int:
+        for _, first, last, start, end in blocks:
+            if start <= line - 1 < end:
+                return min(first + line - 1 - start, max(last - 1, first)) + 1
+        return line
+
+    return original
+
+
+def _raise_if_unstable(found: Iterable[_Found]) -> None:
+    """Distrust the outcome: its own conversion, for real, must have nothing to do."""
+    for each in found:
+        for rule, edit in each.edits:
+            what = f"{rule} at line {_line(edit)}, {edit.message}"
+            raise ConversionBug(f"{each.script.path}: a second conversion would change it again: {what}")
+
+
 _KEEPS_DDP = (
     "--xla-reduce native is for scripts that run in one process; this one keeps its DistributedDataParallel",
     "or call torch_xla.core.xla_model.reduce_gradients before each step instead of it",
@@ -121,7 +205,7 @@ def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable
     reason = "" if any(each.edits for each in found) else "XLA code already"
     launch = "python {module}{script}"
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
-    again = _scripts({path: result.code for path, result in results.items()})
+    _, again = _read({path: result.code for path, result in results.items()})
     rules = [rule for rule in rules if rule.on_request]
     stable = bool(reason) or not any(_Found.of(each, target, rules, True).edits for each in again)
     if distribution.kind(again) != "xla" or not stable:
@@ -139,6 +223,7 @@ def _without_runtime(edit: Edit) -> Edit:
 def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:
     """Say so when no module of the program was found that could be divided: exact, but no faster."""
     divided = any(rule == "DDP102" for each in found for rule, _ in each.edits)
+    divided = divided or any(each.script.view and each.script.view.wraps for each in found)
     if divided or any("DistributedDataParallel" in each.script.text for each in found):
         return found
     first = next(each for each in found if optimizers(each.script))
@@ -175,8 +260,6 @@ class _Found:
 
     @classmethod
     def of(cls, script: Script, target: Target, rules: Iterable[Rule], modernize: bool) -> _Found:
-        if imports_runtime(script.tree):
-            return cls(script)
         edits: list[tuple[str, Edit]] = []
         findings: list[Finding] = []
         switched_off = ignored(script.text)
@@ -193,6 +276,8 @@ class _Found:
                 elif item.message:
                     remedy = "rewrite it with --modernize"
                     findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
+        if script.view is not None:
+            edits = missing(script.view, edits)
         deleted = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)}
         told = (finding for finding in findings if finding.line not in deleted)
         return cls(script, tuple(edits), tuple(sorted(told, key=_line)))
@@ -201,10 +286,6 @@ class _Found:
     def changes(self) -> tuple[Change, ...]:
         changes = (Change(rule, _line(edit), edit.message) for rule, edit in self.edits if edit.message)
         return tuple(sorted(changes, key=lambda change: change.line))
-
-
-def _first(results: Mapping[Path, Result]) -> tuple[Path, str]:
-    return next((path, result.code) for path, result in results.items())
 
 
 def _line(item: Edit | Finding) -> int:
@@ -235,18 +316,25 @@ def _parse(path: Path, text: str) -> ast.Module:
         raise SourceError(path, 1, f"cannot be read as Python: {error}") from error
 
 
-def _scripts(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> list[Script]:
-    trees = {path: _parse(path, text) for path, text in program.items()}
+def _read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dict[Path, View], list[Script]]:
+    """What the rules see of each file, and the views of those that are converted already."""
+    originals = {path: _parse(path, text) for path, text in program.items()}
+    views = {path: seen for path, tree in originals.items() if (seen := view(tree)) is not None}
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = frozenset(node.name for tree in trees.values() for node in ast.walk(tree) if isinstance(node, kinds))
+    defined = frozenset(node.name for tree in originals.values() for node in ast.walk(tree) if isinstance(node, kinds))
     entry = next(iter(program))
-    texts = program.values()
-    asks = any("is_initialized" in text for text in texts) and not any("init_process_group" in text for text in texts)
-    scripts = [
-        Script(path, program[path], tree, path == entry and _runs_something(tree), defined, roots, (), asks)
-        for path, tree in trees.items()
-    ]
-    return with_inherited(scripts)
+    trees = {path: views[path].tree if path in views else tree for path, tree in originals.items()}
+    asks = any("is_initialized" in text for text in program.values()) and _joins_no_group(trees.values())
+    scripts = []
+    for path, tree in trees.items():
+        runs = path == entry and _runs_something(tree)
+        scripts.append(Script(path, program[path], tree, runs, defined, roots, (), asks, views.get(path)))
+    return views, with_inherited(scripts)
+
+
+def _joins_no_group(trees: Iterable[ast.Module]) -> bool:
+    names = (getattr(node, "attr", getattr(node, "id", "")) for tree in trees for node in ast.walk(tree))
+    return "init_process_group" not in names
 
 
 def _runs_something(tree: ast.Module) -> bool:
@@ -268,7 +356,8 @@ def _rewrite(found: _Found) -> str:
 
     script = found.script
     try:
-        code = apply(script.text, script.tree, [edit for _, edit in found.edits])
+        tree = script.view.original if script.view else script.tree
+        code = apply(script.text, tree, [edit for _, edit in found.edits])
     except ParserSyntaxError as error:
         raise SourceError(script.path, error.raw_line, error.message) from error
     except EditNotPlaced as error:

@@ -16,12 +16,24 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from .places import Place, Places, Span, spans
-from .rule import ChangeParameters, Delete, DropImport, Edit, GuardToFunction, Insert, Replace, ReplaceImport
+from .rule import (
+    ChangeParameters,
+    Delete,
+    DropImport,
+    Edit,
+    GuardToFunction,
+    Insert,
+    Replace,
+    ReplaceImport,
+    RewriteImport,
+)
 from .runtime_names import runtime_import
 from .template import fill
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
-StatementEdit: TypeAlias = Insert | Delete | ReplaceImport | DropImport | ChangeParameters | GuardToFunction
+StatementEdit: TypeAlias = (
+    Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction
+)
 
 
 class EditNotPlaced(Exception):
@@ -116,7 +128,7 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(updated, cst.BaseExpression)
         for edit in self._replaces.get(span, ()):
             parts = [self._updated[self._parts[part]] for part in edit.parts]
-            updated = fill(edit.template, updated, parts, self._module)
+            updated = parts[0] if edit.bare else fill(edit.template, updated, parts, self._module)
             self.pending.discard(span)
         if span in self._part_spans:
             self._updated[span] = updated
@@ -201,20 +213,33 @@ class _Rewriter(cst.CSTTransformer):
         parts: list[list[cst.BaseSmallStatement] | Statement] = [[]]
         for small, edits in zip(line.body, edits_of, strict=True):
             parts += [*self._inserted(edits, "before"), []] if _inserts(edits, "before") else []
-            kept = _kept(small, edits)
+            kept = _kept(self._rewritten(small, edits), edits)
             if kept is not None:
                 group = parts[-1]
                 assert isinstance(group, list)
                 group.append(kept)
             parts += [*self._inserted(edits, "after"), []] if _inserts(edits, "after") else []
         groups = [part for part in parts if isinstance(part, list) and part]
+        above = any(edit.above for edits in edits_of for edit in _inserts(edits, "before"))
         statements: list[Statement] = []
         for part in parts:
             if not isinstance(part, list):
                 statements.append(part)
             elif part:
-                statements.append(_line_of(part, line, first=part is groups[0], last=part is groups[-1]))
+                first = part is groups[0] and not above
+                statements.append(_line_of(part, line, first=first, last=part is groups[-1]))
+        if above or (statements and not groups):
+            statements[0] = _with_lines_above(statements[0], list(line.leading_lines))
+            return statements, []
         return statements, [] if groups else list(line.leading_lines)
+
+    def _rewritten(self, small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmallStatement:
+        for edit in edits:
+            if isinstance(edit, RewriteImport):
+                line = self._parse(edit.code)[0]
+                assert isinstance(line, cst.SimpleStatementLine)
+                return line.body[0]
+        return small
 
     def _inserted(self, edits: Iterable[Edit], where: str) -> list[Statement]:
         return [statement for edit in _inserts(edits, where) for statement in self._parse(edit.code)]
@@ -245,7 +270,8 @@ def _function(guard: cst.If, name: str) -> cst.FunctionDef:
 
 
 def _inserts(edits: Iterable[Edit], where: str) -> list[Insert]:
-    return [edit for edit in edits if isinstance(edit, Insert) and edit.where == where]
+    found = [edit for edit in edits if isinstance(edit, Insert) and edit.where == where]
+    return sorted(found, key=lambda edit: edit.last)
 
 
 def _line_of(

@@ -45,7 +45,7 @@ class Replace:
 
     `imports` are the names of ddpify_runtime that the new code uses; `modules` are whole import lines it needs.
     `parts` are the expressions inside `node` that the `{}` stand for instead, in order:
-    `Replace(call, "{}.cpu()", …, parts=(call.func.value,))`.
+    `Replace(call, "{}.cpu()", …, parts=(call.func.value,))`. `bare`: what is put in needs no parentheses there.
     """
 
     node: ast.expr
@@ -54,11 +54,16 @@ class Replace:
     imports: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     parts: tuple[ast.expr, ...] = ()
+    bare: bool = False
 
 
 @dataclass(frozen=True)
 class Insert:
-    """Put the statements of `code` before or after the statement `at`, in its block, at its indentation."""
+    """Put the statements of `code` before or after the statement `at`, in its block, at its indentation.
+
+    `above`: the blank lines and comments above `at` come to stand above the new code. `last`: what other rules put
+    there comes first.
+    """
 
     at: ast.stmt
     code: str
@@ -66,6 +71,8 @@ class Insert:
     where: Literal["before", "after"] = "before"
     imports: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
+    above: bool = False
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,7 +122,18 @@ class DropImport:
     message: str
 
 
-Edit: TypeAlias = Replace | Insert | Delete | ReplaceImport | DropImport | ChangeParameters | GuardToFunction
+@dataclass(frozen=True)
+class RewriteImport:
+    """Put the import statement `code` in the place of another."""
+
+    at: ast.ImportFrom
+    code: str
+    message: str = ""
+
+
+Edit: TypeAlias = (
+    Replace | Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction
+)
 
 
 @dataclass(frozen=True)

@@ -3,38 +3,64 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TypeGuard
 
-from .facts.header import last_leading_import
-from .rule import Edit, GuardToFunction, Insert, Replace, ReplaceImport
+from .import_places import insertions
+from .rule import Edit, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport
 
 RUNTIME = "ddpify_runtime"
-_LONGEST_LINE = 100
+_LONGEST_LINE = 88  # black's and isort's
 
 
-def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Insert], Mapping[str, str]]:
-    """The insertion that imports what the edits use.
+def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit], Mapping[str, str]]:
+    """The edits that import what the others use.
 
-    Returns the insertion (none when nothing is used) and the new names of those that the file binds otherwise.
+    Returns those edits (none when nothing is new) and the new names of those that the file binds otherwise.
     """
     used = {name for edit in edits if isinstance(edit, (Replace, Insert)) for name in edit.imports}
     moved = [edit for edit in edits if isinstance(edit, ReplaceImport)]
     given_up = [alias for edit in moved for alias in edit.at.names if alias.name == edit.name]
-    taken = set(_bound_names(tree, set(given_up)))
+    existing = [node for node in tree.body if _is_runtime(node)]
+    there = {alias.name: alias.asname or alias.name for node in existing for alias in node.names}
+    taken = set(_bound_names(tree, {*given_up, *(alias for node in existing for alias in node.names)}))
     renamed = {name: f"ddpify_{name}" for name in used if name in taken}
-    names = {f"{name} as {renamed[name]}" if name in renamed else name for name in used}
+    renamed |= {name: there[name] for name in used & set(there)}
+    names = {f"{name} as {renamed[name]}" if name in renamed else name for name in used - set(there)}
     names |= {f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in given_up}
+    names -= {shown(alias) for node in existing for alias in node.names}
     modules = {line for edit in edits if isinstance(edit, (Replace, Insert, GuardToFunction)) for line in edit.modules}
     lines = [line for line in sorted(modules) if line not in _import_lines(tree)]
-    if names:
-        lines.append(_from_import(sorted(names)))
-    if not lines:
-        return [], {}
+    added: list[Edit] = []
+    if existing and names and not any(" as " in name for name in names):
+        added = [with_names(existing[0], names)]
+    else:
+        lines += from_imports(names)
     using = (edit.node if isinstance(edit, Replace) else edit.at for edit in edits if _adds_names(edit))
-    first_use = min((node.lineno for node in using), default=0)
-    anchor = last_leading_import(tree, first_use) if first_use else last_leading_import(tree)
-    at, where = (tree.body[0], "before") if anchor is None else (anchor, "after")
-    return [Insert(at, "\n".join(lines) + "\n", "", "before" if where == "before" else "after")], renamed
+    first_use = min((node.lineno for node in using), default=float("inf"))
+    return [*added, *insertions(tree, lines, first_use)], {name: new for name, new in renamed.items() if name != new}
+
+
+def with_names(statement: ast.ImportFrom, names: Collection[str]) -> RewriteImport:
+    """The edit that adds names to an import of ddpify_runtime."""
+    return RewriteImport(statement, import_from(RUNTIME, sorted({*names, *map(shown, statement.names)})))
+
+
+def shown(alias: ast.alias) -> str:
+    """One name of an import statement, as it is written there."""
+    return f"{alias.name} as {alias.asname}" if alias.asname else alias.name
+
+
+def _is_runtime(node: ast.stmt) -> TypeGuard[ast.ImportFrom]:
+    return isinstance(node, ast.ImportFrom) and node.module == RUNTIME and not node.level
+
+
+def runtime_aliases(tree: ast.Module) -> Mapping[str, str] | None:
+    """What the names that a file imports from ddpify_runtime mean: {"DDP": "DistributedDataParallel"}; None without."""
+    if not imports_runtime(tree):
+        return None
+    statements = (node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and _is_runtime(node))
+    return {alias.asname or alias.name: alias.name for node in statements for alias in node.names}
 
 
 def _adds_names(edit: Edit) -> bool:
@@ -51,11 +77,19 @@ def imports_runtime(tree: ast.Module) -> bool:
     )
 
 
-def _from_import(names: Sequence[str]) -> str:
-    line = f"from {RUNTIME} import {', '.join(names)}"
+def from_imports(names: Collection[str]) -> list[str]:
+    """The statements that import names, each renamed one in a statement of its own, as isort has it."""
+    plain = sorted(name for name in names if " as " not in name)
+    renamed = [import_from(RUNTIME, [name]) for name in sorted(names) if " as " in name]
+    return [import_from(RUNTIME, plain), *renamed] if plain else renamed
+
+
+def import_from(module: str, names: Sequence[str]) -> str:
+    """The statement that imports names, as isort lays it out."""
+    line = f"from {module} import {', '.join(names)}"
     if len(line) <= _LONGEST_LINE:
         return line
-    return f"from {RUNTIME} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
+    return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
 
 
 def _import_lines(tree: ast.Module) -> set[str]:

@@ -3,11 +3,14 @@
 from .data import DataLoader as DataLoader
 from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel
+from .parallel import replicate as replicate
 from .process_group import destroy_process_group as destroy_process_group
 from .process_group import get_local_rank as get_local_rank
 from .process_group import get_rank as get_rank
 from .process_group import get_world_size as get_world_size
 from .process_group import init_process_group as init_process_group
+from .rank_zero import barrier as barrier
+from .rank_zero import broadcast as broadcast
 from .rank_zero import rank_zero_first as rank_zero_first
 from .rank_zero import rank_zero_only as rank_zero_only
 from .rank_zero import rank_zero_path as rank_zero_path

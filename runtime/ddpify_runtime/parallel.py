@@ -120,6 +120,15 @@ def _recompiled(routed: Any, call: Callable[..., Any]) -> bool:
     return isinstance(routed, (TrainingCall, batch_norm.BatchNormCall))
 
 
+def replicate(module: nn.Module, device_ids: Sequence[int | torch.device] | None = None, **options: Any) -> None:
+    """Make a module distributed where it is, like torch's composable `replicate`; for `self`, which cannot be assigned.
+
+    Args:
+        module: any module. device_ids: the one device of this process. options: as for DistributedDataParallel.
+    """
+    DistributedDataParallel(module, device_ids, **options)
+
+
 class DataParallel(nn.DataParallel[Module]):
     """nn.DataParallel's face for one device: `.module`, and "module." before the state_dict's keys.
 

@@ -136,6 +136,16 @@ def rank_zero_path(path: R) -> R | str:
     return path if get_rank() == 0 else os.devnull
 
 
+def broadcast(value: R) -> R:
+    """Rank 0's value, on every rank."""
+    return rank_zero_value(lambda: value)()
+
+
+def barrier() -> None:
+    """Wait until every rank has come here."""
+    rank_zero_only(lambda: None)()
+
+
 def _single() -> bool:
     return get_world_size() == 1 or region.alone()
 

@@ -34,8 +34,7 @@ ASKING = "import torch\n\nwidth = int(input())\n"
         ("import torch\n\nprint(torch.ones(1))\n", "no training loop"),
         ("import torch\n\n\nclass Net(torch.nn.Module):\n    pass\n", "no training loop"),
         ("import torch\n\nx = torch.ones(1, requires_grad=True)\nx.backward()\n", "no training loop"),
-        ("import torch\nfrom ddpify_runtime import init_process_group\n", "already converted"),
-        ("import ddpify_runtime as torch\n", "already converted"),
+        ("import torch\nfrom ddpify_runtime import init_process_group\n", "no training loop"),
     ],
 )
 def test_nothing_to_do(text: str, reason: str) -> None:
@@ -71,11 +70,10 @@ def test_only_the_entry_joins_the_process_group() -> None:
     assert "DistributedDataParallel(model)" in results[NETS].code
 
 
-def test_a_converted_module_of_another_program_is_left() -> None:
+def test_a_converted_module_of_another_program_is_read_like_the_others() -> None:
     converted = "from ddpify_runtime import rank_zero_only\n\nwidth = int(input())\n"
-    results = convert({ENTRY: TRAINING, NETS: converted}, "cpu")
-    assert results[NETS].code == converted
-    assert results[ENTRY].code != TRAINING
+    [finding] = convert({ENTRY: TRAINING, NETS: converted}, "cpu")[NETS].findings
+    assert (finding.rule, finding.severity) == ("DDP307", "refused")
 
 
 def test_loop_and_optimizer_may_be_in_different_files() -> None:
@@ -151,10 +149,10 @@ def test_what_divides_by_hand_is_not_divided_again(comment: str) -> None:
 
 def test_a_question_for_a_process_group_can_be_ignored() -> None:
     question = "import torch.distributed as dist\nmain = not dist.is_initialized()"
-    text = f"{question}\n{TRAINING}"
-    assert convert({ENTRY: text}, "cpu")[ENTRY].code == text
-    text = f"{question}  # ddpify: ignore[DDP302]\n{TRAINING}"
-    assert convert({ENTRY: text}, "cpu")[ENTRY].code != text
+    code = convert({ENTRY: f"{question}\n{TRAINING}"}, "cpu")[ENTRY].code
+    assert "main = True\n" in code and "init_process_group(" in code
+    code = convert({ENTRY: f"{question}  # ddpify: ignore[DDP302]\n{TRAINING}"}, "cpu")[ENTRY].code
+    assert "main = not dist.is_initialized()" in code and "init_process_group(" in code
 
 
 def test_another_rule_is_not_ignored() -> None:

@@ -213,14 +213,14 @@ RUNTIME = "from ddpify_runtime import DataLoader\n"
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("from t import DataLoader\n", RUNTIME),
-        ("from t import DataLoader, Dataset  # c\n", f"from t import Dataset  # c\n{RUNTIME}"),
-        ("from t import Dataset, DataLoader\n", f"from t import Dataset\n{RUNTIME}"),
-        ("from t import (\n    A,  # a\n    DataLoader,\n)\n", f"from t import (\n    A,  # a\n)\n{RUNTIME}"),
-        ("from t import (A,\n               DataLoader)\n", f"from t import (A)\n{RUNTIME}"),
-        ("# why\nfrom t import DataLoader\nimport os\n", f"# why\nimport os\n{RUNTIME}"),
-        ("import os; from t import DataLoader; x = 1\n", f"import os\n{RUNTIME}x = 1\n"),
-        ("from t import DataLoader as DL, B\n", "from t import B\nfrom ddpify_runtime import DataLoader as DL\n"),
+        ("from a import DataLoader\n", RUNTIME),
+        ("from a import DataLoader, Dataset  # c\n", f"from a import Dataset  # c\n{RUNTIME}"),
+        ("from a import Dataset, DataLoader\n", f"from a import Dataset\n{RUNTIME}"),
+        ("from a import (\n    A,  # a\n    DataLoader,\n)\n", f"from a import (\n    A,  # a\n)\n{RUNTIME}"),
+        ("from a import (A,\n               DataLoader)\n", f"from a import (A)\n{RUNTIME}"),
+        ("# why\nfrom a import DataLoader\nimport os\n", f"# why\nimport os\n\n{RUNTIME}"),
+        ("import os; from a import DataLoader; x = 1\n", f"import os\n\n{RUNTIME}x = 1\n"),
+        ("from a import DataLoader as DL, B\n", "from a import B\nfrom ddpify_runtime import DataLoader as DL\n"),
     ],
 )
 def test_replace_import(before: str, after: str) -> None:
@@ -228,8 +228,8 @@ def test_replace_import(before: str, after: str) -> None:
 
 
 def test_an_import_in_a_function_leaves_pass() -> None:
-    before = "import os\ndef f():\n    from t import DataLoader\n"
-    assert with_loader_replaced(before) == f"import os\n{RUNTIME}def f():\n    pass\n"
+    before = "import os\ndef f():\n    from a import DataLoader\n"
+    assert with_loader_replaced(before) == f"import os\n\n{RUNTIME}def f():\n    pass\n"
 
 
 def with_import(text: str, *names: str, modules: tuple[str, ...] = ()) -> str:
@@ -248,7 +248,7 @@ def with_import(text: str, *names: str, modules: tuple[str, ...] = ()) -> str:
         ),
         (
             "from __future__ import annotations\nsave(1)\n",
-            "from __future__ import annotations\nfrom ddpify_runtime import once\nonce(save)(1)\n",
+            "from __future__ import annotations\n\nfrom ddpify_runtime import once\nonce(save)(1)\n",
         ),
         (
             "import sys\nsys.x = 1\nimport a\nLR = 1\nsave(1)\nimport b\n",
@@ -256,11 +256,11 @@ def with_import(text: str, *names: str, modules: tuple[str, ...] = ()) -> str:
         ),
         (
             "import os\nos.save(1)\nimport a\n",
-            "import os\nfrom ddpify_runtime import once\nonce(os.save)(1)\nimport a\n",
+            "import os\n\nfrom ddpify_runtime import once\nonce(os.save)(1)\nimport a\n",
         ),
         (
             "import os\nos.environ.get(1)\nimport a\n",
-            "import os\nfrom ddpify_runtime import once\nonce(os.environ.get)(1)\nimport a\n",
+            "import os\n\nfrom ddpify_runtime import once\nonce(os.environ.get)(1)\nimport a\n",
         ),
         (
             "try:\n    import a\nexcept ImportError:\n    a = None\nsave(1)\n",
@@ -286,4 +286,4 @@ def test_long_imports_are_wrapped() -> None:
 
 def test_modules_are_imported_once() -> None:
     after = with_import("import os\nsave(1)\n", "once", modules=("import os", "import time"))
-    assert after == "import os\nimport time\nfrom ddpify_runtime import once\nonce(save)(1)\n"
+    assert after == "import os\nimport time\n\nfrom ddpify_runtime import once\nonce(save)(1)\n"

@@ -151,3 +151,29 @@ def test_did_you_mean() -> None:
     assert did_you_mean("Cudaa", ["cuda", "xla"]) == ", did you mean 'cuda'?"
     assert did_you_mean("ddp102", ["DDP102", "XYZ"]) == ", did you mean 'DDP102'?"
     assert did_you_mean("qqqqq", ["cuda", "xla"]) == ""
+
+
+def test_a_converted_file_is_for_its_own_target(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    ddpify("train.py", "--target", "xla", cwd=tmp_path)
+    ddpify("train.py", "--check", cwd=tmp_path)
+    with (tmp_path / "train.py").open("a") as file:
+        file.write('torch.save(model.state_dict(), "new.pt")\n')
+    stale = ddpify("train.py", "--check", cwd=tmp_path, code=1)
+    assert lines(stale.stdout)[0] == "would convert train.py for xla"
+
+
+def test_there_and_back(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    for target, said in (("cuda", "cuda"), ("xla", "xla"), ("none", "one device")):
+        done = ddpify("train.py", "--target", target, cwd=tmp_path)
+        assert lines(done.stdout)[0] == f"converted train.py for {said}"
+    assert "ddpify" not in (tmp_path / "train.py").read_text() and "xla" not in (tmp_path / "train.py").read_text()
+    assert b"not converted" in ddpify("train.py", "--target", "none", cwd=tmp_path).stdout
+
+
+def test_files_for_several_targets_want_a_choice(tmp_path: Path) -> None:
+    put(tmp_path, one=TRAIN, two=TRAIN)
+    ddpify("one.py", "--target", "xla", cwd=tmp_path)
+    ddpify("two.py", "--target", "cpu", cwd=tmp_path)
+    assert b"different targets (cpu, xla)" in ddpify("one.py", "two.py", "--check", cwd=tmp_path, code=2).stderr

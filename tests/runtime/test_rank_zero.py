@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from threading import Thread
 from typing import Any
 
 import torch
-from ddpify_runtime import get_rank, rank_zero_first, rank_zero_only, rank_zero_path, rank_zero_value, region
+from ddpify_runtime import (
+    barrier,
+    broadcast,
+    get_rank,
+    rank_zero_first,
+    rank_zero_only,
+    rank_zero_path,
+    rank_zero_value,
+    region,
+)
 
 from .processes import run
 
@@ -115,6 +125,19 @@ def test_every_rank_draws_what_rank_zero_draws() -> None:
     first, second, third = run(3, draw)
     assert first == second == third
     assert first[0] != first[1]
+
+
+def agree(path: Path) -> tuple[int, bool]:
+    if get_rank() == 0:
+        time.sleep(0.3)
+        path.touch()
+    barrier()
+    return broadcast(get_rank() + 7), path.exists()
+
+
+def test_all_have_the_value_of_rank_zero_and_wait_for_it(tmp_path: Path) -> None:
+    assert run(3, agree, tmp_path / "done") == [(7, True)] * 3
+    assert run(1, agree, tmp_path / "alone") == [(7, True)]
 
 
 def alone() -> list[Any]:

@@ -41,6 +41,8 @@ class Branches:
             if decides in values:
                 return decides
             return None if None in values else not decides
+        if isinstance(test, ast.Constant) and isinstance(test.value, bool) and self.script.view is not None:
+            return test.value  # what a conversion has made of such a question
         return flags.get(dotted(test))
 
     def _answer(self, call: ast.Call) -> bool | None:

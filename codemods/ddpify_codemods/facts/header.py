@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .script import Script
 
 # Calls that prepare the interpreter; they stand between imports in real scripts (sys.path.append, …).
 _SETUP_CALLS = ("sys.", "warnings.", "matplotlib.", "mpl.", "plt.switch_backend", "plt.ion", "plt.style.")
 _SETUP_VALUES = ("os.environ", "os.path.", "os.getcwd", "Path(", "Path", "pathlib.", "str")
 _IMPORTS = (ast.Import, ast.ImportFrom)
+# What these do is the same before and after the process group is joined, as is what is made of it by its methods.
+_DECLARATIONS = ("argparse.ArgumentParser", "logging.getLogger")
+_DECLARING = (*_DECLARATIONS, "logging.basicConfig", "logging.StreamHandler", "logging.Formatter")
+_DECLARING_METHODS = ("add_argument", "add_argument_group", "set_defaults", "setLevel")
 
 
 def last_leading_import(tree: ast.Module, before: float = float("inf")) -> ast.stmt | None:
@@ -50,6 +58,30 @@ def module_level_work(tree: ast.Module) -> list[ast.stmt]:
         and not _is_import(node)
         and not _is_setup(node)
     ]
+
+
+def declares(script: Script, node: ast.stmt) -> bool:
+    """Whether a statement only declares something: the command's arguments, a logger."""
+    if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.Expr)):
+        return False
+    calls = [call for call in ast.walk(node) if isinstance(call, ast.Call)]
+    return all(_declares(script, call) for call in calls)
+
+
+def _declares(script: Script, call: ast.Call) -> bool:
+    if script.qualified(call.func) in _DECLARING:
+        return not any(keyword.arg in ("filename", "handlers", None) for keyword in call.keywords)
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _DECLARING_METHODS:
+        return False
+    made = [
+        node.value
+        for node in script.tree.body
+        if isinstance(node, ast.Assign)
+        and [ast.unparse(each) for each in node.targets] == [ast.unparse(call.func.value)]
+    ]
+    return bool(made) and all(
+        isinstance(value, ast.Call) and script.qualified(value.func) in _DECLARATIONS for value in made
+    )
 
 
 def is_docstring(node: ast.stmt) -> bool:

@@ -7,7 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from ..view import View
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -20,7 +23,8 @@ class Script:
     is_entry: whether it is the file that gets started. defined: names of every function, class and method defined in
     any file of the program (a call of one of these is not a call of a library). roots: the folders where absolute
     imports are found; none if that is not known. inherited: names of libraries that come through other files.
-    only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one.
+    only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one. view: what
+    is known of a file that is converted already.
     """
 
     path: Path
@@ -31,6 +35,11 @@ class Script:
     roots: tuple[Path, ...] = ()
     inherited: tuple[tuple[str, str], ...] = ()
     only_asks_for_group: bool = False
+    view: View | None = None
+
+    def is_settled(self, node: ast.AST) -> bool:
+        """Whether a conversion has made of the node what it would make of it now."""
+        return self.view is not None and node in self.view.nodes
 
     @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:

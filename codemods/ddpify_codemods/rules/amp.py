@@ -52,6 +52,8 @@ def _scaler(script: Script, call: ast.Call) -> Iterator[Edit | Finding]:
     yield Finding(RULE.id, "warning", call.lineno, "GradScaler does nothing on XLA devices", remedy)
     message = "switch the scaler off"
     enabled = [keyword.value for keyword in call.keywords if keyword.arg == "enabled"]
+    if enabled and source(script, enabled[0]) == "False":
+        return
     if enabled:
         yield Replace(enabled[0], "False", message)
     elif not call.args and not call.keywords:
@@ -77,11 +79,15 @@ for _ in range(10):
     optimizer.step()
 """,
     after="""\
-import torch
-from torch.cuda.amp import autocast
 import ddpify_runtime.xla
+import torch
 import torch_xla
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
+from torch.cuda.amp import autocast
 
 init_process_group("xla", init_method="xla://")
 

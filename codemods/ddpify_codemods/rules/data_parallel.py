@@ -64,7 +64,6 @@ print(model.module.weight)
 """,
     after="""\
 import torch
-from torch import nn
 from ddpify_runtime import (
     DataParallel,
     DistributedDataParallel,
@@ -72,6 +71,7 @@ from ddpify_runtime import (
     get_local_rank,
     init_process_group,
 )
+from torch import nn
 
 init_process_group("nccl")
 

@@ -111,13 +111,13 @@ for _ in range(10):
 """,
     after="""\
 import torch
-from torch import nn
 from ddpify_runtime import (
     DistributedDataParallel,
     destroy_process_group,
     get_local_rank,
     init_process_group,
 )
+from torch import nn
 
 init_process_group("nccl")
 

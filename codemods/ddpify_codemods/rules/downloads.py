@@ -92,13 +92,13 @@ for x, y in zip(images.split(100), train_set.targets.split(100)):
 """,
     after="""\
 import torch
-from torchvision import datasets, transforms
 from ddpify_runtime import (
     DistributedDataParallel,
     destroy_process_group,
     init_process_group,
     rank_zero_first,
 )
+from torchvision import datasets, transforms
 
 init_process_group("gloo")
 

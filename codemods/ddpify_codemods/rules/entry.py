@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.header import last_leading_import, main_guard, module_level_work
+from ..facts.header import declares, last_leading_import, main_guard, module_level_work
 from ..facts.script import Script
 from ..rule import Edit, Finding, Insert, Rule
 from ..targets import Target
@@ -18,7 +18,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if not script.is_entry:
         return
     guard = main_guard(script.tree)
-    works_on_import = bool(module_level_work(script.tree))
+    works_on_import = any(not declares(script, node) for node in module_level_work(script.tree))
     if guard is not None and not works_on_import:
         yield _init(guard.body[0], target)
         last = guard.body[-1]
@@ -30,7 +30,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if not _never_returns(script, last):
         blank = "\n" if last is script.tree.body[-1] and hasattr(last, "body") else ""
         code = f"{blank}destroy_process_group()"
-        yield Insert(last, code, "leave the process group", "after", imports=("destroy_process_group",))
+        yield Insert(last, code, "leave the process group", "after", imports=("destroy_process_group",), last=True)
 
 
 def _init(at: ast.stmt, target: Target, after: bool = False) -> Insert:

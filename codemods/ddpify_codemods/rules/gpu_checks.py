@@ -111,7 +111,11 @@ for _ in range(10):
 """,
     after="""\
 import torch
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
 
 init_process_group("gloo")
 

@@ -60,7 +60,10 @@ def _shows_batches(script: Script, call: ast.Call) -> str:
 
 def _comes_from_elsewhere(script: Script, node: ast.Name) -> bool:
     """Whether no import of this file says what the name is: a star does, or another file of the program."""
-    return _is_star_import(script, node) or node.id in dict(script.inherited)
+    settled = (
+        alias.asname or alias.name for at in script.find(ast.ImportFrom) if script.is_settled(at) for alias in at.names
+    )
+    return node.id not in settled and (_is_star_import(script, node) or node.id in dict(script.inherited))
 
 
 def _is_made(script: Script, node: ast.AST) -> bool:
@@ -91,13 +94,13 @@ for x, y in loader:
 """,
     after="""\
 import torch
-from torch.utils.data import TensorDataset
 from ddpify_runtime import (
     DataLoader,
     DistributedDataParallel,
     destroy_process_group,
     init_process_group,
 )
+from torch.utils.data import TensorDataset
 
 init_process_group("gloo")
 

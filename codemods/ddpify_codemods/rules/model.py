@@ -157,34 +157,37 @@ def _branch(block: ast.AST, child: ast.AST) -> str:
 
 
 def _insert(script: Script, target: Target, base: Base, at: ast.stmt) -> Insert:
-    message = f"make {base.each_of or base.code} distributed"
-    return Insert(at, _code(script, target, base, at), message, imports=_imports(target))
+    code = _code(script, target, base, at)
+    name = "DistributedDataParallel" if "DistributedDataParallel(" in code else "replicate"
+    return Insert(at, code, f"make {base.each_of or base.code} distributed", imports=_imports(target, name))
 
 
 def _replace(target: Target, base: Base) -> Replace:
     """What only a comprehension can name becomes distributed where it stands; what comes back is the same module."""
-    return Replace(base.node, _wrapped(target, "{}"), f"make each {base.code} distributed", _imports(target))
+    code = _wrapped("DistributedDataParallel", target, "{}")
+    return Replace(base.node, code, f"make each {base.code} distributed", _imports(target, "DistributedDataParallel"))
 
 
-def _imports(target: Target) -> tuple[str, ...]:
-    return ("DistributedDataParallel", *(target.imports if target.wrapper_arguments else ()))
+def _imports(target: Target, name: str) -> tuple[str, ...]:
+    return (name, *(target.imports if target.wrapper_arguments else ()))
 
 
-def _wrapped(target: Target, code: str) -> str:
-    return f"DistributedDataParallel({', '.join(filter(None, (code, target.wrapper_arguments)))})"
+def _wrapped(name: str, target: Target, code: str) -> str:
+    return f"{name}({', '.join(filter(None, (code, target.wrapper_arguments)))})"
 
 
 def _code(script: Script, target: Target, base: Base, at: ast.stmt) -> str:
-    wrapped = _wrapped(target, base.code)
+    wrapped = _wrapped("DistributedDataParallel", target, base.code)
+    in_place = _wrapped("replicate", target, base.code)
     if base.each_of and base.is_list and _assignable(script, base, at):
         return f"{base.each_of} = [{wrapped} for {base.code} in {base.each_of}]"
     if base.each_of:
-        return f"for {base.code} in {base.each_of}:\n    {wrapped}"
-    return f"{base.code} = {wrapped}" if _assignable(script, base, at) else wrapped
+        return f"for {base.code} in {base.each_of}:\n    {in_place}"
+    return f"{base.code} = {wrapped}" if _assignable(script, base, at) else in_place
 
 
 def _assignable(script: Script, base: Base, at: ast.stmt) -> bool:
-    """Whether `model = …` means the same variable here; the runtime returns the module itself, so it need not."""
+    """Whether `model = …` means the same variable here; where it does not, the module is made distributed in place."""
     node = base.node
     if isinstance(node, ast.Attribute):
         return True
@@ -229,8 +232,12 @@ for _ in range(10):
 """,
     after="""\
 import torch
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
 from torch import nn, optim
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
 
 init_process_group("gloo")
 

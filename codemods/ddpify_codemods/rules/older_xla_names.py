@@ -84,8 +84,8 @@ print(xm.get_ordinal())
 """,
     after="""\
 import torch
-import torch_xla.core.xla_model as xm
 import torch_xla
+import torch_xla.core.xla_model as xm
 import torch_xla.runtime as xr
 
 device = torch_xla.device()

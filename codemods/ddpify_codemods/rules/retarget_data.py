@@ -102,11 +102,11 @@ if __name__ == "__main__":
     after="""\
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
-from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 import torch_xla
 import torch_xla.distributed.parallel_loader as pl
 import torch_xla.distributed.xla_backend
+from torch.nn.parallel import DistributedDataParallel as DDP
+from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
 
 def main(index):

@@ -59,10 +59,10 @@ if __name__ == "__main__":
     after="""\
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
 import torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.distributed.xla_backend
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def main(index):

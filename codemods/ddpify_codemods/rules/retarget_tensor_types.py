@@ -79,9 +79,9 @@ if __name__ == "__main__":
     after="""\
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
 import torch_xla
 import torch_xla.distributed.xla_backend
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def main(index):

@@ -141,10 +141,10 @@ if __name__ == "__main__":
     after="""\
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel as DDP
 import torch_xla
 import torch_xla.distributed.xla_backend
 import torch_xla.runtime as xr
+from torch.nn.parallel import DistributedDataParallel as DDP
 
 
 def train(rank, steps):

@@ -111,9 +111,9 @@ if __name__ == "__main__":
     after="""\
 import torch
 import torch.distributed as dist
-from torch.nn.parallel import DistributedDataParallel
 import torch_xla
 import torch_xla.distributed.xla_backend
+from torch.nn.parallel import DistributedDataParallel
 
 
 def main(index):

@@ -75,7 +75,11 @@ optimizer.step()
 """,
     after="""\
 import torch
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
 
 init_process_group("gloo")
 

@@ -32,11 +32,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _shared(block: ast.With, name: str) -> Iterator[Insert]:
     first, last = block.body[0], block.body[-1]
-    code = f"{name} = rank_zero_value(str)({name})"
-    yield Insert(first, code, "use rank 0's temporary directory on every rank", imports=("rank_zero_value",))
+    code = f"{name} = broadcast({name})"
+    yield Insert(first, code, "use rank 0's temporary directory on every rank", imports=("broadcast",))
     where: Literal["before", "after"] = "before" if isinstance(last, _LEAVES) else "after"
-    wait = f"rank_zero_only(str)({name})  # all are done with it"
-    yield Insert(last, wait, "keep the directory until all are done", where, ("rank_zero_only",))
+    wait = f"barrier()  # all are done with {name}"
+    yield Insert(last, wait, "keep the directory until all are done", where, ("barrier",))
 
 
 RULE = Rule(
@@ -70,10 +70,11 @@ from tempfile import TemporaryDirectory
 import torch
 from ddpify_runtime import (
     DistributedDataParallel,
+    barrier,
+    broadcast,
     destroy_process_group,
     init_process_group,
     rank_zero_only,
-    rank_zero_value,
 )
 
 init_process_group("gloo")
@@ -82,7 +83,7 @@ model = torch.nn.Linear(4, 1)
 model = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 with TemporaryDirectory() as folder:
-    folder = rank_zero_value(str)(folder)
+    folder = broadcast(folder)
     path = os.path.join(folder, "best.pt")
     for step in range(10):
         loss = model(torch.rand(8, 4)).mean()
@@ -91,7 +92,7 @@ with TemporaryDirectory() as folder:
         optimizer.step()
         rank_zero_only(torch.save)(model.state_dict(), path)
     model.load_state_dict(torch.load(path))
-    rank_zero_only(str)(folder)  # all are done with it
+    barrier()  # all are done with folder
 
 destroy_process_group()
 """,

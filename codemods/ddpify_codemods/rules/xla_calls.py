@@ -67,10 +67,14 @@ with torch.inference_mode():
     print(model(torch.ones(1, 4, device="cuda")))
 """,
     after="""\
-import torch
 import ddpify_runtime.xla
+import torch
 import torch_xla
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
 
 init_process_group("xla", init_method="xla://")
 

@@ -44,11 +44,15 @@ for _ in range(10):
     optimizer.step()
 """,
     after="""\
-import torch
-from torch.nn.utils.rnn import pack_padded_sequence
 import ddpify_runtime.xla
+import torch
 import torch_xla
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
+from torch.nn.utils.rnn import pack_padded_sequence
 
 init_process_group("xla", init_method="xla://")
 

@@ -74,10 +74,14 @@ for _ in range(10):
     optimizer.step()
 """,
     after="""\
-import torch
 import ddpify_runtime.xla
+import torch
 import torch_xla
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, init_process_group
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+)
 
 init_process_group("xla", init_method="xla://")
 

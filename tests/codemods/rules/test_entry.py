@@ -64,6 +64,30 @@ def test_a_script_that_works_at_module_level(before: str, after: str) -> None:
     assert rewritten(RULE, before) == after
 
 
+PARSER = "import argparse, torch\nparser = argparse.ArgumentParser()\nparser.add_argument('--lr')\n"
+GUARDED = "if __name__ == '__main__':\n"
+
+
+@pytest.mark.parametrize("declared", ["", "import logging\nlogging.basicConfig(level=20)\n", "EPOCHS = 3\n"])
+def test_declarations_leave_both_lines_under_the_guard(declared: str) -> None:
+    before = f"{PARSER}{declared}{GUARDED}    main()\n"
+    assert rewritten(RULE, before) == f"{PARSER}{declared}{GUARDED}    {INIT}\n    main()\n    {DESTROY}\n"
+
+
+@pytest.mark.parametrize(
+    "work",
+    [
+        "log = logging.FileHandler('a')\n",
+        "logging.basicConfig(filename='a')\n",
+        "parser = make()\n",
+        "torch.manual_seed(1)\n",
+    ],
+)
+def test_other_work_wants_the_group_first(work: str) -> None:
+    lines = rewritten(RULE, f"import logging\n{PARSER}{work}{GUARDED}    main()\n").splitlines()
+    assert lines[3] == INIT
+
+
 def test_xla_names_its_rendezvous() -> None:
     lines = rewritten(RULE, "import a\nwork()\n", "xla").splitlines()
     assert lines[1:3] == ["import ddpify_runtime.xla", "import torch_xla"]

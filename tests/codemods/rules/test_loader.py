@@ -45,7 +45,7 @@ def test_a_generator_is_watched_in_the_run(line: str) -> None:
     [
         ("from torch.utils.data import DataLoader\n", "    DataLoader,\n"),
         ("from torch.utils.data import DataLoader, Dataset\n", "from torch.utils.data import Dataset\n"),
-        ("from torch.utils.data import DataLoader as DL\n", "    DataLoader as DL,\n"),
+        ("from torch.utils.data import DataLoader as DL\n", "from ddpify_runtime import DataLoader as DL\n"),
     ],
 )
 def test_the_import_moves(imports: str, above: str) -> None:

@@ -27,7 +27,11 @@ def test_nothing_is_trained_here(source: str) -> None:
 
 
 def inserted(source: str, target: str = "cpu") -> list[str]:
-    return [line.strip() for line in rewritten(RULE, source, target).splitlines() if "DistributedDataParallel" in line]
+    return [line.strip() for line in rewritten(RULE, source, target).splitlines() if _wraps(line)]
+
+
+def _wraps(line: str) -> bool:
+    return "DistributedDataParallel" in line or "replicate" in line
 
 
 WRAPPED = "model = DistributedDataParallel(model)"
@@ -100,8 +104,8 @@ def test_the_arguments_are_those_of_the_target() -> None:
         ("self.net", "self.net = DistributedDataParallel(self.net)"),
         ("self.net.features", "self.net.features = DistributedDataParallel(self.net.features)"),
         ("nets['G']", "nets['G'] = DistributedDataParallel(nets['G'])"),
-        ("nets[0]", "DistributedDataParallel(nets[0])"),
-        ("self", "DistributedDataParallel(self)"),
+        ("nets[0]", "replicate(nets[0])"),
+        ("self", "replicate(self)"),
     ],
 )
 def test_bases_that_are_no_names(base: str, line: str) -> None:
@@ -116,7 +120,7 @@ def test_bases_that_are_no_names(base: str, line: str) -> None:
 
 def test_a_global_is_not_made_local() -> None:
     source = "from torch import optim\nmodel = Net()\ndef fit():\n    return optim.SGD(model.parameters())\n"
-    assert inserted(source) == ["DistributedDataParallel(model)"]
+    assert inserted(source) == ["replicate(model)"]
 
 
 def test_a_parameter_of_the_function_is() -> None:
@@ -182,17 +186,17 @@ def test_a_dict_of_models_that_is_handed_on() -> None:
 @pytest.mark.parametrize(("kind", "members"), [("ModuleList", "ms"), ("ModuleDict", "ms.values()")])
 def test_a_container_that_is_never_called(kind: str, members: str) -> None:
     source = f"from torch import nn\nfrom torch.optim import SGD\nms = nn.{kind}(made)\no = SGD(ms.parameters())\n"
-    assert f"for module in {members}:\n    DistributedDataParallel(module)\no = " in rewritten(RULE, source)
+    assert f"for module in {members}:\n    replicate(module)\no = " in rewritten(RULE, source)
 
 
 def test_a_list_of_models_from_outside_the_function() -> None:
     source = "from torch.optim import SGD\nms = [A(), B()]\n\ndef fit():\n    o = [SGD(m.parameters()) for m in ms]\n"
-    assert inserted(source) == ["for m in ms:", "DistributedDataParallel(m)"][1:]
+    assert inserted(source) == ["for m in ms:", "replicate(m)"][1:]
 
 
 def test_models_that_an_earlier_loop_looked_up() -> None:
     source = "from torch.optim import SGD\nps = []\nfor k in ms:\n    ps += list(ms[k].parameters())\no = SGD(ps)\n"
-    assert "for k in ms:\n    DistributedDataParallel(ms[k])\n    ps" in rewritten(RULE, source)
+    assert "for k in ms:\n    replicate(ms[k])\n    ps" in rewritten(RULE, source)
 
 
 def test_models_of_a_loop() -> None:

@@ -14,9 +14,9 @@ def test_all_use_the_same_directory() -> None:
         "with TemporaryDirectory() as folder:\n    x = folder",
         """
         with TemporaryDirectory() as folder:
-            folder = rank_zero_value(str)(folder)
+            folder = broadcast(folder)
             x = folder
-            rank_zero_only(str)(folder)  # all are done with it
+            barrier()  # all are done with folder
         """,
         imports=IMPORTS,
     )
@@ -32,8 +32,8 @@ def test_a_return_comes_last() -> None:
         """
         def work():
             with TemporaryDirectory() as folder:
-                folder = rank_zero_value(str)(folder)
-                rank_zero_only(str)(folder)  # all are done with it
+                folder = broadcast(folder)
+                barrier()  # all are done with folder
                 return folder
         """,
         imports=IMPORTS,

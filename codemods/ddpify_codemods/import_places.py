@@ -1,0 +1,107 @@
+"""Where new imports go: where isort would put them in a section that is sorted, else after the import of torch."""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from typing import TypeAlias
+
+from .facts.header import last_leading_import
+from .rule import Insert
+
+ImportStatement: TypeAlias = ast.Import | ast.ImportFrom
+
+
+def insertions(tree: ast.Module, lines: Iterable[str], before: float = float("inf")) -> list[Insert]:
+    """Put import statements, each given as its source, among the leading imports of a file.
+
+    Args: the file; the new statements; the line that needs them first.
+    Returns the insertions.
+    """
+    last = last_leading_import(tree, before)
+    leading = list(_sections(tree, last))
+    ordered = sorted(lines, key=lambda line: _key(_parsed(line)))
+    standard = [section for section in leading if all(_is_standard(each) for each in section)]
+    inserts: list[Insert] = []
+    if standard and _is_sorted(standard[0], standard=True):
+        inserts = [_in_section(standard[0], line) for line in ordered if _is_standard(_parsed(line))]
+        ordered = [line for line in ordered if not _is_standard(_parsed(line))]
+    return [*inserts, *_installed(tree, last, leading, ordered)]
+
+
+def _installed(
+    tree: ast.Module, last: ast.stmt | None, leading: list[list[ImportStatement]], ordered: list[str]
+) -> Iterator[Insert]:
+    sections = [each for each in leading if any("torch" in _roots(statement) for statement in each)]
+    sections = sections or [each for each in leading if not any(_is_standard(statement) for statement in each)][:1]
+    if len(sections) == 1 and _is_sorted(sections[0], standard=False):
+        yield from (_in_section(sections[0], line) for line in ordered)
+    elif ordered:
+        beside = [each for section in sections for each in section if "torch" in _roots(each)]
+        at = beside[-1] if beside else last
+        own_section = "\n" if leading and not sections else ""
+        yield _insert(at or tree.body[0], own_section + "\n".join(ordered), after=at is not None)
+
+
+def _is_sorted(section: list[ImportStatement], standard: bool) -> bool:
+    """Whether a section is one of isort's: of the standard library alone or without it, in its order."""
+    if any(_is_standard(each) is not standard for each in section):
+        return False
+    return all(_key(first) <= _key(second) for first, second in pairwise(section))
+
+
+def _in_section(section: list[ImportStatement], line: str) -> Insert:
+    earlier = [each for each in section if _key(each) <= _key(_parsed(line))]
+    return _insert(earlier[-1], line, after=True) if earlier else _insert(section[0], line, after=False)
+
+
+def _insert(at: ast.stmt, code: str, after: bool) -> Insert:
+    return Insert(at, f"{code}\n", "", "after" if after else "before", above=isinstance(at, ImportStatement))
+
+
+def _sections(tree: ast.Module, last: ast.stmt | None) -> Iterator[list[ImportStatement]]:
+    section: list[ImportStatement] = []
+    end = tree.body.index(last) if last is not None else -1
+    for node in tree.body[: end + 1]:
+        if section and (not isinstance(node, ImportStatement) or node.lineno > _last_line(section[-1]) + 1):
+            yield section
+            section = []
+        if isinstance(node, ImportStatement):
+            section.append(node)
+    if section:
+        yield section
+
+
+def _last_line(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _roots(node: ImportStatement) -> set[str]:
+    names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+    return {name.split(".")[0] for name in names}
+
+
+def _is_standard(node: ImportStatement) -> bool:
+    return bool(_roots(node) & sys.stdlib_module_names)
+
+
+def _parsed(line: str) -> ImportStatement:
+    (statement,) = ast.parse(line).body
+    assert isinstance(statement, ImportStatement)
+    return statement
+
+
+def _key(node: ImportStatement) -> tuple[object, ...]:
+    """The order of isort's default profile within a section."""
+    if isinstance(node, ast.Import):
+        return False, _natural(node.names[0].name), node.names[0].asname or ""
+    first = node.names[0].name
+    return True, _natural("." * node.level + (node.module or "")), (first == first.lower(), first)
+
+
+def _natural(name: str) -> tuple[tuple[str, int], ...]:
+    """`cifar9` before `cifar10`."""
+    return tuple((text, int(number or 0)) for text, number in re.findall(r"(\D+)(\d*)", name.lower()))

@@ -1,0 +1,272 @@
+"""Move a converted file to another target, or back to one device.
+
+Only what names the target is rewritten here (arguments, devices, imports, XLA's own lines): the new target's rules do
+the rest, on the result, as in any converted file (view.py). Devices go by way of the GPU's words, which the rules of
+every target know. For one device, all that conversions put in is taken out. What a person has added stays, or is told.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from .import_places import insertions
+from .rule import Delete, DropImport, Edit, Finding, Replace, RewriteImport
+from .runtime_names import RUNTIME, import_from, shown
+from .targets import TARGETS, Target
+from .view import AROUND, TORCH, View, called_at_once, is_wrap, runtime_name, settled_key
+
+ONE_DEVICE = "none"  # the word after --target
+
+_TARGETS_OWN = {"device_ids", "gradient_as_bucket_view", "reduction"}
+_ALONE = {"get_rank": "0", "get_local_rank": "0", "get_world_size": "1"}
+
+
+@dataclass(frozen=True)
+class Move:
+    """What moves one file: edits of its original tree, each with the rule whose work it changes, and findings."""
+
+    edits: tuple[tuple[str, Edit], ...] = ()
+    findings: tuple[Finding, ...] = ()
+
+
+def target_of(views: Iterable[View]) -> str:
+    """The target that a program is converted for, by its process group; "" where that does not say."""
+    backends = {target.backend: target.name for target in TARGETS.values()}
+    for seen in views:
+        for call in _calls(seen):
+            if runtime_name(call.func, seen.names) == "init_process_group" and call.args:
+                first = call.args[0]
+                return backends.get(str(first.value), "") if isinstance(first, ast.Constant) else ""
+    return ""
+
+
+def to_target(seen: View, source: str, target: Target) -> Move:
+    """Name another target where the file names the one that it was converted for."""
+    edits: list[tuple[str, Edit]] = []
+    for call in _calls(seen):
+        name = runtime_name(call.func, seen.names)
+        if name == "init_process_group" and call.args and isinstance(call.args[0], ast.Constant):
+            given = [f'"{target.backend}"', *filter(None, [target.init_arguments])]
+            kept = [keyword for keyword in call.keywords if keyword.arg != "init_method"]
+            edits += _with_arguments("DDP101", call, given, kept, f"join a group of {target.backend}", target.modules)
+        elif is_wrap(call, seen.names):
+            given = ["{}", *filter(None, [target.wrapper_arguments])]
+            kept = [keyword for keyword in call.keywords if keyword.arg not in _TARGETS_OWN]
+            message = f"wrap as the {target.name} target needs it"
+            edits += _with_arguments("DDP102", call, given, kept, message, (), target.imports, call.args[:1])
+    findings: list[Finding] = []
+    if source == "xla" and target.name != "xla":
+        edits += _off_xla(seen)
+        findings += _left_on_xla(seen)
+    if source == "cpu" and target.name != "cpu":
+        findings += _named_cpu(seen, target)
+    return Move(tuple(edits), tuple(findings))
+
+
+def to_one_device(seen: View, source: str) -> Move:
+    """Take out what conversions put in."""
+    deleted = [node for node in ast.walk(seen.original) if isinstance(node, ast.stmt) and _goes(seen, node)]
+    edits: list[tuple[str, Edit]] = [
+        ("DDP101", Delete(node, "leave out what is for several devices")) for node in deleted
+    ]
+    gone = {inner for node in deleted for inner in ast.walk(node)}
+    done: set[ast.AST] = set(gone)
+    arguments = {each for call in _calls(seen) for each in (*call.args, *(word.value for word in call.keywords))}
+    for call in _calls(seen):
+        name = runtime_name(call.func, seen.names)
+        message = f"leave out {name}"
+        if call in gone:
+            continue
+        if (inner := _called_at_once(seen, call)) is not None:
+            code, part = inner
+            edits.append(("DDP105", Replace(call, code, message, parts=(part,))))
+            gone.add(call.func)
+            done.update(ast.walk(call.func.func))  # type: ignore[attr-defined]
+            continue
+        if name in _ALONE:
+            edits.append(("DDP101", Replace(call, _ALONE[name], message)))
+        elif (name in AROUND or name == "broadcast" or is_wrap(call, seen.names)) and call.args:
+            bare = call in arguments or isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call))
+            edits.append(("DDP105", Replace(call, "{}", message, parts=(call.args[0],), bare=bare)))
+        elif name not in TORCH:
+            continue
+        done.update(ast.walk(call.func))
+    edits += [("DDP109", edit) for edit in _imports_of_torch(seen)]
+    findings = [_stays(node, seen) for node in _runtime_uses(seen) if node not in done]
+    if source == "xla":
+        edits += _off_xla(seen)
+        findings += _left_on_xla(seen)
+    return Move(tuple(edits), tuple(findings))
+
+
+def _calls(seen: View) -> Iterator[ast.Call]:
+    return (node for node in ast.walk(seen.original) if isinstance(node, ast.Call))
+
+
+def _joins(seen: View, call: ast.Call) -> bool:
+    return runtime_name(call.func, seen.names) == "init_process_group"
+
+
+def _with_arguments(
+    rule: str,
+    call: ast.Call,
+    given: list[str],
+    kept: list[ast.keyword],
+    message: str,
+    modules: tuple[str, ...],
+    imports: tuple[str, ...] = (),
+    parts: Iterable[ast.expr] = (),
+) -> list[tuple[str, Edit]]:
+    """Give a call other arguments; `{}` among the given ones stands for a part, the kept keywords follow."""
+    words = [*given, *(f"{keyword.arg}={{}}" if keyword.arg else "**{}" for keyword in kept)]
+    template = f"{ast.unparse(call.func)}({', '.join(words)})"
+    values = (*parts, *(keyword.value for keyword in kept))
+    code = template.format(*map(ast.unparse, values))
+    if ast.unparse(ast.parse(code)) == ast.unparse(call):
+        return []
+    return [(rule, Replace(call, template, message, imports, modules, values))]
+
+
+# Off XLA
+
+
+def _off_xla(seen: View) -> list[tuple[str, Edit]]:
+    message = "name the GPU instead of the XLA device"
+    edits: list[tuple[str, Edit]] = []
+    places = _device_arguments(seen)
+    joins = {each for call in _calls(seen) if _joins(seen, call) for each in ast.walk(call)}
+    for node in ast.walk(seen.original):
+        if isinstance(node, ast.Call) and ast.unparse(node) == "torch_xla.device()":
+            edits.append(("DDP103", Replace(node, '"cuda"' if node in places else 'torch.device("cuda")', message)))
+        elif isinstance(node, ast.Constant) and node.value == "xla" and node not in joins:
+            edits.append(("DDP103", Replace(node, '"cuda"', message)))
+        elif isinstance(node, ast.stmt) and settled_key(node, seen.names).startswith("torch_xla."):
+            edits.append(("DDP113", Delete(node, "leave out what is for XLA")))
+    stays = bool(list(_xla_uses(seen)))
+    for node in ast.walk(seen.original):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+            drop = [name for name in names if name == f"{RUNTIME}.xla" or (name == "torch_xla" and not stays)]
+            if drop == names:
+                edits.append(("DDP101", Delete(node, "")))
+            else:
+                edits += [("DDP101", DropImport(node, name, "")) for name in drop]
+    return edits
+
+
+def _device_arguments(seen: View) -> set[ast.AST]:
+    """What stands where a string will do: `.to(…)`, `device=…`."""
+    found: set[ast.AST] = set()
+    for call in _calls(seen):
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "to":
+            found.update(call.args[:1])
+        found.update(word.value for word in call.keywords if word.arg in ("device", "map_location"))
+    return found
+
+
+def _xla_uses(seen: View) -> Iterator[ast.Name]:
+    """Where torch_xla is used other than by conversions."""
+    own: set[ast.AST] = set()
+    for node in ast.walk(seen.original):
+        is_device = isinstance(node, ast.Call) and ast.unparse(node) == "torch_xla.device()"
+        if is_device or (isinstance(node, ast.stmt) and settled_key(node, seen.names).startswith("torch_xla.")):
+            own.update(ast.walk(node))
+    for node in ast.walk(seen.original):
+        if isinstance(node, ast.Name) and node.id == "torch_xla" and node not in own:
+            yield node
+
+
+def _left_on_xla(seen: View) -> Iterator[Finding]:
+    for node in _xla_uses(seen):
+        yield Finding(
+            "DDP103", "warning", node.lineno, "torch_xla is still used here", "write what the new device needs"
+        )
+    for call in _calls(seen):
+        off = any(word.arg == "enabled" and ast.unparse(word.value) == "False" for word in call.keywords)
+        if off and ast.unparse(call.func).endswith("GradScaler"):
+            message = "GradScaler is switched off, as XLA wants it; float16 on a GPU needs it"
+            yield Finding("DDP112", "warning", call.lineno, message, "enable it, or let autocast use bfloat16")
+
+
+def _named_cpu(seen: View, target: Target) -> Iterator[Finding]:
+    text = ast.unparse(seen.original)
+    if "cuda" in text:
+        return  # the script chooses when it runs
+    for node in ast.walk(seen.original):
+        if isinstance(node, ast.Constant) and node.value == "cpu":
+            message = f"the device is the CPU by name, also for the {target.name} target"
+            remedy = f"write {target.device} where the device is chosen, or convert the original"
+            yield Finding("DDP103", "warning", node.lineno, message, remedy)
+            return
+
+
+# Back to one device
+
+
+def _goes(seen: View, node: ast.stmt) -> bool:
+    if isinstance(node, ast.ImportFrom):
+        return node.module == RUNTIME and not node.level
+    return bool(settled_key(node, seen.names))
+
+
+def _called_at_once(seen: View, call: ast.Call) -> tuple[str, ast.expr] | None:
+    """For `rank_zero_value(lambda: x)()` and `rank_zero_only(getattr)(x, "name")`, what they stand for."""
+    around = call.func
+    if not isinstance(around, ast.Call) or runtime_name(around.func, seen.names) not in AROUND or not around.args:
+        return None
+    bare = ast.Call(around.args[0], call.args, call.keywords)
+    inner = called_at_once(ast.copy_location(bare, call))
+    if isinstance(bare.func, ast.Lambda):
+        return None if inner is None else ("{}", inner)
+    return None if not isinstance(inner, ast.Attribute) else (f"{{}}.{inner.attr}", inner.value)
+
+
+def _imports_of_torch(seen: View) -> Iterator[Edit]:
+    """Import from torch what came from the runtime under torch's names."""
+    wanted: dict[str, list[str]] = {}
+    for node in ast.walk(seen.original):
+        if isinstance(node, ast.ImportFrom) and node.module == RUNTIME and not node.level:
+            for alias in node.names:
+                if alias.name in TORCH:
+                    wanted.setdefault(TORCH[alias.name], []).append(shown(alias))
+    for module, names in wanted.items():
+        found = _import_of(seen.original, module)
+        if found is None:
+            yield from insertions(seen.original, [import_from(module, names)])
+        else:
+            there = [shown(alias) for alias in found.names]
+            ordered = there == sorted(there)
+            merged = sorted({*there, *names}) if ordered else [*there, *(name for name in names if name not in there)]
+            yield RewriteImport(found, import_from(module, merged), "take the DataLoader of torch")
+
+
+def _import_of(tree: ast.Module, module: str) -> ast.ImportFrom | None:
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == module and not node.level and node.names[0].name != "*":
+            return node
+    return None
+
+
+def _runtime_uses(seen: View) -> Iterator[ast.expr]:
+    for node in ast.walk(seen.original):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+            name = runtime_name(node, seen.names)
+            if name and name not in TORCH:
+                yield node
+
+
+def _stays(node: ast.expr, seen: View) -> Finding:
+    message = f"{runtime_name(node, seen.names)} of {RUNTIME} is used in a way of its own here"
+    return Finding("DDP101", "refused", node.lineno, message, "take it out first")
+
+
+def unused_names(tree: ast.Module) -> Iterator[Edit]:
+    """Take out of the imports of ddpify_runtime the ranks that nothing asks for any more."""
+    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == RUNTIME and not node.level:
+            kept = [shown(each) for each in node.names if (each.asname or each.name) in used or each.name not in _ALONE]
+            if len(kept) < len(node.names):
+                yield RewriteImport(node, import_from(RUNTIME, sorted(kept))) if kept else Delete(node, "")

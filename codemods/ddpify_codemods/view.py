@@ -1,0 +1,279 @@
+"""A converted file as the script for one device that it stands for: what the rules see of it.
+
+`--check` is a gate only if a converted file is read again. Every rule would have to know its own output, and the facts
+would have to look through it (`rank_zero_only(torch.save)` is a call of torch.save). So it is done once, here: the tree
+that the rules see leaves out what conversions put in, while every node keeps its place in the text. What a rule then
+asks for is either there already (`missing` drops it) or new, and is written into the file as it stands. Nothing is
+taken out and put back, so the lines that a person has changed since stay as they are, also where they use
+ddpify_runtime in ways of their own.
+"""
+
+from __future__ import annotations
+
+import ast
+import copy
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+from .rule import Edit, Insert, Replace, ReplaceImport
+from .runtime_names import RUNTIME, runtime_aliases
+
+Located = TypeVar("Located", bound=ast.AST)
+
+# Functions around another one, or around a path: `rank_zero_only(torch.save)`.
+AROUND = frozenset({"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path"})
+# The classes that are torch's own in one process, and where torch has them.
+TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn"}
+_WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
+_ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier"})
+_OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast")}
+_ON_XLA = frozenset({"torch_xla.sync", "torch_xla.manual_seed"})
+_WRONG_SIDE, _OTHER_SCOPE = 10**6, 10**9  # lines away: farther than any right place
+
+
+@dataclass(frozen=True, eq=False)
+class Settled:
+    """A statement that a conversion has put in (or a person, in the same words).
+
+    at: where. key: what it does. scope: the first line of its function, 0 at module level.
+    """
+
+    at: ast.stmt
+    key: str
+    scope: int
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """A converted file.
+
+    original: its tree. tree: what the rules see. names: what its names of ddpify_runtime mean. statements: those that
+    `tree` leaves out. nodes: those of `tree` that already are what a rule would make of them.
+    """
+
+    original: ast.Module
+    tree: ast.Module
+    names: Mapping[str, str]
+    statements: tuple[Settled, ...] = ()
+    nodes: frozenset[ast.AST] = field(default=frozenset())
+
+    @property
+    def wraps(self) -> bool:
+        """Whether a module is made distributed in the file."""
+        return any(statement.key.startswith("wrap") for statement in self.statements)
+
+
+def view(original: ast.Module) -> View | None:
+    """What the rules see of a converted file; None for a file that does not import ddpify_runtime."""
+    names = runtime_aliases(original)
+    if names is None:
+        return None
+    reader = _Reader(names)
+    tree = reader.visit(copy.deepcopy(original))
+    assert isinstance(tree, ast.Module)
+    return View(original, tree, names, tuple(reader.statements), frozenset(reader.nodes))
+
+
+def missing(seen: View, edits: Sequence[tuple[str, Edit]]) -> list[tuple[str, Edit]]:
+    """Those of the edits, each with its rule, that the file does not have yet."""
+    inserts = [edit for _, edit in edits if isinstance(edit, Insert)]
+    there = _matched(seen, inserts)
+    return [
+        (rule, edit)
+        for rule, edit in edits
+        if id(edit) not in there
+        and not (isinstance(edit, Replace) and edit.node in seen.nodes and _is_ours(edit))
+        and not (isinstance(edit, ReplaceImport) and edit.at in seen.nodes)
+    ]
+
+
+def _is_ours(edit: Replace) -> bool:
+    return bool((AROUND | _WRAPPERS) & set(edit.imports)) or "torch_xla.device()" in edit.template
+
+
+def _matched(seen: View, inserts: Sequence[Insert]) -> set[int]:
+    """The identities of the insertions that the file has: each one's own statement, the nearest that does the same."""
+    scopes = _scopes(seen.original)
+    near = []
+    for insert in inserts:
+        key = settled_key(ast.parse(insert.code.strip()).body[0], _OWN_NAMES)
+        for statement in seen.statements:
+            if statement.key == key:
+                scope = scopes.get((insert.at.lineno, insert.at.col_offset), 0)
+                near.append((_distance(insert, statement, scope), insert, statement))
+    found: set[int] = set()
+    taken: set[Settled] = set()
+    for distance, insert, statement in sorted(near, key=lambda each: each[0]):
+        anywhere = statement.key.startswith(("wrap", "init", "destroy"))
+        if (distance < _OTHER_SCOPE or anywhere) and id(insert) not in found and statement not in taken:
+            found.add(id(insert))
+            taken.add(statement)
+    return found
+
+
+def _distance(insert: Insert, statement: Settled, scope: int) -> int:
+    first, second = (statement.at, insert.at) if insert.where == "before" else (insert.at, statement.at)
+    lines = second.lineno - _end(first)
+    distance = lines if lines >= 0 else _WRONG_SIDE - lines
+    return distance if statement.scope == scope else _OTHER_SCOPE + distance
+
+
+def _end(node: ast.stmt) -> int:
+    return node.end_lineno or node.lineno
+
+
+def _scopes(tree: ast.Module) -> dict[tuple[int, int], int]:
+    found: dict[tuple[int, int], int] = {}
+
+    def note(node: ast.AST, scope: int) -> None:
+        for child in ast.iter_child_nodes(node):
+            if isinstance(child, ast.stmt):
+                found[child.lineno, child.col_offset] = scope
+            note(child, child.lineno if isinstance(child, (ast.FunctionDef, ast.AsyncFunctionDef)) else scope)
+
+    note(tree, 0)
+    return found
+
+
+def settled_key(node: ast.stmt, names: Mapping[str, str]) -> str:
+    """What a statement does, if it is one that conversions put in; "" otherwise.
+
+    Args: the statement; what its names of ddpify_runtime mean.
+    """
+    wrapped = _wrapped(node, names)
+    if wrapped:
+        return f"wrap {wrapped}"
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        call = node.value
+        name = runtime_name(call.func, names)
+        if name in _ALONE:
+            return name
+        if ast.unparse(call.func) in _ON_XLA:
+            return ast.unparse(call)
+        inner = call.func
+        closes = isinstance(inner, ast.Call) and runtime_name(inner.func, names) == "rank_zero_only"
+        if isinstance(inner, ast.Call) and closes and not call.args:
+            closed = [ast.unparse(each) for each in inner.args]
+            return f"close {closed[0]}" if len(closed) == 1 and closed[0].endswith(".close") else ""
+    if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.value.args) == 1:
+        given = ast.unparse(node.value.args[0])
+        if runtime_name(node.value.func, names) == "broadcast" and ast.unparse(node.targets[0]) == given:
+            return f"broadcast {given}"
+    return ""
+
+
+def _wrapped(node: ast.stmt, names: Mapping[str, str]) -> str:
+    """The code of the module, or of the collection of modules, that a statement makes distributed; "" for none."""
+    if isinstance(node, ast.Expr) and is_wrap(node.value, names):
+        return ast.unparse(node.value.args[0])  # type: ignore[attr-defined]
+    if isinstance(node, ast.For) and len(node.body) == 1 and not node.orelse:
+        inner = node.body[0]
+        each = _wrapped(inner, names) if isinstance(inner, ast.Expr) else ""
+        return ast.unparse(node.iter) if each and each == ast.unparse(node.target) else ""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        return ""
+    target, value = ast.unparse(node.targets[0]), node.value
+    if is_wrap(value, names):
+        return target if ast.unparse(value.args[0]) == target else ""  # type: ignore[attr-defined]
+    if isinstance(value, (ast.ListComp, ast.DictComp)):
+        element = value.elt if isinstance(value, ast.ListComp) else value.value
+        iterated = ast.unparse(value.generators[0].iter)
+        same = iterated in (target, f"{target}.items()", f"{target}.values()")
+        return target if same and is_wrap(element, names) else ""
+    return ""
+
+
+def is_wrap(node: ast.expr, names: Mapping[str, str]) -> bool:
+    """Whether an expression makes a module distributed."""
+    return isinstance(node, ast.Call) and runtime_name(node.func, names) in _WRAPPERS and bool(node.args)
+
+
+def called_at_once(call: ast.Call) -> ast.expr | None:
+    """What `(lambda: x)()` and `getattr(x, "name")` stand for, as conversions write them; None for other calls."""
+    if isinstance(call.func, ast.Lambda) and not call.args and not call.keywords:
+        return call.func.body
+    if isinstance(call.func, ast.Name) and call.func.id == "getattr" and len(call.args) == 2:
+        value, name = call.args
+        if isinstance(name, ast.Constant) and isinstance(name.value, str):
+            return ast.copy_location(ast.Attribute(value, name.value, ast.Load()), call)
+    return None
+
+
+def runtime_name(node: ast.expr, names: Mapping[str, str]) -> str:
+    """The name in ddpify_runtime that an expression stands for; "" for anything else."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == RUNTIME:
+        return node.attr
+    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
+class _Reader(ast.NodeTransformer):
+    def __init__(self, names: Mapping[str, str]) -> None:
+        self.names = names
+        self.statements: list[Settled] = []
+        self.nodes: set[ast.AST] = set()
+        self._scope = 0
+
+    def visit(self, node: ast.AST) -> ast.AST | list[ast.AST] | None:
+        if not isinstance(node, ast.stmt):
+            return super().visit(node)  # type: ignore[no-any-return]
+        key = settled_key(node, self.names)
+        if key:
+            self.statements.append(Settled(node, key, self._scope))
+            return None
+        outer = self._scope
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            self._scope = node.lineno
+        seen = super().visit(node)
+        self._scope = outer
+        return seen  # type: ignore[no-any-return]
+
+    def generic_visit(self, node: ast.AST) -> ast.AST:
+        super().generic_visit(node)
+        if getattr(node, "body", None) == [] and not isinstance(node, ast.Module):
+            place = node if isinstance(node, (ast.stmt, ast.ExceptHandler)) else self.statements[-1].at
+            node.body = [ast.copy_location(ast.Pass(), place)]  # type: ignore[attr-defined]
+        return node
+
+    def visit_Assign(self, node: ast.Assign) -> ast.AST:
+        if is_wrap(node.value, self.names) and len(node.targets) == 1:  # model = DistributedDataParallel(Net())
+            self.statements.append(Settled(node, f"wrap {ast.unparse(node.targets[0])}", self._scope))
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        name = runtime_name(node.func, self.names)
+        if node.func in self.nodes and (inner := called_at_once(node)) is not None:
+            self.nodes.add(inner)
+            return inner
+        if name in AROUND and len(node.args) == 1 and not node.keywords:
+            self.nodes.add(node.args[0])
+            return node.args[0]
+        if is_wrap(node, self.names):
+            self.nodes.add(node.args[0])
+            return node.args[0]
+        if ast.unparse(node) == "torch_xla.device()":
+            device = _placed(ast.parse('torch.device("cuda")', mode="eval").body, node)
+            self.nodes.update(ast.walk(device))
+            return device
+        return node
+
+    def visit_Import(self, node: ast.Import) -> ast.AST | None:
+        names = [each for each in node.names if each.name.split(".")[0] not in ("torch_xla", RUNTIME)]
+        return _placed(ast.Import(names), node) if names else None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST] | None:
+        if node.module != RUNTIME or node.level:
+            return node
+        found: list[ast.AST] = []
+        for alias in node.names:
+            if alias.name in TORCH:
+                found.append(_placed(ast.ImportFrom(TORCH[alias.name], [alias], 0), node))
+        self.nodes.update(found)
+        return found
+
+
+def _placed(new: Located, old: ast.AST) -> Located:
+    for node in ast.walk(new):
+        ast.copy_location(node, old)
+    return new

@@ -1,0 +1,72 @@
+"""New imports stand where isort puts them, in files whose imports are sorted."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from tests.e2e import fixtures
+from tests.update_fixtures import TARGETS
+
+TRAINING = """
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(4, 2)).mean().backward()
+optimizer.step()
+"""
+
+
+def unsorted(folder: Path) -> set[str]:
+    """The files of a folder that ruff's isort would change."""
+    command = [sys.executable, "-m", "ruff", "check", "--isolated", "--select", "I001", "--output-format", "concise"]
+    lines = subprocess.run([*command, "."], cwd=folder, capture_output=True, text=True).stdout.splitlines()
+    return {line.split(":")[0] for line in lines if "I001" in line}
+
+
+def test_sorted_files_stay_sorted(tmp_path: Path) -> None:
+    for name in fixtures.names():
+        fixture = fixtures.load(name)
+        for relative, path in fixtures.files(fixture).items():
+            if path.suffix == ".py":
+                place = tmp_path / "before" / name / relative
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(path.read_bytes())
+        for target in TARGETS:
+            for relative, content in fixtures.converted(fixture, target).items():
+                place = tmp_path / target / name / relative
+                place.parent.mkdir(parents=True, exist_ok=True)
+                place.write_bytes(content)
+    before = unsorted(tmp_path / "before")
+    assert before, "ruff has found nothing at all"
+    for target in TARGETS:
+        assert unsorted(tmp_path / target) - before == set()
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (  # above the first of a section, below its comment
+            "import os\n\n# tensors\nimport torch\n",
+            "import os\n\n# tensors\nimport ddpify_runtime.xla\nimport torch\nimport torch_xla\nfrom ddpify",
+        ),
+        (  # sorted: among the third-party imports
+            "import numpy\nimport torch\nfrom torch import nn\n\nimport nets\n",
+            "import ddpify_runtime.xla\nimport numpy\nimport torch\nimport torch_xla\nfrom ddpify_runtime import",
+        ),
+        (  # not sorted: beside torch
+            "import torch\nimport os\nimport yaml\n",
+            "import torch\nimport ddpify_runtime.xla\nimport torch_xla\nfrom ddpify_runtime import",
+        ),
+        (  # two sections with torch
+            "import torch\n\nfrom torch import nn\nimport yaml\n",
+            "import torch\n\nfrom torch import nn\nimport ddpify_runtime.xla\nimport torch_xla\nfrom ddpify_runtime",
+        ),
+    ],
+)
+def test_places(before: str, after: str) -> None:
+    path = Path("train.py")
+    assert convert({path: before + TRAINING}, "xla")[path].code.startswith(after)

@@ -1,0 +1,103 @@
+"""Converted files move to another target, and back to one device."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import ONE_DEVICE, convert
+
+from tests.e2e import fixtures
+
+PATH = Path("train.py")
+CONVERTED = [name for name in fixtures.names() if not fixtures.load(name).refused]
+BEFORE = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+device = torch.device("cuda")
+model = torch.nn.Linear(2, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in DataLoader(TensorDataset(torch.rand(8, 2)), batch_size=4):
+    model(x.to(device)).mean().backward()
+    optimizer.step()
+torch.save(model.state_dict(), "a" + "b")
+"""
+
+
+def texts(program: dict[Path, str], target: str) -> dict[Path, str]:
+    return {path: result.code for path, result in convert(program, target).items()}
+
+
+def converted(text: str, target: str) -> str:
+    return texts({PATH: text}, target)[PATH]
+
+
+@pytest.mark.parametrize("target", ["xla", "cpu"])
+@pytest.mark.parametrize("name", CONVERTED)
+def test_from_cuda_it_becomes_what_the_original_would(name: str, target: str) -> None:
+    program = fixtures.program(fixtures.load(name))
+    assert texts(texts(program, "cuda"), target) == texts(program, target)
+
+
+@pytest.mark.parametrize("name", CONVERTED)
+def test_back_and_forth(name: str) -> None:
+    once = texts(fixtures.program(fixtures.load(name)), "cuda")
+    back = texts(once, ONE_DEVICE)
+    assert not any("ddpify_runtime" in text for text in back.values())
+    again = texts(back, "cuda")
+    assert {path: body(text) for path, text in again.items()} == {path: body(text) for path, text in once.items()}
+
+
+def body(text: str) -> str:
+    """A file without its imports, which may have moved, and without its layout."""
+    tree = ast.parse(text)
+    tree.body = [node for node in tree.body if not isinstance(node, (ast.Import, ast.ImportFrom))]
+    return ast.unparse(tree)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda", "xla"])
+def test_back_to_the_very_script(target: str) -> None:
+    before = BEFORE.replace('"cuda"', '"cpu"') if target == "cpu" else BEFORE
+    assert converted(converted(before, target), ONE_DEVICE) == before
+
+
+@pytest.mark.parametrize("first", ["cpu", "cuda", "xla"])
+@pytest.mark.parametrize("second", ["cuda", "xla"])
+def test_what_a_person_has_added_moves_along(first: str, second: str) -> None:
+    edited = converted(BEFORE, first).replace(
+        "rank_zero_only(torch.save)", "rank_zero_only(upload)('model.pt')  # mine\nrank_zero_only(torch.save)", 1
+    )
+    assert "\nrank_zero_only(upload)('model.pt')  # mine\n" in converted(edited, second)
+
+
+def test_without_a_target_it_is_updated_for_its_own() -> None:
+    once = converted(BEFORE, "xla")
+    assert converted(once, "") == once
+    assert (
+        converted(once.replace("torch_xla.sync()\n", "torch_xla.sync()\n    optimizer.step()\n"), "").count("sync") == 2
+    )
+
+
+def test_a_number_of_the_runtime_that_cannot_go_is_told() -> None:
+    edited = converted(BEFORE, "cuda").replace(
+        "rank_zero_only(torch.save)", "once = rank_zero_only\nonce(torch.save)", 1
+    )
+    result = convert({PATH: edited}, ONE_DEVICE)[PATH]
+    [finding] = result.findings
+    assert result.code == edited and finding.severity == "refused"
+    assert edited.splitlines()[finding.line - 1] == "once = rank_zero_only"
+
+
+def test_a_scaler_that_xla_switched_off_is_told() -> None:
+    before = BEFORE.replace("for (x,)", "scaler = torch.amp.GradScaler()\nfor (x,)")
+    findings = convert({PATH: converted(before, "xla")}, "cuda")[PATH].findings
+    assert [each.message.split(",")[0] for each in findings if each.severity == "warning"] == [
+        "GradScaler is switched off"
+    ]
+
+
+def test_a_device_that_is_the_cpu_by_name_is_told() -> None:
+    [finding] = convert({PATH: converted(BEFORE, "cpu")}, "cuda")[PATH].findings
+    assert (finding.rule, finding.severity) == ("DDP103", "warning")
