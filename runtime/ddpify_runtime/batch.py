@@ -8,6 +8,8 @@ when the loss needs them, and no script can tell it from the whole tensor.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from types import ModuleType
 from typing import Any
 
 import torch
@@ -152,3 +154,21 @@ def wholes(values: Any) -> Any:
     if not any(isinstance(leaf, (Share, Entries)) for leaf in tree_leaves(values)):
         return values
     return tree_map_only((Share, Entries), lambda part: part.whole(), values)
+
+
+def join_what_it_sees(function: Callable[..., Any]) -> None:
+    """Join every Share that a function finds without being given it: before one rank calls it alone. A collective.
+
+    Those are in the attributes of its object, its closure and the globals that it names; in lists and the like too.
+    """
+    plain = getattr(function, "__func__", function)
+    names = getattr(getattr(plain, "__code__", None), "co_names", ())
+    visible = getattr(plain, "__globals__", {})
+    seen: list[Any] = [visible[name] for name in names if name in visible]
+    for cell in getattr(plain, "__closure__", None) or ():
+        with suppress(ValueError):  # it is empty yet
+            seen.append(cell.cell_contents)
+    owner = getattr(function, "__self__", None)
+    if not isinstance(owner, ModuleType):  # that of a built-in function
+        seen += getattr(owner, "__dict__", {}).values()
+    wholes(seen)

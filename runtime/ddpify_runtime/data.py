@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
-from torch.utils.data import BatchSampler, IterableDataset, Sampler, SequentialSampler, default_collate
 from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import IterableDataset, Sampler, default_collate
 
 from . import check, collated, environment, random_states, region, report
 from .collated import Form
@@ -56,11 +56,9 @@ class DataLoader(TorchDataLoader[T_co]):
         return Steps(batches)
 
     def _batches(self) -> Any:
-        if get_world_size() == 1:
+        if get_world_size() == 1 or region.alone():
             return super().__iter__()
         self.in_order = True  # the ranks' workers are not equally fast
-        if not self._is_training():
-            return super().__iter__()
         if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
             self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
             return super().__iter__()
@@ -78,11 +76,6 @@ class DataLoader(TorchDataLoader[T_co]):
             self._passes = 0
         self._stream = None if environment.draws_original() else self._seed()
         return _Batches(self, iter(self._inner))
-
-    def _is_training(self) -> bool:
-        """Whether what follows can use a part: an evaluation would only join it again."""
-        in_order = type(self.batch_sampler) is BatchSampler and isinstance(self.sampler, SequentialSampler)
-        return torch.is_grad_enabled() and not in_order
 
     def _seed(self) -> int:
         """The seed of this pass: what torch is about to draw for it (for workers that persist, at their first one)."""

@@ -379,10 +379,8 @@ def _say_what_was_not_called() -> None:
         trained = [parameter for parameter in call.module.parameters() if parameter.grad is not None]
         if any(id(parameter) not in covered for parameter in trained):
             call._warn(
-                "it is in evaluation mode"
-                if not call.module.training
-                else "it is never called itself; call the model, rather than its forward or another method of it, "
-                "and outside of functions that are compiled"
+                "it is never called itself; call the model, rather than its forward or another method of it, and "
+                "outside of functions that are compiled"
             )
         covered |= {id(parameter) for parameter in trained}
 

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 
 from . import called_back, random_states, region, watched
-from .batch import wholes
+from .batch import join_what_it_sees, wholes
 from .collectives import broadcast_object
 from .process_group import get_rank, get_world_size
 from .remote import packed, unwrapped
@@ -73,6 +73,7 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = unwrapped(wholes(args)), unwrapped(wholes(kwargs))
+        join_what_it_sees(function)
         here = get_rank() == 0
         if called_back.functions(args, kwargs, objects=False):
             name = getattr(function, "__qualname__", "call")
@@ -105,6 +106,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = wholes(args), wholes(kwargs)
+        join_what_it_sees(function)
         before = random_states.read()
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None), others_follow=True)
         if get_rank() == 0:
@@ -125,6 +127,7 @@ def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = wholes(args), wholes(kwargs)
+        join_what_it_sees(function)
         _, result = _on_rank_zero(lambda: (None, function(*args, **kwargs)))
         return result  # type: ignore[no-any-return]
 

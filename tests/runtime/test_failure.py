@@ -21,7 +21,7 @@ failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)
 
 class Careful(torch.nn.Linear):
     def forward(self, x):
-        if (x > 9).any():
+        if float(x.max()) > 9:
             raise ValueError("out of range")
         return super().forward(x)
 

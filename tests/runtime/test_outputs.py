@@ -11,7 +11,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ddpify_runtime import DistributedDataParallel, collectives
+from ddpify_runtime import DistributedDataParallel, collectives, rank_zero_value
 from torch import Tensor, nn
 
 from .processes import run
@@ -302,3 +302,29 @@ def test_trains_what_one_process_trains(name: str, world_size: int) -> None:
         difference = (ranks[0][0][step] - expected).norm() / expected.norm()
         assert difference <= 1e-13, f"step {step}: {difference:.1e}"
     assert bool(ranks[0][1]) == CASES[name][2]
+
+
+class Keeper:
+    """Keeps losses, and writes them down later on one rank."""
+
+    def __init__(self) -> None:
+        self.losses: list[Tensor] = []
+        self.last: Any = None
+
+    def total(self) -> float:
+        return sum(float(loss) for loss in self.losses) + float(self.last.sum())
+
+
+def kept() -> tuple[Any, Any]:
+    torch.manual_seed(0)
+    model, keeper = DistributedDataParallel(nn.Linear(8, 8)), Keeper()
+    for _ in range(3):
+        keeper.last = model(torch.randn(6, 8)).detach()
+        keeper.losses.append(keeper.last.square().mean())
+    last = keeper.last * 2
+    return rank_zero_value(keeper.total)(), rank_zero_value(lambda: float(last.sum()))()
+
+
+def test_what_a_rank_does_alone_may_see_numbers_in_parts() -> None:
+    ((total, last),) = run(1, kept)
+    assert run(2, kept) == [(pytest.approx(total), pytest.approx(last))] * 2

@@ -84,11 +84,6 @@ def called_by_its_forward(model: nn.Module, backend: Any) -> Any:
 
 
 @way
-def in_evaluation_mode(model: nn.Module, backend: Any) -> Any:
-    return model.eval()
-
-
-@way
 def watched_forward(model: Any, backend: Any) -> Any:
     model.last.register_forward_hook(lambda module, given, output: output.clamp(max=float(output.mean())))
     return model
@@ -117,7 +112,6 @@ def compiled_before(model: nn.Module, backend: Any) -> Any:
 WHOLE = {
     "called_while_compiling": "it is never called itself",
     "called_by_its_forward": "it is never called itself",
-    "in_evaluation_mode": "it is in evaluation mode",
     "watched_forward": "a hook on last sees its batches",
     "watched_gradient": "a hook on first.weight sees its gradients",
     "watched_sum_of_gradients": "a hook on first.weight sees its gradients",
