@@ -66,6 +66,7 @@ def _work(
     try:
         if world_size > 1 and isinstance(meeting, str):
             dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world_size)
+            dist.barrier()  # one that returns at once must not leave while another still connects to it
         answer = "", function(*args)
     except BaseException:  # noqa: BLE001  whatever it is, it is the answer
         answer = f"rank {rank}:\n{traceback.format_exc()}", None

@@ -155,7 +155,7 @@ def test_absolute_path_into_the_project_is_not_written(tmp_path: Path) -> None:
 
 
 def test_what_the_runtime_stops_is_not_equal(tmp_path: Path) -> None:
-    script = SCRIPT.replace("import sys\n", "import os\n").replace("model(x)", "model(x + os.urandom(1)[0])")
+    script = SCRIPT.replace("import sys\n", "import os\n").replace("model(x)", "model(x + os.getpid() % 97)")
     done = ddpify("verify", "train.py", cwd=project(tmp_path / "project", script), code=1)
     said = done.stdout.decode()
     assert "NOT EQUAL: the converted script was stopped" in said
