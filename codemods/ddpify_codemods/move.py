@@ -81,7 +81,8 @@ def to_one_device(seen: View, source: str) -> Move:
             continue
         if (inner := _called_at_once(seen, call)) is not None:
             code, part = inner
-            edits.append(("DDP105", Replace(call, code, message, parts=(part,))))
+            message = f"leave out {runtime_name(call.func.func, seen.names)}"  # type: ignore[attr-defined]
+            edits.append(("DDP105", Replace(call, code, message, parts=(part,), bare=code == "{}")))
             gone.add(call.func)
             done.update(ast.walk(call.func.func))  # type: ignore[attr-defined]
             continue

@@ -63,6 +63,21 @@ def test_back_to_the_very_script(target: str) -> None:
     assert converted(converted(before, target), ONE_DEVICE) == before
 
 
+@pytest.mark.parametrize(
+    ("module", "lines"),
+    [
+        ("time", "while time.time() < 9:\n    optimizer.step()\n"),
+        ("wandb", "rate = wandb.config.rate\n"),
+        ("sys", "ms = {1: model}\nopts = {k: torch.optim.SGD(m.parameters(), lr=1) for k, m in ms.items()}\n"),
+    ],
+)
+def test_what_stands_for_something_else_comes_back(module: str, lines: str) -> None:
+    before = f"import {module}\n{BEFORE}{lines}"
+    once = converted(before, "cuda")
+    assert converted(once, "cuda") == once != before
+    assert converted(once, ONE_DEVICE).rstrip() == before.rstrip()
+
+
 @pytest.mark.parametrize("first", ["cpu", "cuda", "xla"])
 @pytest.mark.parametrize("second", ["cuda", "xla"])
 def test_what_a_person_has_added_moves_along(first: str, second: str) -> None:
