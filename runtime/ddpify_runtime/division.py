@@ -15,9 +15,9 @@ from .collectives import Rows
 from .decisions import Decisions
 from .draws import Draws
 from .environment import draws_original
+from .inventory import is_hooked
 from .losses import Losses
 from .rank_stream import own_random_numbers
-from .reduction import Reduction
 from .region import Region, entered
 
 
@@ -78,16 +78,11 @@ def watched(module: nn.Module) -> str:
         if any(not type(hook).__module__.startswith("torch.") for hook in part._forward_pre_hooks.values()):
             return f"a hook on {name or 'it'} sees its batches"
     for name, parameter in module.named_parameters():
-        after = parameter._post_accumulate_grad_hooks or {}
-        if parameter._backward_hooks or any(not _is_ours(hook) for hook in after.values()):
-            return f"a hook on {name} sees its gradients"
         if parameter.requires_grad and not parameter.is_leaf:
             return f"{name} is computed from something else"
+        if is_hooked(parameter):
+            return f"a hook on {name} sees its gradients"
     return ""
-
-
-def _is_ours(hook: Any) -> bool:
-    return isinstance(getattr(hook, "__self__", None), Reduction)
 
 
 def is_compilable(module: nn.Module, found: Division) -> bool:

@@ -32,6 +32,7 @@ from .batch import Share
 from .collectives import Rows, count, divides, leave, split, spread
 from .division import Division, is_compilable, shared, watched
 from .find_division import confirmed, find
+from .inventory import inventory
 from .native_reduction import NativeReduction
 from .reduction import NoReduction, Reduction
 from .structure import Form
@@ -161,6 +162,7 @@ class TrainingCall:
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, AnyReduction] = {}
+        self.trainable: Any = ()
         self.divided = False
         self.called = False
         self.said: set[str] = set()
@@ -205,11 +207,12 @@ class TrainingCall:
 
     def _division(self, leaves: list[Any], spec: Form) -> Division:
         """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
-        if reason := watched(self.module):
+        now = inventory(self.module)
+        if now.hooked and (reason := watched(self.module)):
             return Division(reason=reason)  # this time; not remembered
+        self.trainable = now.trainable
         # Layers may have been added, replaced or put into another mode since (M7).
-        parts = tuple((id(part), part.training) for part in self.module.modules())
-        form = str(spec), torch.is_grad_enabled(), compiled.times(), parts, *map(_form, leaves)
+        form = str(spec), torch.is_grad_enabled(), compiled.times(), now.parts, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
@@ -329,10 +332,9 @@ class TrainingCall:
 
     def _reduction(self) -> AnyReduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
-        trainable = tuple((id(p), p.dtype, p.device) for p in self.module.parameters() if p.requires_grad)
-        if trainable not in self.reductions:
-            self.reductions[trainable] = self.reduce(self.module, self.call)
-        return self.reductions[trainable]
+        if self.trainable not in self.reductions:
+            self.reductions[self.trainable] = self.reduce(self.module, self.call)
+        return self.reductions[self.trainable]
 
 
 def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:
