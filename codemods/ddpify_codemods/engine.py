@@ -328,7 +328,8 @@ def _read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[di
     scripts = []
     for path, tree in trees.items():
         runs = path == entry and _runs_something(tree)
-        scripts.append(Script(path, program[path], tree, runs, defined, roots, (), asks, views.get(path)))
+        seen = views.get(path)
+        scripts.append(Script(path, program[path], tree, runs, defined, roots, (), asks, seen, bool(views)))
     return views, with_inherited(scripts)
 
 

@@ -142,3 +142,20 @@ def test_what_is_refused_in_a_new_script_is_refused_in_a_converted_one() -> None
     result = convert({PATH: edited}, "cpu")[PATH]
     assert result.code == edited
     assert [(each.rule, each.severity) for each in result.findings] == [("DDP307", "refused")]
+
+
+def test_what_one_file_was_told_decides_in_all_of_them() -> None:
+    """A module that needs no name of the runtime is converted too: what a target decided in it stays decided."""
+    info = (
+        "import torch\n\n\nclass Info:\n    def __init__(self, wanted, n):\n"
+        "        self.is_cuda = wanted and torch.cuda.is_available()\n        if not self.is_cuda:\n"
+        "            self.device = torch.device('cpu')\n"
+        "        else:\n            self.device = torch.device('cuda', n)\n"
+    )
+    train = (
+        "import torch\nfrom info import Info\nm = torch.nn.Linear(2, 1).to(Info(True, 0).device)\n"
+        "o = torch.optim.SGD(m.parameters(), lr=1)\nm(torch.rand(2, 2)).sum().backward()\no.step()\n"
+    )
+    results = convert({Path("train.py"): train, Path("info.py"): info}, "cpu")
+    assert "self.is_cuda = False" in results[Path("info.py")].code
+    assert "torch.device('cuda', n)" in results[Path("info.py")].code

@@ -41,7 +41,7 @@ class Branches:
             if decides in values:
                 return decides
             return None if None in values else not decides
-        if isinstance(test, ast.Constant) and isinstance(test.value, bool) and self.script.view is not None:
+        if isinstance(test, ast.Constant) and isinstance(test.value, bool) and self.script.in_converted:
             return test.value  # what a conversion has made of such a question
         return flags.get(dotted(test))
 

@@ -24,7 +24,7 @@ class Script:
     any file of the program (a call of one of these is not a call of a library). roots: the folders where absolute
     imports are found; none if that is not known. inherited: names of libraries that come through other files.
     only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one. view: what
-    is known of a file that is converted already.
+    is known of a file that is converted already. in_converted: whether any file of the program is.
     """
 
     path: Path
@@ -36,6 +36,7 @@ class Script:
     inherited: tuple[tuple[str, str], ...] = ()
     only_asks_for_group: bool = False
     view: View | None = None
+    in_converted: bool = False
 
     def is_settled(self, node: ast.AST) -> bool:
         """Whether a conversion has made of the node what it would make of it now."""

@@ -34,7 +34,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for node in made:
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _comes_from_elsewhere(script, node)):
             yield Replace(node, "DataLoader", _MESSAGE, ("DataLoader",))
-    if any(isinstance(node, ast.Name) for node in made):
+    if made:  # an import that nothing uses too: its name is free then
         for statement in script.find(ast.ImportFrom):
             for alias in statement.names:
                 if f"{statement.module}.{alias.name}" in _LOADERS:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from .snippet import check_noop, check_transformed, findings, imports_of
 
@@ -71,3 +74,13 @@ def test_a_dotted_name_becomes_the_runtime_s(before: str, imports: str) -> None:
 def test_a_taken_name_gets_another() -> None:
     lines = "class DataLoader:\n    pass\nloader = torch.utils.data.DataLoader([])"
     check_transformed(lines, lines.replace("torch.utils.data.DataLoader", "ddpify_DataLoader"))
+
+
+def test_an_import_that_nothing_uses_gives_its_name() -> None:
+    source = (
+        "import torch\nfrom torch.utils.data import DataLoader\nmodel = torch.nn.Linear(2, 1)\n"
+        "loader = torch.utils.data.DataLoader(data, shuffle=True)\noptimizer = torch.optim.SGD(model.parameters())\n"
+        "for x in loader:\n    model(x).mean().backward()\n    optimizer.step()\n"
+    )
+    code = convert({Path("train.py"): source}, "cpu")[Path("train.py")].code
+    assert "torch.utils.data" not in code and "loader = DataLoader(data, shuffle=True)" in code
