@@ -112,6 +112,18 @@ def broadcast_object(value: Any) -> Any:
     return pickle.loads(data)
 
 
+def gather_objects(value: Any) -> list[Any]:
+    """The objects of all ranks, in their order; a collective. Without numpy, as `broadcast_object`."""
+    data = pickle.dumps(value)
+    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
+    dist.all_gather(sizes, torch.tensor([len(data)]))
+    most = max(int(size) for size in sizes)
+    shares = [bytearray(most) for _ in sizes]
+    sent = torch.frombuffer(bytearray(data.ljust(most, b"\0")), dtype=torch.uint8)
+    dist.all_gather([torch.frombuffer(share, dtype=torch.uint8) for share in shares], sent)
+    return [pickle.loads(share) for share in shares]  # which ends where its value ends
+
+
 def divides(tensor: Tensor, dim: int) -> bool:
     """Whether there is a row for every rank; on XLA as many for each, since all ranks have to run one graph (X6)."""
     total, world_size = tensor.size(dim), dist.get_world_size()

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import torch.distributed as dist
-
 from . import region
+from .collectives import gather_objects
 
 
 class Entries(Sequence[Any]):
@@ -29,8 +28,7 @@ class Entries(Sequence[Any]):
         if self._joined is None:
             if region.alone():
                 raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
-            shares: list[Any] = [None] * dist.get_world_size()
-            dist.all_gather_object(shares, self._rows)
+            shares = gather_objects(self._rows)
             joined: list[Any] = [None] * self._total
             for rank, entries in enumerate(shares):
                 joined[rank :: len(shares)] = entries

@@ -27,7 +27,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from . import batch_norm, check, compiled, environment, failure, outputs, region, report, structure
+from . import batch_norm, check, compiled, environment, failure, late_draws, outputs, region, report, structure
 from .batch import Share
 from .collectives import Rows, count, divides, leave, split, spread
 from .division import Division, is_compilable, shared, watched
@@ -93,6 +93,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
 
     _route(module, current or module._call_impl, reduce, sync_batch_norm)
     compiled.follow(_compiled, _recompiled)
+    late_draws.watch()
     report.start()
     report.ask(_say_what_was_not_called)
     return module

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from . import region
-from .batch import QUESTIONS, Share, wholes
+from .batch import QUESTIONS, Share, same_memory, wholes
 from .collectives import sum_over_ranks
 
 _Entered = tuple[Callable[[], None], ...]
@@ -93,8 +93,8 @@ class Partial(Share):
 
     def value(self) -> Tensor:
         """The value of the whole; a collective the first time."""
-        if self._joined is not None:
-            return self._joined.detach()
+        if not self.is_apart:
+            return self.whole().detach()
         if self._value is None:
             if region.alone():
                 raise RuntimeError("ddpify: rank 0 alone needs a number of which every process holds a part")
@@ -178,13 +178,12 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     """The result as a sum of parts, or None where it is not known to be one."""
     if any(isinstance(value, Partial) and (not value.is_apart or value.dim()) for value in args):
         return None
-    first, others = args[0], args[1:]
+    first, others = (args[0], args[1:]) if args else (None, ())
     if isinstance(first, Partial) and not any(isinstance(value, Tensor) for value in (*others, *kwargs.values())):
         if func in _SAME_MEMORY:
             return _detached(first, func)
         if func in _LINEAR:
-            common = None if first._common is None else func(first._common, *others, **kwargs)
-            return partial(func(first._part, *others, **kwargs), common, first._entered, first._divisor)
+            return _changed_in_form(first, func, others, kwargs)
     if kwargs or len(args) != 2:
         return None
     if func is Tensor.__iadd__ or func is Tensor.add_:
@@ -196,6 +195,16 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if func in _MULTIPLY or func in _DIVIDE:
         return _scaled(*args, operator.mul if func in _MULTIPLY else operator.truediv)
     return None
+
+
+def _changed_in_form(source: Partial, func: Callable[..., Any], others: tuple[Any, ...], kwargs: Any) -> Partial | None:
+    part = func(source._part, *others, **kwargs)
+    if part is source._part:  # as torch does where there is nothing to change
+        return source
+    if same_memory(part, source._part) or (source.is_floating_point() and not part.is_floating_point()):
+        return None
+    common = None if source._common is None else func(source._common, *others, **kwargs)
+    return partial(part, common, source._entered, source._divisor)
 
 
 def _detached(source: Partial, func: Callable[..., Any]) -> Partial:

@@ -1,4 +1,4 @@
-"""A rank's own random numbers, for dropout and noise in the divided forward: no two samples have the same (HAZARDS S2).
+"""A rank's own random numbers, for dropout and noise in a divided forward: no two samples have the same (HAZARDS S2).
 
 The generators that all ranks share stay where they are meanwhile, and so go on alike on every rank.
 """
@@ -6,6 +6,7 @@ The generators that all ranks share stay where they are meanwhile, and so go on 
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,7 +14,21 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-_states: dict[str, Tensor] = {}  # by kind of device
+_States = dict[torch.device, Tensor]  # of the generators of the host, and of a GPU
+
+_own: _States = {}
+
+
+class _Here(threading.local):
+    common: _States | None = None  # what all ranks share, while this thread draws its own
+
+
+_here = _Here()
+
+
+def active() -> bool:
+    """Whether this thread draws the rank's own numbers."""
+    return _here.common is not None
 
 
 @contextmanager
@@ -22,23 +37,46 @@ def own_random_numbers(device: torch.device) -> Iterator[None]:
 
     It begins at a place that the common generators and the rank decide: the same run gives the same numbers again.
     """
-    common = torch.get_rng_state()
-    on_gpu = torch.cuda.get_rng_state(device) if device.type == "cuda" else None
-    torch.set_rng_state(_own("cpu", common))
-    if on_gpu is not None:
-        torch.cuda.set_rng_state(_own("cuda", common), device)
+    places = [torch.device("cpu"), device] if device.type == "cuda" else [torch.device("cpu")]
+    common = _here.common = {place: _read(place) for place in places}
+    for place in places:
+        _write(place, _own[place] if place in _own else _begun(place, common[places[0]]))
     try:
         yield
     finally:
-        _states["cpu"] = torch.get_rng_state()
-        torch.set_rng_state(common)
-        if on_gpu is not None:
-            _states["cuda"] = torch.cuda.get_rng_state(device)
-            torch.cuda.set_rng_state(on_gpu, device)
+        _own.update({place: _read(place) for place in places})
+        for place, state in common.items():
+            _write(place, state)
+        _here.common = None
 
 
-def _own(kind: str, common: Tensor) -> Tensor:
-    if kind not in _states:
-        digest = hashlib.sha256(bytes(common.tolist()) + bytes(f"{kind} {dist.get_rank()}", "ascii")).digest()
-        _states[kind] = torch.Generator(device=kind).manual_seed(int.from_bytes(digest[:7], "big")).get_state()
-    return _states[kind]
+@contextmanager
+def common_random_numbers() -> Iterator[None]:
+    """Within own_random_numbers, draw what is the same on every rank."""
+    common = _here.common
+    assert common is not None
+    own = {place: _read(place) for place in common}
+    for place, state in common.items():
+        _write(place, state)
+    try:
+        yield
+    finally:
+        common.update({place: _read(place) for place in common})
+        for place, state in own.items():
+            _write(place, state)
+
+
+def _read(place: torch.device) -> Tensor:
+    return torch.get_rng_state() if place.type == "cpu" else torch.cuda.get_rng_state(place)
+
+
+def _write(place: torch.device, state: Tensor) -> None:
+    if place.type == "cpu":
+        torch.set_rng_state(state)
+    else:
+        torch.cuda.set_rng_state(state, place)
+
+
+def _begun(place: torch.device, common: Tensor) -> Tensor:
+    digest = hashlib.sha256(bytes(common.tolist()) + bytes(f"{place.type} {dist.get_rank()}", "ascii")).digest()
+    return torch.Generator(device=place).manual_seed(int.from_bytes(digest[:7], "big")).get_state()

@@ -156,7 +156,8 @@ def packed(value: Any) -> tuple[Any, Any]:
         return type(value)(pair[0] for pair in pairs), type(value)(pair[1] for pair in pairs)
     if type(value) is dict and is_data(list(value)):
         pairs = list(map(packed, value.values()))
-        return (dict(zip(value, (pair[index] for pair in pairs), strict=True)) for index in (0, 1))  # type: ignore[return-value]
+        here, there = ([pair[index] for pair in pairs] for index in (0, 1))
+        return dict(zip(value, here, strict=True)), dict(zip(value, there, strict=True))
     if type(value) is not Remote and isinstance(value, io.IOBase):
         return value, _Nowhere("w" if isinstance(value, io.TextIOBase) else "wb")
     kind: Any = type(value)

@@ -248,6 +248,18 @@ def read_and_then_changed(model: Any, x: Tensor) -> Any:
 
 
 @case(linear)
+def the_same_memory(model: Any, x: Tensor) -> Any:
+    """What torch changes in one place is changed in all that share it, also after it was read."""
+    total = 0.0 + 1e-3 * model(x).square().sum().detach()
+    same, view = total.to(total.dtype), total.detach()
+    assert view.item() == same.item()
+    total += 0.5
+    assert total.item() == same.item() == view.item()
+    whole = (model(x).detach() * 0 + 0.25).sum()
+    return torch.add(input=F.mse_loss(model(x), x), other=F.l1_loss(model(x), x)) * total * whole.to(torch.int64)
+
+
+@case(linear)
 def the_largest_class(model: Any, x: Tensor) -> Any:
     output, target = model(x), x.argmax(1)
     _, best = torch.max(output.data, 1)

@@ -98,3 +98,45 @@ def leave_out() -> list[list[bool]]:
 def test_what_all_samples_share_is_drawn_once_for_all() -> None:
     found, _ = run(2, leave_out)
     assert {(True,) * 6, (False,) * 6} == {tuple(rows) for rows in found}
+
+
+class BeginsLater(nn.Module):
+    """Leaves its layer out from some forward on, by one number for all samples; or adds noise to each."""
+
+    def __init__(self, drops: bool, noise: bool) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+        self.drops, self.noise, self.probability = drops, noise, 0.0
+
+    def forward(self, x: Tensor) -> Tensor:
+        x = nn.functional.dropout(x, 0.5 if self.drops else 0.0)
+        if self.probability and self.noise:
+            x = x + torch.randn_like(x)
+        elif self.probability and torch.rand(()) < self.probability:
+            return x
+        output: Tensor = self.layer(x) + 100
+        return output
+
+
+def begin_later(drops: bool, noise: bool = False) -> list[tuple[bool, ...]]:
+    """For each forward, which samples went through the layer; from the sixth on some should not."""
+    os.environ["DDPIFY_RANDOM"] = ""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(BeginsLater(drops, noise))
+    found = []
+    for step in range(15):  # up to the next trial
+        model.probability = 0.5 * (step >= 5)
+        found.append(tuple((model(torch.ones(7, 4)) > 50).all(1).tolist()))
+    return found
+
+
+@pytest.mark.parametrize("drops", [False, True])
+def test_a_layer_that_is_left_out_later_is_so_for_every_sample(drops: bool) -> None:
+    first, second = run(2, begin_later, drops)
+    assert first == second
+    assert set(first[:5]) == {(True,) * 7} and set(first[5:]) == {(True,) * 7, (False,) * 7}
+
+
+def test_noise_that_begins_later_stops_the_run() -> None:
+    with pytest.raises(AssertionError, match=r"began to draw random numbers \(randn_like\) after it had been divided"):
+        run(2, begin_later, False, True)

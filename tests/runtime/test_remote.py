@@ -126,6 +126,15 @@ def test_arguments_are_the_objects_themselves() -> None:
     assert run(2, hand_over) == ["Config"] * 2
 
 
+def test_arguments_may_lie_deep() -> None:
+    def hand_over() -> Any:
+        run: Any = rank_zero_only(Run)()
+        run.log([{"step": {"settings": run.config}}, {}])
+        return rank_zero_only(lambda logged: type(logged[0][0]["step"]["settings"]).__name__)(run.logged)
+
+    assert run(2, hand_over) == ["Config"] * 2
+
+
 def test_rows_are_inserted_once(tmp_path: Path) -> None:
     def insert() -> list[Any]:
         database: Any = rank_zero_only(sqlite3.connect)(tmp_path / "runs.db")
