@@ -59,7 +59,7 @@ def run(script: str, arguments: Sequence[str], devices: int, target: str, module
     if "ddpify_runtime" not in text and devices:  # it starts its own processes, and on CPUs no more than one
         if module:
             raise BadInput(script, "-m with --devices is not for torch_xla.launch", f"python -m {script}")
-        threads = ["-m", "ddpify_runtime.xla_threads", "--devices", str(devices)]
+        threads = ["-m", "ddpify_runtime.devtools.xla_threads", "--devices", str(devices)]
         command = [sys.executable, *threads, script, *arguments]
     sys.stdout.flush()
     os.execve(sys.executable, command, environment)

@@ -1,6 +1,6 @@
 """What a converted script imports: torch's words, with the meaning that they have in a single process."""
 
-from .data import DataLoader as DataLoader
+from .data_loader import DataLoader as DataLoader
 from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel
 from .parallel import replicate as replicate

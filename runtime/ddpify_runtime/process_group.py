@@ -11,8 +11,11 @@ from types import TracebackType
 import torch
 import torch.distributed as dist
 
-from . import check, environment, failure, parallel, random_states, report, standard_streams
-from .collectives import broadcast_object
+from . import report
+from .agreement import check, failure, random_states, standard_streams
+from .forward.routed_call import release
+from .launch import environment
+from .sharding.collectives import broadcast_object
 
 _failed = False
 
@@ -36,8 +39,8 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     if backend == "xla":
         import torch_xla
 
-        from .xla.process_group import NAME
-        from .xla.start import rendezvous
+        from .engines.xla.process_group import NAME
+        from .engines.xla.start import rendezvous
 
         backend, init_method = NAME, rendezvous()
         torch_xla.device()  # autograd makes its queues in its first backward, for the devices that are there by then
@@ -71,7 +74,7 @@ def destroy_process_group() -> None:
     dist.barrier()
     # A gloo worker thread that outlives the interpreter aborts the process after a good run (seen 5 times in 79 ends of
     # other tools): every object that still holds the group must go before the group does.
-    parallel.release()
+    release()
     gc.collect()
     dist.destroy_process_group()
     gc.collect()
@@ -112,7 +115,7 @@ def _report_failure(kind: type[BaseException], error: BaseException, trace: Trac
     _failed = True
     if standard_streams.STDERR is not None:
         sys.stderr = standard_streams.STDERR
-    xla = sys.modules.get("ddpify_runtime.xla.failure")
+    xla = sys.modules.get("ddpify_runtime.engines.xla.failure")
     (sys.__excepthook__ if xla is None else xla.report)(kind, error, trace)
 
 

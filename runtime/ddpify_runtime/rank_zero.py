@@ -13,12 +13,14 @@ from typing import Any, ParamSpec, TypeVar
 import torch
 import torch.distributed as dist
 
-from . import called_back, random_states, region, watched
-from .batch import join_what_it_sees, wholes
-from .collectives import broadcast_object
+from .agreement import random_states
+from .forward import region, watched
+from .lazy.batch import join_what_it_sees, wholes
 from .process_group import get_rank, get_world_size
-from .remote import packed, unwrapped
-from .remote_values import next_key, travelling
+from .remote import called_back
+from .remote.objects import packed, unwrapped
+from .remote.values import next_key, travelling
+from .sharding.collectives import broadcast_object
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -63,7 +65,7 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
 
     Returns:
         A function with the same arguments. What it returns is the same on every rank if it is data; anything else is an
-        object that lives on rank 0 (remote.py), and what is read from it is the same on every rank.
+        object that lives on rank 0 (remote/objects.py), and what is read from it is the same on every rank.
 
     Raises:
         Exception: that function raises, on every rank, whatever rank 0 raised.

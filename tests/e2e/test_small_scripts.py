@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch
 from ddpify_codemods import convert
-from ddpify_runtime import parallel
+from ddpify_runtime.forward import routes
 
 from tests.runtime import processes
 
@@ -54,7 +54,7 @@ def trained(code: str) -> tuple[list[torch.Tensor], list[bool]]:
         "ignore", "Grad strides do not match"
     )  # of torch's reducer, about the speed of a 1x4 weight
     exec(compile(code, "train.py", "exec"), variables)
-    divided = [call.divided for call in parallel._routed]
+    divided = [call.divided for call in routes.calls]
     return [tensor.clone() for tensor in variables["trained"]], divided
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 import torch
-from ddpify_runtime import DataLoader, DistributedDataParallel, check, get_rank
+from ddpify_runtime import DataLoader, DistributedDataParallel, get_rank
+from ddpify_runtime.agreement import check
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ddpify_runtime.collectives import Rows, count, join, joined, share, split, spread, sum_over_ranks
+from ddpify_runtime.sharding.collectives import Rows, count, join, joined, share, split, spread, sum_over_ranks
 
 from .processes import run
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from ddpify_runtime import DataLoader, DistributedDataParallel, region
+from ddpify_runtime import DataLoader, DistributedDataParallel
+from ddpify_runtime.forward import region
 from torch import Tensor, nn
 from torch.utils.data import TensorDataset
 

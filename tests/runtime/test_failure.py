@@ -14,7 +14,8 @@ SCRIPT = """
 import sys
 from datetime import timedelta
 import torch
-from ddpify_runtime import DistributedDataParallel, destroy_process_group, failure, get_rank, init_process_group
+from ddpify_runtime import DistributedDataParallel, destroy_process_group, get_rank, init_process_group
+from ddpify_runtime.agreement import failure
 
 failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)
 
@@ -76,7 +77,8 @@ INTERRUPTED = """
 import sys
 from datetime import timedelta
 import torch
-from ddpify_runtime import DistributedDataParallel, failure, init_process_group, rank_zero_only
+from ddpify_runtime import DistributedDataParallel, init_process_group, rank_zero_only
+from ddpify_runtime.agreement import failure
 
 failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)
 init_process_group("gloo")

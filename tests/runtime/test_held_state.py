@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ddpify_runtime.loading import Request, Samples
+from ddpify_runtime.loading.samples import Request, Samples
 from torch.utils.data import ConcatDataset, Dataset, Subset, default_collate
 
 COUNTS = [0]

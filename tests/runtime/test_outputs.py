@@ -11,7 +11,8 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
-from ddpify_runtime import DistributedDataParallel, collectives, rank_zero_value
+from ddpify_runtime import DistributedDataParallel, rank_zero_value
+from ddpify_runtime.sharding import collectives
 from torch import Tensor, nn
 
 from .processes import run

@@ -11,7 +11,8 @@ from pathlib import Path
 import ddpify_runtime
 import pytest
 import torch
-from ddpify_runtime import environment, launch
+from ddpify_runtime.launch import environment
+from ddpify_runtime.launch.__main__ import main
 
 from .processes import run
 
@@ -84,7 +85,7 @@ ddpify_runtime.destroy_process_group()
 
 @pytest.mark.parametrize("words", [[], ["2"], ["2", "-m"], ["train.py"], ["0", "train.py"]])
 def test_the_launcher_says_how_it_is_used(words: list[str]) -> None:
-    assert launch.main(words) == 2
+    assert main(words) == 2
 
 
 def test_alone_there_is_no_process_group(tmp_path: Path) -> None:

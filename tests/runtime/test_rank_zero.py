@@ -17,8 +17,8 @@ from ddpify_runtime import (
     rank_zero_only,
     rank_zero_path,
     rank_zero_value,
-    region,
 )
+from ddpify_runtime.forward import region
 
 from .processes import run
 

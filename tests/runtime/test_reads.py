@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ddpify_runtime.reads import Reads, ReadsSamples
+from ddpify_runtime.trial.reads import Reads, ReadsSamples
 from torch import Tensor, nn
 from torch.nn.utils import rnn
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from ddpify_runtime import DistributedDataParallel
-from ddpify_runtime.structure import equal, flatten, unflatten
+from ddpify_runtime.sharding.structure import equal, flatten, unflatten
 from torch import Tensor, nn
 from torch.distributions import Normal
 

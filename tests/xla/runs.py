@@ -53,8 +53,8 @@ def xla(script: Path, devices: int, *arguments: str | Path, code: int = 0) -> st
 
 
 def helper(words: list[str], folder: Path, code: int = 0) -> str:
-    """Run `python -m ddpify_runtime.xla_threads` with some words, in a folder; what it printed."""
-    return _run([XLA_PYTHON, *_NO_DEPRECATED, "-m", "ddpify_runtime.xla_threads", *words], folder, code)
+    """Run `python -m ddpify_runtime.devtools.xla_threads` with some words, in a folder; what it printed."""
+    return _run([XLA_PYTHON, *_NO_DEPRECATED, "-m", "ddpify_runtime.devtools.xla_threads", *words], folder, code)
 
 
 def _run(words: list[str], folder: Path, code: int = 0) -> str:

@@ -58,7 +58,7 @@ def test_draws_on_the_device_are_those_of_one_device(tmp_path: Path) -> None:
 
 
 def test_operations_give_what_they_give_on_the_host(tmp_path: Path) -> None:
-    """torch_xla has some of them wrong; see runtime/ddpify_runtime/xla/corrected.py."""
+    """torch_xla has some of them wrong; see runtime/ddpify_runtime/engines/xla/corrected.py."""
     assert printed(train(tmp_path, "operations.py")) == [["102"]]
 
 

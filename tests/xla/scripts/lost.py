@@ -5,13 +5,13 @@ import sys
 import time
 from datetime import timedelta
 
-import ddpify_runtime.xla.process_group
+import ddpify_runtime.engines.xla.process_group
 import torch
 import torch.distributed as dist
 import torch_xla
 from ddpify_runtime import get_rank, init_process_group
 
-ddpify_runtime.xla.process_group.LIMIT = timedelta(seconds=5)
+ddpify_runtime.engines.xla.process_group.LIMIT = timedelta(seconds=5)
 init_process_group("xla", init_method="xla://")
 value = torch.ones(2).to(torch_xla.device())
 dist.all_reduce(value)

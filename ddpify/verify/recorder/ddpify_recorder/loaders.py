@@ -58,7 +58,7 @@ def watch(recorder: Recorder) -> None:
 
 def _own(dataset: Any) -> Any:
     """The script's data set, which the runtime's loader stands before."""
-    return dataset.dataset if type(dataset).__module__ == "ddpify_runtime.loading" else dataset
+    return dataset.dataset if type(dataset).__module__ == "ddpify_runtime.loading.samples" else dataset
 
 
 def _in_full_set(dataset: Any, places: Sequence[int]) -> tuple[int, ...]:

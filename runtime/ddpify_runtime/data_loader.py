@@ -1,0 +1,200 @@
+"""DataLoader: torch's own, of which every rank loads its rows only, where that cannot be noticed.
+
+Every rank draws the same global batches. The first of them are loaded whole, to see whether a rank may load its rows
+alone (loading/samples.py); what does not allow that is loaded whole on every rank, which is exact too, but not faster
+(HAZARDS D9, D20, S3, section 0.3). What is drawn at random while a sample is loaded comes from a stream of the sample's
+own (loading/streams.py), or with DDPIFY_RANDOM=original from those of one process, for which all has to be loaded.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+import zlib
+from collections.abc import Iterator
+from typing import Any, TypeVar
+
+import torch
+import torch.distributed as dist
+from torch.utils.data import DataLoader as TorchDataLoader
+from torch.utils.data import IterableDataset, Sampler, default_collate
+
+from . import report
+from .agreement import check, random_states
+from .forward import region
+from .launch import environment
+from .loading import collated
+from .loading.collated import Form
+from .loading.samples import Loaded, Request, Samples, StartWorker
+from .process_group import get_world_size
+from .sharding.collectives import spread
+
+T_co = TypeVar("T_co", covariant=True)
+
+# How many batches are loaded whole before it is believed that they are made of parts. A collate function of the
+# script's own may pad to the longest sample, which is not seen where all are of one size by chance.
+_FIRST, _FIRST_OF_OWN = 1, 4
+
+_STREAM = "it is an IterableDataset, of which a part cannot be had without reading the rest"
+_NO_BATCHES = "its loader has no batch size, so that the data set makes the batches"
+
+
+class DataLoader(TorchDataLoader[T_co]):
+    """torch.utils.data.DataLoader: same arguments, same batches, same length."""
+
+    _reason = ""  # learnt: why every rank has to load everything
+    _form: Form = None  # learnt: how batches are made of parts
+    _seen = 0  # batches of that form
+    _divided = False  # a part of a batch has been asked for
+    _passes = 0
+    _stream: int | None = None
+    _samples: Samples | None = None
+    _inner: TorchDataLoader[Any] | None = None
+
+    def __iter__(self) -> Any:
+        batches = self._batches()
+        if "torch_xla" not in sys.modules:
+            return batches
+        from .engines.xla.steps import Steps
+
+        return Steps(batches)
+
+    def _batches(self) -> Any:
+        if get_world_size() == 1 or region.alone():
+            return super().__iter__()
+        self.in_order = True  # the ranks' workers are not equally fast
+        if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
+            self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
+            return super().__iter__()
+        _require_equal_states()
+        if self._samples is None:
+            self._samples = Samples(self.dataset, self.collate_fn)
+        if self._inner is None or not self.persistent_workers:
+            self._inner = TorchDataLoader(
+                self._samples,
+                batch_sampler=_Requests(self),
+                collate_fn=_as_it_is,
+                worker_init_fn=StartWorker(self.worker_init_fn),
+                **{name: getattr(self, name) for name in _FORWARDED},
+            )
+            self._passes = 0
+        self._stream = None if environment.draws_original() else self._seed()
+        return _Batches(self, iter(self._inner))
+
+    def _seed(self) -> int:
+        """The seed of this pass: what torch is about to draw for it (for workers that persist, at their first one)."""
+        generator = torch.default_generator if self.generator is None else self.generator
+        before = generator.get_state()
+        seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
+        generator.set_state(before)
+        self._passes += 1
+        return (seed + (self._passes - 1) * 0x9E3779B97F4A7C15) % 2**64
+
+    def _may_share(self) -> bool:
+        needed = _FIRST if self.collate_fn is default_collate else _FIRST_OF_OWN
+        return not self._reason and self._form is not None and self._seen >= needed
+
+    def _learn(self, loaded: Loaded) -> None:
+        """From a batch that was loaded whole."""
+        if self._reason:
+            return
+        if loaded.reason:
+            self._load_whole(loaded.reason)
+        elif self._form is not None and loaded.form != self._form:
+            self._load_whole("its collate function makes batches of another form or size each time")
+        self._form, self._seen = loaded.form, self._seen + 1
+
+    def _load_whole(self, reason: str) -> None:
+        if not self._reason:
+            self._require_whole(reason)
+            self._reason = reason
+            text = f"{type(self.dataset).__name__} is loaded whole on every process (exact, but no faster): {reason}"
+            report.note(f"{id(self)} loader", text)
+            warnings.warn(f"ddpify: {text}", stacklevel=4)
+
+    def _require_whole(self, reason: str) -> None:
+        if self._divided:
+            raise RuntimeError(
+                f"ddpify: {type(self.dataset).__name__} was loaded in parts, one by each process, but now {reason}. "
+                "The steps since it began may be wrong: import DataLoader from torch.utils.data, not ddpify_runtime"
+            )
+
+
+_FORWARDED = (
+    "num_workers",
+    "pin_memory",
+    "timeout",
+    "multiprocessing_context",
+    "generator",
+    "prefetch_factor",
+    "persistent_workers",
+    "pin_memory_device",
+)
+
+
+def _as_it_is(loaded: Any) -> Any:
+    return loaded
+
+
+class _Requests(Sampler[Request]):
+    """What this rank loads of each batch of a loader's batch sampler."""
+
+    tells_whole_batches = True
+
+    def __init__(self, loader: DataLoader[Any]) -> None:
+        self.loader = loader
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __iter__(self) -> Iterator[Request]:
+        rank, world_size, loader, place = dist.get_rank(), dist.get_world_size(), self.loader, 0
+        stream = loader._stream
+        for batch in loader.batch_sampler:  # type: ignore[union-attr]
+            indices = list(batch)
+            total, places = len(indices), range(place, place + len(indices))
+            place += total
+            check.draw(indices)
+            if loader._may_share() and total >= world_size:
+                loader._divided = True
+                yield Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
+            else:
+                asked = not loader._reason and not loader._divided and total >= world_size
+                yield Request(indices, places, total, False, world_size if asked else 0, stream)
+
+
+class _Batches:
+    """The batches of one pass."""
+
+    def __init__(self, loader: DataLoader[Any], batches: Iterator[Loaded]) -> None:
+        self.loader, self.batches = loader, batches
+
+    def __iter__(self) -> _Batches:
+        return self
+
+    def __len__(self) -> int:
+        return len(self.loader)
+
+    def __next__(self) -> Any:
+        with region.on_samples():
+            loaded = next(self.batches)
+        if not loaded.total:
+            if loaded.asked:
+                self.loader._learn(loaded)
+            return loaded.batch
+        try:
+            batch = collated.shared(loaded.batch, self.loader._form, loaded.rows, loaded.total)
+        except ValueError:
+            loaded.reason = loaded.reason or "a batch has another form or size than the first ones"
+        if loaded.reason:
+            self.loader._require_whole(loaded.reason)
+        return batch
+
+
+def _require_equal_states() -> None:
+    if spread(torch.tensor([zlib.crc32(random_states.key()[0])])).any():
+        raise RuntimeError(
+            "ddpify: the processes' random numbers went apart before this pass over a loader, so they would draw "
+            "different batches: a seed of the clock or the system, a search that draws its own settings on each "
+            "process, or something that drew random numbers on some ranks only"
+        )

@@ -1,0 +1,1 @@
+"""What runs the collectives and owns the device: torch.distributed itself, or XLA."""

@@ -1,0 +1,187 @@
+"""Batch normalisation over the whole batch while each rank holds its share of it (HAZARDS M8, M9).
+
+The module stays the one that the user made; only its call is routed. On GPUs the work is torch's own SyncBatchNorm
+function; elsewhere, where that refuses to run, one that communicates as it does: one collective forward, one backward.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.autograd import Function
+from torch.nn.modules._functions import SyncBatchNorm
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..sharding.collectives import sum_over_ranks
+from . import region
+
+
+class BatchNormCall:
+    """Stands in front of one batch normalisation module's call."""
+
+    def __init__(self, module: _BatchNorm) -> None:
+        self.module = module
+
+    def __call__(self, input: Tensor) -> Tensor:
+        module, here = self.module, region.current()
+        uses_batch = module.training or module.running_mean is None
+        if here is None or not uses_batch:
+            if input.device.type == "xla" and module.training and module.track_running_stats:
+                return _with_unbiased_variance(module, input)
+            return module._call_impl(input)  # type: ignore[no-any-return]
+        if here.mode == "record":
+            here.statistics.append(_statistics(input))
+            return module._call_impl(input)  # type: ignore[no-any-return]
+        module._check_input_dim(input)
+        if here.mode == "replay":
+            mean, variance = here.statistics.pop(0)
+            return F.batch_norm(input, mean, variance, module.weight, module.bias, eps=module.eps)
+        return _over_ranks(module, input)
+
+
+def route(module: nn.Module) -> None:
+    """Route the call of every batch normalisation in a module, unless its class has a forward of its own."""
+    for part in module.modules():
+        if isinstance(part, _BatchNorm) and type(part).forward is _BatchNorm.forward:
+            part.__dict__["_compiled_call_impl"] = BatchNormCall(part)
+
+
+def _with_unbiased_variance(module: _BatchNorm, input: Tensor) -> Tensor:
+    """The batch on one device. torch_xla puts the biased variance into running_var; all other devices do not (X10)."""
+    momentum = _momentum(module)
+    with torch.no_grad():
+        mean, variance = _statistics(input)
+        values = input.numel() / input.size(1)
+        _track(module, mean, variance * (values / (values - 1)), momentum)
+    return F.batch_norm(input, None, None, module.weight, module.bias, training=True, eps=module.eps)
+
+
+def _track(module: _BatchNorm, mean: Tensor, unbiased: Tensor, momentum: float) -> None:
+    if module.running_mean is not None and module.running_var is not None:
+        module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
+        module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
+
+
+def _dims(input: Tensor) -> list[int]:
+    return [dim for dim in range(input.dim()) if dim != 1]
+
+
+def _statistics(input: Tensor) -> tuple[Tensor, Tensor]:
+    wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
+    return wide.mean(_dims(input)), wide.var(_dims(input), correction=0)
+
+
+def _momentum(module: _BatchNorm) -> float:
+    """As in torch's _BatchNorm.forward: counts the batch, and gives the weight of the new statistics."""
+    if not module.training or not module.track_running_stats:
+        return 0.0
+    if module.num_batches_tracked is not None:
+        module.num_batches_tracked.add_(1)
+        if module.momentum is None:
+            return 1.0 / float(module.num_batches_tracked)
+    return module.momentum if module.momentum is not None else 0.0
+
+
+def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
+    """Normalise with the statistics of all values that the ranks hold together, per channel."""
+    momentum = _momentum(module)
+    tracked = module.training and module.track_running_stats
+    if input.is_cuda:
+        normalised: Tensor = SyncBatchNorm.apply(
+            input,
+            module.weight,
+            module.bias,
+            module.running_mean if tracked else None,
+            module.running_var if tracked else None,
+            module.eps,
+            momentum,
+            dist.group.WORLD,
+            dist.get_world_size(),
+        )
+        return normalised
+    wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
+    normalised, mean, variance, total = _Normalise.apply(wide, module.weight, module.bias, module.eps)  # type: ignore[no-untyped-call]
+    if tracked:
+        with torch.no_grad():
+            _track(module, mean, variance * (total / (total - 1)), momentum)
+    output: Tensor = normalised.to(input.dtype)
+    return output
+
+
+class _Normalise(Function):
+    """Rows to normalised rows, and the mean, the biased variance and the number of the values of all ranks.
+
+    The variances of the ranks' parts are put together with the differences of their means (Chan, Golub, LeVeque 1983),
+    which loses no digits where a mean is large beside its variance.
+    """
+
+    @staticmethod
+    def forward(
+        ctx: Any, input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        values = input.numel() // input.size(1)
+        mean = input.mean(_dims(input))
+        spread = (input - _per_channel(mean, input)).square_().sum(_dims(input))
+        sent = torch.stack([mean, spread, torch.full_like(mean, values)])
+        parts = [torch.empty_like(sent) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, sent)
+        means, spreads, counts = torch.stack(parts).unbind(1)
+        total = counts[:, 0].sum()
+        mean = (means * counts).sum(0) / total
+        variance = (spreads + counts * (means - mean).square()).sum(0) / total
+        scale = torch.rsqrt(variance + eps)
+        ctx.eps = eps
+        ctx.save_for_backward(input, weight, bias, mean, scale, total)
+        ctx.mark_non_differentiable(mean, variance, total)
+        if weight is not None and bias is not None:
+            factor, shift = scale * weight, bias
+        else:
+            factor, shift = scale, torch.zeros_like(mean)
+        centred = input - _per_channel(mean, input)
+        return torch.addcmul(_per_channel(shift, input), centred, _per_channel(factor, input)), mean, variance, total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
+        input, weight, bias, mean, scale, total = ctx.saved_tensors
+        gradient = gradients[0]
+        if torch.is_grad_enabled():  # its own gradient is wanted, as that of a gradient penalty
+            wanted = [each for each in (input, weight, bias) if each is not None and each.requires_grad]
+            found = iter(_gradients_of_sums(input, weight, bias, ctx.eps, wanted, gradient))
+            input, weight, bias = (
+                next(found) if each is not None and each.requires_grad else None for each in (input, weight, bias)
+            )
+            return input, weight, bias, None
+        centred = input - _per_channel(mean, input)
+        of_bias = gradient.sum(_dims(input))
+        of_weight = (gradient * centred).sum(_dims(input)) * scale
+        both = torch.stack([of_bias, of_weight])
+        dist.all_reduce(both)
+        mean_gradient, mean_product = both / total
+        factor = scale if weight is None else scale * weight
+        of_input = (gradient - _per_channel(mean_gradient, input)).addcmul_(
+            centred, _per_channel(-mean_product * scale, input)
+        ) * _per_channel(factor, input)
+        return of_input, None if weight is None else of_weight, None if bias is None else of_bias, None
+
+
+def _gradients_of_sums(
+    input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, wanted: list[Tensor], gradient: Tensor
+) -> tuple[Tensor, ...]:
+    """The gradients by way of sums over ranks that can be differentiated again."""
+    values = input.new_full((1,), input.numel() / input.size(1))
+    sums = sum_over_ranks(torch.cat([input.sum(_dims(input)), values]))
+    total = sums[-1].detach()
+    centred = input - _per_channel(sums[:-1] / total, input)
+    variance = sum_over_ranks(centred.square().sum(_dims(input))) / total
+    result = centred * _per_channel(torch.rsqrt(variance + eps), input)
+    if weight is not None and bias is not None:
+        result = result * _per_channel(weight, input) + _per_channel(bias, input)
+    return torch.autograd.grad(result, wanted, gradient, create_graph=True)
+
+
+def _per_channel(values: Tensor, input: Tensor) -> Tensor:
+    return values.view([1, -1] + [1] * (input.dim() - 2))

@@ -1,0 +1,92 @@
+"""How a module's forward is divided by samples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ..launch.environment import draws_original
+from ..sharding.collectives import Rows
+from .decisions import Decisions
+from .draws import Draws
+from .inventory import is_hooked
+from .losses import Losses
+from .rank_stream import own_random_numbers
+from .region import Region, entered
+
+
+@dataclass(frozen=True)
+class Division:
+    """How one form of input is divided.
+
+    inputs: where the samples lie in each input leaf, None for a leaf that every rank takes whole. batch: the leaf and
+    dim that tell the number of samples. outputs: the same for the output leaves; None for one that is the same on every
+    rank, such as a loss. places: where the samples lie in the random numbers that the forward draws, by operation;
+    empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
+    decides, counts: whether it decides by numbers of the whole batch, and where it counts samples. sizes: whether the
+    sizes of its outputs may depend on the values of its input. eager: whether a compiled module is computed without
+    compiling. reason: why it cannot be divided; "" if it can.
+    """
+
+    inputs: tuple[Rows | None, ...] = ()
+    batch: tuple[int, int] = (0, 0)
+    outputs: tuple[Rows | None, ...] = ()
+    places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+    losses: tuple[bool, ...] = ()
+    decides: bool = False
+    counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
+    sizes: bool = False
+    eager: bool = False
+    reason: str = ""
+
+    def samples(self, leaves: Sequence[Any]) -> int:
+        """The number of samples in the whole input."""
+        leaf, dim = self.batch
+        return int(leaves[leaf].size(dim))
+
+
+@contextmanager
+def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
+    """Be in a shared region; handle what it draws, and its losses if it has any.
+
+    own: the device of the samples, where this rank may draw for them alone, rather than what one process would draw.
+    Something drawn for no samples, such as whether a layer is left out, has to be the same on every rank.
+    """
+    if None in region.places.values():
+        own = None
+    with (
+        entered(region),
+        own_random_numbers(own) if own is not None else nullcontext(),
+        Draws(region) if own is None and region.places else nullcontext(),
+        Losses(region) if region.over_samples else nullcontext(),
+        Decisions(region) if region.decides else nullcontext(),
+    ):
+        yield
+
+
+def watched(module: nn.Module) -> str:
+    """What would see, in a divided forward or backward, a part of the batch or a local gradient; "" if nothing does."""
+    for name, part in module.named_modules():
+        if part._forward_hooks or part._backward_hooks or part._backward_pre_hooks:
+            return f"a hook on {name or 'it'} sees its batches or gradients"
+        if any(not type(hook).__module__.startswith("torch.") for hook in part._forward_pre_hooks.values()):
+            return f"a hook on {name or 'it'} sees its batches"
+    for name, parameter in module.named_parameters():
+        if parameter.requires_grad and not parameter.is_leaf:
+            return f"{name} is computed from something else"
+        if is_hooked(parameter):
+            return f"a hook on {name} sees its gradients"
+    return ""
+
+
+def is_compilable(module: nn.Module, found: Division) -> bool:
+    """Whether a compiled module can take its share: it needs no mode that sees its operations, and sends nothing."""
+    batch_statistics = any(isinstance(part, _BatchNorm) for part in module.modules())
+    draws_for_all = found.places and (draws_original() or None in found.places.values())
+    return not (draws_for_all or found.losses or found.decides or batch_statistics)

@@ -1,0 +1,183 @@
+"""Random numbers of a forward as one process draws them: each rank draws those of the whole batch and takes its rows.
+
+So dropout masks and noise are those of the single-process run, and the common random stream, which also orders the
+loaders, advances as it does there (HAZARDS S2, S4, E1). This is for trials, for DDPIFY_RANDOM=original, and for a
+module that also draws something that all samples share; else a rank draws for its own rows alone (rank_stream.py).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from ..launch.environment import draws_original
+from ..sharding.collectives import Rows, join, share
+from .region import Region
+
+FILL = {"bernoulli", "uniform", "normal", "exponential", "random", "log_normal", "cauchy", "geometric"}
+CREATE = {"rand", "randn", "randint"}
+LIKE = {"rand_like", "randn_like", "randint_like"}
+SAMPLE = {"bernoulli", "multinomial", "normal", "poisson", "binomial"}
+
+
+# The place of what a kernel draws within itself, such as the dropout of attention on a GPU: this rank's own numbers.
+FUSED = ("a fused kernel", 0)
+
+
+class UnknownDraw(RuntimeError):
+    """A random operation of which the rows of a share cannot be told."""
+
+
+class Draws(TorchDispatchMode):
+    """Handles every operation that torch marks as random, according to the region's mode."""
+
+    def __init__(self, region: Region) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.region = region
+
+    def __torch_dispatch__(
+        self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        result = self._handled(func, args, kwargs)
+        if "torch_xla" not in sys.modules:
+            return result
+        from ..engines.xla.functional import functional
+
+        return functional(result, args, kwargs)
+
+    def _handled(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if not _is_random(func, args, kwargs):
+            return func(*args, **kwargs)
+        if _dropout_argument(func) and not draws_original():  # in a trial: a rank's own numbers go round this mode
+            self.region.places[FUSED] = Rows()
+            if None in self.region.places.values():
+                raise UnknownDraw("it draws in a fused kernel, and numbers that are the same for every sample")
+            return _without_dropout(func, args, kwargs)
+        if self.region.mode == "record":
+            result = func(*args, **kwargs)
+            self.region.draws.append(_only_tensor(result).clone())
+            return result
+        name = func.overloadpacket.__name__.removesuffix("_functional").rstrip("_")
+        if name in FILL and isinstance(args[0], Tensor) and _fills(func, args, kwargs):
+            target: Tensor = args[0]
+            drawn = self._drawn(name, target.shape, lambda size: func(_empty_like(target, size), *args[1:], **kwargs))
+            return target.copy_(drawn) if func._schema.is_mutable else drawn
+        if name in CREATE:
+            at = next(i for i, value in enumerate(args) if isinstance(value, (list, tuple)))
+            return self._drawn(name, args[at], lambda size: func(*args[:at], list(size), *args[at + 1 :], **kwargs))
+        if name in LIKE:
+            return self._drawn(name, args[0].shape, lambda size: func(_empty_like(args[0], size), *args[1:], **kwargs))
+        if name in SAMPLE:
+            return self._sampled(name, func, args, kwargs)
+        if name == "native_dropout":  # the fused form on GPUs
+            input, probability, training = args
+            mask = self._drawn(name, input.shape, lambda size: func(_empty_like(input, size), probability, training)[1])
+            return input * mask * (1 / (1 - probability) if probability < 1 else 0.0), mask
+        raise UnknownDraw(f"its {name} cannot be divided over processes")
+
+    def _drawn(self, name: str, size: Sequence[int], draw: Callable[[Sequence[int]], Tensor]) -> Tensor:
+        """This rank's rows of a draw whose local size is `size`."""
+        if self.region.mode == "replay":
+            whole = self._recorded(name, size)
+        else:
+            whole = draw(_whole(size, self.region, self._place(name, len(size))))
+        return self._mine(whole, self._place(name, len(size)))
+
+    def _sampled(self, name: str, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor:
+        """A draw whose distribution comes from tensors: they are joined first."""
+        input = next(value for value in args if isinstance(value, Tensor))
+        if self.region.mode == "replay":
+            size = [*input.shape[:-1], args[1]] if name == "multinomial" else input.shape
+            whole = self._recorded(name, size)
+        else:
+            rows, total = self._place(name, input.dim()), self.region.total
+            joined = tuple(
+                join(value, total, rows) if isinstance(value, Tensor) and rows and value.shape == input.shape else value
+                for value in args
+            )
+            whole = func(*joined, **kwargs)
+        return self._mine(whole, self._place(name, input.dim()))
+
+    def _recorded(self, name: str, size: Sequence[int]) -> Tensor:
+        """What the whole batch drew here; learns where the samples lie: in the one dim that is not as large."""
+        if not self.region.draws or self.region.draws[0].dim() != len(size):
+            raise UnknownDraw("it draws differently for a part of the batch")
+        whole = self.region.draws.pop(0)
+        dims = [dim for dim, extent in enumerate(size) if extent != whole.size(dim)]
+        rows = Rows(dims[0]) if dims else None
+        if list(whole.shape) != _whole(size, self.region, rows):
+            raise UnknownDraw("it draws differently for a part of the batch")
+        if self.region.places.setdefault((name, len(size)), rows) != rows:
+            raise UnknownDraw(f"it draws with {name} in more than one way")
+        return whole
+
+    def _place(self, name: str, dims: int) -> Rows | None:
+        if (name, dims) not in self.region.places:
+            raise UnknownDraw(f"ddpify: its {name} appeared after the forward had been divided over the processes")
+        return self.region.places[name, dims]
+
+    def _mine(self, whole: Tensor, rows: Rows | None) -> Tensor:
+        return whole if rows is None else share(whole, self.region.total, rows)
+
+
+def _is_random(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call draws: attention and recurrent kernels carry the mark also where their dropout is 0."""
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        return False
+    argument = _dropout_argument(func)
+    if argument is None:
+        return True
+    place, name, default = argument
+    return bool(args[place] if place < len(args) else kwargs.get(name, default))
+
+
+def _dropout_argument(func: Any) -> tuple[int, str, Any] | None:
+    """Place, name and default of the probability with which a fused kernel drops values."""
+    for place, argument in enumerate(func._schema.arguments):
+        if argument.name in ("dropout_p", "dropout"):
+            return place, argument.name, argument.default_value
+    return None
+
+
+def _without_dropout(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    argument = _dropout_argument(func)
+    assert argument is not None
+    place, name, _ = argument
+    if place < len(args):
+        return func(*args[:place], 0.0, *args[place + 1 :], **kwargs)
+    return func(*args, **{**kwargs, name: 0.0})
+
+
+def _fills(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a tensor gives a draw its size alone. On XLA devices it is not filled: a new one takes its place."""
+    if any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
+        return False
+    return func not in (torch.ops.aten.bernoulli.default, torch.ops.aten.normal.Tensor_float)
+
+
+def _only_tensor(result: Any) -> Tensor:
+    """The tensor that carries the randomness: the mask of native_dropout, else the result."""
+    tensor: Tensor = result[-1] if isinstance(result, tuple) else result
+    return tensor
+
+
+def _whole(size: Sequence[int], region: Region, rows: Rows | None) -> list[int]:
+    """The size for the whole batch of something that has `size` for the local samples."""
+    whole = list(size)
+    if rows is not None:
+        whole[rows.dim] = whole[rows.dim] // region.local * region.total
+    return whole
+
+
+def _empty_like(tensor: Tensor, size: Sequence[int]) -> Tensor:
+    """Uninitialised, with the memory order of `tensor`: random fills follow memory order."""
+    strides = tensor.stride()
+    order = sorted(range(tensor.dim()), key=lambda dim: -strides[dim])
+    back = [order.index(dim) for dim in range(tensor.dim())]
+    return tensor.new_empty([size[dim] for dim in order]).permute(back)

@@ -1,0 +1,50 @@
+"""What a module consists of at this moment, in one quick walk, since it is looked at before every forward."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import torch
+from torch import Tensor, nn
+
+from ..gradients.reduction import Reduction
+
+
+class Inventory(NamedTuple):
+    """parts: identity and mode of every part (M7). trainable: identity, dtype and device of every trainable parameter
+    (M5, M6). hooked: whether there are hooks that are not ours, or parameters that are computed from something else."""
+
+    parts: tuple[tuple[int, bool], ...]
+    trainable: tuple[tuple[int, torch.dtype, torch.device], ...]
+    hooked: bool
+
+
+def inventory(module: nn.Module) -> Inventory:
+    """Walk over a module: three times as fast as `modules()` and `parameters()`, which make names."""
+    parts: dict[int, bool] = {}
+    trainable: dict[int, tuple[int, torch.dtype, torch.device]] = {}
+    hooked = False
+    waiting = [module]
+    while waiting:
+        part = waiting.pop()
+        if id(part) in parts:
+            continue
+        parts[id(part)] = part.training
+        if part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks:
+            hooked = True
+        for parameter in part._parameters.values():
+            if parameter is not None and parameter.requires_grad:
+                trainable[id(parameter)] = id(parameter), parameter.dtype, parameter.device
+                hooked = hooked or is_hooked(parameter)
+        waiting += [each for each in part._modules.values() if each is not None]
+    return Inventory(tuple(parts.items()), tuple(trainable.values()), hooked)
+
+
+def is_hooked(parameter: Tensor) -> bool:
+    """Whether something of the script's sees the gradient of a parameter, or it is no parameter of its own."""
+    after = parameter._post_accumulate_grad_hooks
+    return bool(
+        parameter._backward_hooks
+        or not parameter.is_leaf
+        or (after and not all(isinstance(getattr(hook, "__self__", None), Reduction) for hook in after.values()))
+    )

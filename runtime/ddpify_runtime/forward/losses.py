@@ -1,0 +1,184 @@
+"""Losses over a batch of which every rank holds its rows: reduced over all ranks, so that a mean is that of the whole.
+
+A loss becomes a sum over the local samples and what it is divided by; both are summed over ranks (HAZARDS L1-L4). This
+serves models that compute their loss in their forward.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Sequence
+from functools import cache
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+from torch.overrides import TorchFunctionMode
+
+from ..sharding.collectives import sum_over_ranks
+from .region import Region
+
+_MEANS = {torch.mean, Tensor.mean}
+_SUMS = {torch.sum, Tensor.sum}
+CLASSES = {F.cross_entropy, F.nll_loss}
+# Their reduction="mean" is the mean of what reduction="none" gives.
+_ELEMENTWISE = {
+    F.binary_cross_entropy,
+    F.binary_cross_entropy_with_logits,
+    F.cosine_embedding_loss,
+    F.gaussian_nll_loss,
+    F.hinge_embedding_loss,
+    F.huber_loss,
+    F.kl_div,
+    F.l1_loss,
+    F.margin_ranking_loss,
+    F.mse_loss,
+    F.multi_margin_loss,
+    F.multilabel_margin_loss,
+    F.multilabel_soft_margin_loss,
+    F.poisson_nll_loss,
+    F.smooth_l1_loss,
+    F.soft_margin_loss,
+    F.triplet_margin_loss,
+}
+# With weights, torch divides these by the sum of the weights.
+_DIVIDED_BY_WEIGHTS = {F.huber_loss, F.l1_loss, F.mse_loss, F.smooth_l1_loss}
+
+_COUNT = "it computes {} losses for a part of the batch, or than it did when it was first divided"
+
+
+class Losses(TorchFunctionMode):
+    """Handles every full reduction inside a region, according to its mode.
+
+    Those over something else than samples, such as a penalty on weights, are the same on every rank and left alone.
+    """
+
+    def __init__(self, region: Region) -> None:
+        super().__init__()
+        self.region = region
+        self.known = list(region.over_samples)
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if not reduces(func, args, kwargs):
+            return func(*args, **kwargs)
+        if self.region.mode == "share":
+            if not self.known:
+                raise UnknownLoss(_COUNT.format("more"))
+            return reduced(func, arguments(func, args, kwargs)) if self.known.pop(0) else func(*args, **kwargs)
+        result = func(*args, **kwargs)
+        tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
+        shapes = [tensor.shape for tensor in tensors]
+        if self.region.mode == "record":
+            self.region.losses.append((shapes, result.detach()))
+            return result
+        if not self.region.losses:
+            raise UnknownLoss(_COUNT.format("more"))
+        shapes_of_whole, whole = self.region.losses.pop(0)
+        # What is empty in the whole batch may be a selection of samples.
+        over_samples = shapes != shapes_of_whole or any(not tensor.numel() for tensor in tensors)
+        self.region.over_samples.append(over_samples)
+        return _Recorded.apply(result, whole) if over_samples else result  # type: ignore[no-untyped-call]
+
+    def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
+        super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
+        left = self.known if self.region.mode == "share" else self.region.mode == "replay" and self.region.losses
+        if left and kind is None:
+            raise UnknownLoss(_COUNT.format("fewer"))
+
+
+class UnknownLoss(RuntimeError):
+    """A loss of which the whole cannot be told from the parts."""
+
+
+def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
+    """What a loss or full reduction gives for the whole batch, from this rank's samples; a collective.
+
+    Its backward sums the gradients over ranks, as the rule for gradients in a shared region asks for.
+
+    Args:
+        func: one for which `reduces` is true.
+        given: its arguments by name, with this rank's samples.
+    """
+    summed, divisor, dtype = summands(func, given)
+    if divisor is None:
+        return sum_over_ranks(summed).to(dtype)
+    divisor = divisor if isinstance(divisor, Tensor) else torch.tensor(float(divisor), device=summed.device)
+    total, count = sum_over_ranks(torch.stack([summed, divisor.to(summed)])).unbind()
+    return (total / count.detach()).to(dtype)
+
+
+def summands(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, Tensor | int | None, torch.dtype]:
+    """This rank's part of a loss or full reduction, as `reduced` takes it, and the dtype of the whole.
+
+    Returns:
+        The sum over this rank's samples; what it would be divided by for a mean over them: a number that sizes tell, or
+        a tensor, where it depends on what the targets are; None for a sum; the dtype.
+    """
+    if func in _SUMS or func in _MEANS:
+        each, reduction = given["input"], "sum" if func in _SUMS else "mean"
+        dtype = func(each.new_ones(1)).dtype  # autocast has its own mind
+    else:
+        each, reduction = func(**{**given, "reduction": "none"}), given["reduction"]
+        dtype = each.dtype
+    half = each.dtype in (torch.float16, torch.bfloat16)
+    summed = each.sum(dtype=torch.float32) if half else each.sum()  # float16 ends at 65504
+    if reduction == "sum":
+        return summed, None, dtype
+    if func in CLASSES:
+        return summed, weight_of_targets(given), dtype
+    return summed, len(given["input"]) if reduction == "batchmean" else each.numel(), dtype
+
+
+def reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a call is a loss or full reduction that `reduced` knows."""
+    if func in _MEANS or func in _SUMS:
+        return len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
+    if func not in CLASSES and func not in _ELEMENTWISE:
+        return False
+    given = arguments(func, args, kwargs)
+    if given.get("size_average") is not None or given.get("reduce") is not None:
+        return False
+    if func in _DIVIDED_BY_WEIGHTS and given.get("weight") is not None:
+        return False
+    return given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
+
+
+def arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of such a call by name, with the defaults."""
+    if func in _MEANS or func in _SUMS:
+        return {"input": args[0]}
+    bound = _signature(func).bind(*args, **kwargs)
+    bound.apply_defaults()
+    return dict(bound.arguments)
+
+
+def weight_of_targets(given: dict[str, Any]) -> Tensor | int:
+    """What torch divides the mean of a classification loss by: the weights of the targets that count."""
+    target, weight = given["target"], given["weight"]
+    if target.is_floating_point():  # class probabilities
+        return int(target.numel()) // int(target.size(1 if target.dim() > 1 else 0))
+    counts = target != given["ignore_index"]  # as a mask: XLA has no shapes that depend on values
+    each: Tensor = counts if weight is None else weight[target.where(counts, 0)].where(counts, 0.0)
+    return each.sum()
+
+
+@cache
+def _signature(func: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(func)
+
+
+class _Recorded(Function):
+    """The value of the whole in place of the local one, with the local one's graph."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, whole: Tensor) -> Tensor:
+        return whole.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return gradients[0], None

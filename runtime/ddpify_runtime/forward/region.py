@@ -1,0 +1,114 @@
+"""Where the program is: in a divided training forward, at a rank's own samples, or in what one rank does alone."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Literal
+
+from torch import Size, Tensor
+
+from ..sharding.collectives import Rows
+
+
+@dataclass
+class Region:
+    """A forward that handles `local` of `total` samples.
+
+    mode: "share" is the real thing; "record" is the whole batch on this rank, noting batch statistics, random draws and
+    losses (with the shapes that they were computed from) in `statistics`, `draws` and `losses`; "replay" is this rank's
+    samples with what was recorded, and communicates nothing.
+    places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
+    the same for every part. Learnt in "replay", used in "share".
+    over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "share".
+    decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
+    counts: for each line that adds integers (and their dims) whether they are of samples. Learnt and used alike.
+    """
+
+    mode: Literal["share", "record", "replay"]
+    total: int
+    local: int
+    statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    draws: list[Tensor] = field(default_factory=list)
+    losses: list[tuple[list[Size], Tensor]] = field(default_factory=list)
+    places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+    over_samples: list[bool] = field(default_factory=list)
+    decisions: list[tuple[Size, Tensor]] = field(default_factory=list)
+    counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
+    decides: bool = False
+
+
+class _Here(threading.local):
+    region: Region | None = None
+    loading: bool = False
+
+
+_here = _Here()
+_alone = 0  # of the process: what a rank does alone may start threads
+_before_others = 0  # how many of these the other ranks do afterwards
+
+
+def current() -> Region | None:
+    """The region that this thread is in, or None."""
+    return _here.region
+
+
+@contextmanager
+def entered(region: Region) -> Iterator[Region]:
+    """Be in a region."""
+    before, _here.region = _here.region, region
+    try:
+        yield region
+    finally:
+        _here.region = before
+
+
+def alone() -> bool:
+    """Whether this rank does something that the others do not: no collective may be called."""
+    return _alone > 0
+
+
+def alone_for_good() -> bool:
+    """The same, and the others will not do it after this rank either."""
+    return _alone > _before_others
+
+
+@contextmanager
+def on_one_rank(others_follow: bool = False) -> Iterator[None]:
+    """Do something that the other ranks do not do, or do afterwards."""
+    global _alone, _before_others
+    _alone += 1
+    _before_others += others_follow
+    try:
+        yield
+    finally:
+        _alone -= 1
+        _before_others -= others_follow
+
+
+@contextmanager
+def on_all_ranks() -> Iterator[None]:
+    """Within something that one rank does alone: be with the others again."""
+    global _alone, _before_others
+    before, _alone, _before_others = (_alone, _before_others), 0, 0
+    try:
+        yield
+    finally:
+        _alone, _before_others = before
+
+
+def loading() -> bool:
+    """Whether this rank loads its samples: the others load theirs."""
+    return _here.loading
+
+
+@contextmanager
+def on_samples() -> Iterator[None]:
+    """Load this rank's part of a batch."""
+    before, _here.loading = _here.loading, True
+    try:
+        yield
+    finally:
+        _here.loading = before

@@ -1,0 +1,295 @@
+"""What stands in front of a module's call, and divides it where that is right.
+
+Forwards run on this rank's rows, with gradients through torch's DistributedDataParallel. What follows (loss, metrics,
+decisions) sees outputs that look like those of the whole batch, on every rank, and are joined where the whole is
+needed: any loss is exact, also one that couples samples (HAZARDS L1-L6, E6, L19, L20), and so is an evaluation (E1-E3).
+"""
+
+from __future__ import annotations
+
+import gc
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from .. import report
+from ..agreement import check, failure
+from ..gradients.native_reduction import NativeReduction
+from ..gradients.reduction import NoReduction, Reduction
+from ..launch import environment
+from ..lazy import outputs
+from ..lazy.batch import Share
+from ..sharding import structure
+from ..sharding.collectives import Rows, count, divides, leave, split, spread
+from ..sharding.structure import Form
+from ..trial.attempt import NotDivisible
+from ..trial.find_division import confirmed, find
+from . import batch_norm, compiled, region, routes
+from .division import Division, is_compilable, shared, watched
+from .inventory import inventory
+
+AnyReduction: TypeAlias = Reduction | NativeReduction | NoReduction
+
+FEW = "it is given fewer samples than there are processes"
+ROOM = 8  # samples on each process below which a device has little to do
+
+
+class RoutedCall:
+    """Stands in front of one module's call."""
+
+    def __init__(
+        self,
+        module: nn.Module,
+        call: Callable[..., Any],
+        reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
+        sync_batch_norm: bool,
+    ) -> None:
+        self.module = module
+        self.call = call
+        self.reduce = reduce
+        self.sync_batch_norm = sync_batch_norm
+        self.divisions: dict[Any, Division] = {}
+        self.calls: dict[Any, int] = {}
+        self.reductions: dict[Any, AnyReduction] = {}
+        self.trainable: Any = ()
+        self.divided = False
+        self.called = False
+        self.said: set[str] = set()
+        routes.calls.add(self)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
+            return self.call(*args, **kwargs)
+        leaves, spec = structure.flatten((args, kwargs))
+        self.called = self.called or torch.is_grad_enabled()
+        found = self._division(leaves, spec)
+        if not found.reason and divides(leaves[found.batch[0]], found.batch[1]):
+            self.divided = self.divided or torch.is_grad_enabled()
+            return self._divided(found, leaves, spec)
+        if torch.is_grad_enabled():
+            if not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
+                self._warn(
+                    f"its batch does not divide by {dist.get_world_size()}, as XLA devices need: here "
+                    f"{found.samples(leaves)} samples"
+                )
+            elif found.reason != FEW or not self.divided:  # the last batch of an epoch is often short
+                self._warn(found.reason or FEW)
+        if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
+            args, kwargs = structure.unflatten(map(_whole, leaves), spec)
+        return self.call(*args, **kwargs)
+
+    def _warn(self, reason: str) -> None:
+        """Once for each reason."""
+        if reason in self.said:
+            return
+        self.said.add(reason)
+        text = f"{self._forward()} of {self.name} runs whole on every process (exact, but no faster): {reason}"
+        report.note(f"{id(self)} {reason}", text)
+        warnings.warn(f"ddpify: {text}", stacklevel=4)
+
+    def _forward(self) -> str:
+        return "the training forward" if torch.is_grad_enabled() else "the forward without gradients"
+
+    @property
+    def name(self) -> str:
+        return type(getattr(self.module, "_orig_mod", self.module)).__name__
+
+    def _division(self, leaves: list[Any], spec: Form) -> Division:
+        """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
+        now = inventory(self.module)
+        if now.hooked and (reason := watched(self.module)):
+            return Division(reason=reason)  # this time; not remembered
+        self.trainable = now.trainable
+        # Layers may have been added, replaced or put into another mode since (M7).
+        form = str(spec), torch.is_grad_enabled(), compiled.times(), now.parts, *map(_form, leaves)
+        calls = self.calls[form] = self.calls.get(form, 0) + 1
+        known = self.divisions.get(form)
+        due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
+        if known is not None and (known.reason or not due):
+            return known
+        few = known.samples(leaves) < dist.get_world_size() if known else _few(leaves)
+        if few and (known or not due):
+            return Division(reason=FEW)  # this time; not remembered
+
+        def call(module: Any, values: Sequence[Any]) -> Any:
+            args, kwargs = structure.unflatten(values, spec)
+            output = module._call_impl(*args, **kwargs)
+            left, form = structure.flatten((args, kwargs))
+            if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
+                raise NotDivisible("it changes its input")
+            return output
+
+        if self.sync_batch_norm:
+            batch_norm.route(self.module)
+        # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
+        module = getattr(self.module, "_orig_mod", self.module)
+        whole = [_whole(leaf) for leaf in leaves]
+        with compiled.eagerly():
+            found = find(module, call, whole, known)
+        if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
+            found = replace(found, eager=True)
+        if few and found.reason:
+            return Division(reason=FEW)
+        if found.reason:
+            if known is not None:
+                raise RuntimeError(
+                    f"ddpify: {self._forward()} of {self.name} was divided over the processes, but at call {calls} "
+                    f"{found.reason}. The steps since the last check may be wrong; leave this module out of "
+                    "DistributedDataParallel"
+                )
+        elif torch.is_grad_enabled():
+            with compiled.eagerly():
+                check.gradient(self.module, lambda: confirmed(module, call, whole, found))
+        if known is None and not found.reason:
+            key = f"{id(self)} {self._forward()}"
+            report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
+        self.divisions[form] = found
+        return found
+
+    def _how(self, found: Division, samples: int) -> str:
+        """A line about a division, for people."""
+        world_size = dist.get_world_size()
+        text = f"{self._forward()} of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
+        if found.eager:
+            text += "; not compiled, since it draws, normalises batches, computes its loss or decides by its samples"
+        if samples < ROOM * world_size:
+            text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
+        return text
+
+    def _divided(self, found: Division, leaves: list[Any], spec: Form) -> Any:
+        total = found.samples(leaves)
+        reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
+        taken: dict[Any, Any] = {}  # what is given twice stays one
+        values = [
+            _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction)) if rows else _whole(leaf)
+            for leaf, rows in zip(leaves, found.inputs, strict=True)
+        ]
+        args, kwargs = structure.unflatten(values, spec)
+        here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+        here.decides, here.counts = found.decides, found.counts
+        device = leaves[found.batch[0]].device
+        original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
+        before = torch.get_rng_state() if original and not found.places else None
+        try:
+            eager = compiled.eagerly() if found.eager else nullcontext()
+            with eager, shared(here, None if original else device):
+                output = reduction.forward(*args, **kwargs)
+        except Exception as error:  # whatever the user's forward raises
+            failure.require_everywhere(error, f"{self._forward()} of {self.name}")
+            raise
+        if before is not None and not torch.equal(before, torch.get_rng_state()):
+            raise RuntimeError(
+                f"ddpify: the forward of {self.name} began to draw random numbers after it had been "
+                "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
+            )
+        parts, form = structure.flatten(output)
+        if len(parts) != len(found.outputs):
+            raise RuntimeError(f"ddpify: {self.name} returned another structure than before")
+        if found.sizes:
+            self._require_equal_sizes(parts, found)
+        joined: dict[Any, Any] = {}
+        whole = [
+            _once(joined, part, rows, lambda part, rows: self._joined(part, total, rows, reduction))
+            if rows
+            else _left(part, reduction)
+            for part, rows in zip(parts, found.outputs, strict=True)
+        ]
+        return structure.unflatten(whole, form)
+
+    def _require_equal_sizes(self, parts: Sequence[Any], found: Division) -> None:
+        """A collective."""
+        sizes = [
+            size
+            for part, rows in zip(parts, found.outputs, strict=True)
+            if rows
+            for dim, size in enumerate(part.shape)
+            if dim != rows.dim
+        ]
+        if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
+            raise RuntimeError(
+                f"ddpify: {self._forward()} of {self.name} returned rows of another size on "
+                f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "
+                "sequence. Give it that size as an argument, or leave it out of DistributedDataParallel"
+            )
+
+    def _joined(self, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
+        if part.size(rows.dim) % count(total):
+            raise RuntimeError(
+                f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {self.name}"
+            )
+        return outputs.output(part, total, rows, reduction.enter)
+
+    def _reduction(self) -> AnyReduction:
+        """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
+        if self.trainable not in self.reductions:
+            self.reductions[self.trainable] = self.reduce(self.module, self.call)
+        return self.reductions[self.trainable]
+
+
+def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:
+    key = id(tensor), rows
+    if key not in made:
+        made[key] = make(tensor, rows)
+    whole: Tensor = made[key]
+    return whole
+
+
+def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
+    held = leaf.rows if isinstance(leaf, Share) and rows == Rows(0) and len(leaf) == total else None
+    return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
+
+
+def _left(part: Any, reduction: AnyReduction) -> Any:
+    return leave(part, reduction.enter) if isinstance(part, Tensor) and part.requires_grad else part
+
+
+def _whole(leaf: Any) -> Any:
+    return leaf.whole() if isinstance(leaf, Share) else leaf
+
+
+def _form(leaf: Any) -> Any:
+    """What a division depends on, of one input."""
+    if isinstance(leaf, Tensor):
+        return leaf.dim(), leaf.dtype
+    return leaf if isinstance(leaf, (bool, str, type(None))) else type(leaf)
+
+
+def _few(leaves: Sequence[Any]) -> bool:
+    """Whether an input seems to have fewer samples than there are processes, so that nothing can be learnt from it.
+
+    (It may have them in its second dimension, like the hidden state of a recurrent network.)
+    """
+    sizes = [len(leaf) for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
+    return bool(sizes) and sizes[0] < dist.get_world_size()
+
+
+def say_what_was_not_called() -> None:
+    """Trained past its routed call: `model.forward(x)`, a method, a function under torch.compile that calls it."""
+    covered = {id(parameter) for call in routes.calls if call.called for parameter in call.module.parameters()}
+    for call in list(routes.calls):
+        trained = [parameter for parameter in call.module.parameters() if parameter.grad is not None]
+        if any(id(parameter) not in covered for parameter in trained):
+            call._warn(
+                "it is never called itself; call the model, rather than its forward or another method of it, and "
+                "outside of functions that are compiled"
+            )
+        covered |= {id(parameter) for parameter in trained}
+
+
+def release(parameters: Iterable[nn.Parameter] | None = None) -> None:
+    """Drop everything that holds the process group, or some parameters; the next forward makes it again."""
+    wanted = None if parameters is None else {id(parameter) for parameter in parameters}
+    dropped = False
+    for call in list(routes.calls):
+        for trainable in list(call.reductions):
+            if wanted is None or any(number in wanted for number, _, _ in trainable):
+                call.reductions.pop(trainable).release()
+                dropped = True
+    if dropped:
+        gc.collect()

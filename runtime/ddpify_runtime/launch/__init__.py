@@ -1,0 +1,1 @@
+"""Who started this process, and how processes are started."""

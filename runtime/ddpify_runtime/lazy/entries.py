@@ -1,0 +1,67 @@
+"""A list with one entry for each sample of a global batch, of which this rank holds those of its rows only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from ..forward import region
+from ..sharding.collectives import gather_objects
+
+
+class Entries(Sequence[Any]):
+    """A list or tuple with an entry for each sample, such as file names; joined when it is looked into."""
+
+    def __init__(self, rows: Sequence[Any], total: int) -> None:
+        self._rows, self._total = rows, total
+        self._joined: Any = None
+
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:  # what isinstance() asks for
+        return type(self._rows)
+
+    def __getattr__(self, name: str) -> Any:  # append(), sort()
+        return getattr(self.whole(), name)
+
+    def whole(self) -> Any:
+        """The whole list; a collective the first time."""
+        if self._joined is None:
+            if region.alone():
+                raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
+            shares = gather_objects(self._rows)
+            joined: list[Any] = [None] * self._total
+            for rank, entries in enumerate(shares):
+                joined[rank :: len(shares)] = entries
+            kind: Any = type(self._rows)
+            self._joined = kind(joined)
+        return self._joined
+
+    def __len__(self) -> int:
+        return self._total if self._joined is None else len(self._joined)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.whole()[index]
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        self.whole()[index] = value
+
+    def __iter__(self) -> Any:
+        return iter(self.whole())
+
+    def __add__(self, other: Any) -> Any:
+        return self.whole() + (other.whole() if type(other) is Entries else other)
+
+    def __radd__(self, other: Any) -> Any:
+        return other + self.whole()
+
+    def __eq__(self, other: object) -> bool:
+        return bool(self.whole() == (other.whole() if type(other) is Entries else other))
+
+    def __hash__(self) -> int:
+        return hash(self.whole())
+
+    def __repr__(self) -> str:
+        return repr(self.whole())
+
+    def __reduce__(self) -> Any:
+        return self.__class__, (list(self.whole()),)

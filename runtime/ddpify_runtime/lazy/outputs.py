@@ -1,0 +1,402 @@
+"""An output of a divided forward of which every rank still holds its samples only.
+
+It is joined when something needs the whole of it, and not before: a loss, or the forward of another divided module,
+takes this rank's samples; what keeps samples apart (reshaping behind the batch, arithmetic, comparisons, softmax and
+the largest over classes) is done to them; a loss or a count over all samples is a Partial; everything else gets the
+whole tensor, as if it had been there from the start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd import Function
+from torch.utils._pytree import tree_leaves, tree_map_only
+
+from ..forward import losses, region
+from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
+from .batch import QUESTIONS, Share, in_form, same_memory, wholes
+from .partial import partial
+
+# These give the same memory, or a copy, in another shape.
+_SHAPES = {
+    Tensor.view,
+    Tensor.reshape,
+    Tensor.flatten,
+    Tensor.squeeze,
+    Tensor.unsqueeze,
+    torch.reshape,
+    torch.flatten,
+    torch.squeeze,
+    torch.unsqueeze,
+}
+# The same values, in the same memory or elsewhere.
+_COPIES = {
+    *(Tensor.bfloat16, Tensor.bool, Tensor.contiguous, Tensor.cpu, Tensor.cuda, Tensor.detach, Tensor.double),
+    *(Tensor.float, Tensor.half, Tensor.int, Tensor.long, Tensor.to, Tensor.data.__get__),  # type: ignore[attr-defined]
+}
+_UNARY = {
+    *(getattr(Tensor, name) for name in ("abs", "exp", "log", "log1p", "neg", "__neg__", "relu", "sigmoid", "square")),
+    *(
+        getattr(Tensor, name)
+        for name in ("sqrt", "tanh", "clamp", "pow", "__pow__", "round", "logical_not", "__invert__")
+    ),
+    *(getattr(torch, name) for name in ("abs", "clamp", "exp", "log", "log1p", "neg", "pow", "relu", "sigmoid")),
+    *(getattr(torch, name) for name in ("sqrt", "square", "tanh", "round", "logical_not")),
+    *(F.logsigmoid, F.sigmoid, F.softplus, F.tanh),
+}
+_BINARY = {
+    *(
+        getattr(Tensor, name)
+        for name in ("add", "sub", "mul", "div", "true_divide", "__radd__", "__rsub__", "__rmul__")
+    ),
+    *(getattr(Tensor, name) for name in ("__add__", "__sub__", "__mul__", "__truediv__", "__rtruediv__")),
+    *(torch.add, torch.sub, torch.mul, torch.div),
+    *(getattr(Tensor, f"__{name}__") for name in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or")),
+    *(getattr(Tensor, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")),
+    *(getattr(torch, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")),
+}
+_OVER_A_DIM = {Tensor.softmax, Tensor.log_softmax, torch.softmax, torch.log_softmax, F.softmax, F.log_softmax}
+_REDUCE_DIMS = {
+    getattr(where, name)
+    for where in (Tensor, torch)
+    for name in ("all", "any", "amax", "amin", "argmax", "argmin", "max", "mean", "min", "sum")
+}
+
+
+_SORTED = {Tensor.sort, Tensor.topk, torch.sort, torch.topk}
+
+
+class Output(Share):
+    """Samples of a whole with `total` of them, which lie along `place`."""
+
+    _place: Rows
+    _total: int
+    _entered: tuple[Callable[[], None], ...]
+    _node: Any  # the autograd node that made this
+    _used: bool  # whether its samples were, in place of the whole
+
+    @staticmethod
+    def __new__(cls, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
+        size = list(local.shape)
+        size[place.dim] = size[place.dim] // count(total) * total
+        output: Output = Tensor._make_wrapper_subclass(cls, size, dtype=local.dtype, device=local.device)
+        output._rows, output._joined, output._source = local, None, None
+        output._place, output._total, output._entered, output._node = place, total, entered, None
+        output._used = False
+        return output
+
+    @property
+    def local(self) -> Tensor | None:
+        """This rank's samples; None once the whole has been used, since it may have been changed."""
+        source = self._source
+        if (
+            self._is_foreign
+            or self._joined is not None
+            or (source and isinstance(source[0], Output) and source[0].local is None)
+        ):
+            return None
+        return self._rows
+
+    @property
+    def rows(self) -> Tensor | None:
+        """What another divided forward takes in place of rows of the whole."""
+        local = self.local
+        if local is None or self._place != Rows(0):
+            return None
+        self._used = True
+        return leave(local, self.enter)
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether a Function of the user's own has returned this, so that it has another gradient than its samples."""
+        return _node(self) is not self._node
+
+    def enter(self) -> None:
+        """A backward pass enters the shared regions that this comes from."""
+        _call(self._entered)
+
+    def whole(self) -> Tensor:
+        """The whole tensor; a collective the first time. It is a view where the same of a whole tensor would be."""
+        if self._joined is None:
+            with torch.enable_grad():  # a metric may ask first, without gradients
+                if self._is_foreign:
+                    self._joined = _Whole.apply(self)  # type: ignore[no-untyped-call]
+                elif self._source is not None:
+                    source, make = self._source
+                    self._joined = make(source.whole())
+                else:
+                    self._joined = joined(self._held(), self._total, self._place, self.enter)
+        return self._joined
+
+    def _held(self) -> Tensor:
+        if region.alone():
+            raise RuntimeError("ddpify: rank 0 alone needs the whole output, of which every process holds a part")
+        return self._rows
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        func, args = in_form(func, args)
+        with torch._C.DisableTorchFunctionSubclass():
+            if func in QUESTIONS or not any(isinstance(each, Share) for each in tree_leaves((args, kwargs))):
+                return func(*args, **kwargs)
+            if func is Tensor.requires_grad.__get__:  # type: ignore[attr-defined]
+                return func(args[0] if args[0].local is not None else args[0].whole())
+            if func is torch.autograd.grad:
+                return _differentiated(*args, **kwargs)
+            if func in (Tensor.retain_grad, Tensor.register_hook) and args[0]._used:
+                raise RuntimeError(
+                    f"ddpify: call {func.__name__} on a large output before anything is computed from it"
+                )
+            result = _apart(func, args, kwargs)
+            return func(*wholes(args), **wholes(kwargs)) if result is None else result
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """For callers that go past __torch_function__; below autograd, so without a graph."""
+
+        return func(*tree_map_only(Output, _data, args), **tree_map_only(Output, _data, kwargs or {}))
+
+
+def _data(output: Output) -> Tensor:
+    return join(output._held().detach(), output._total, output._place)
+
+
+def output(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
+    """The whole of an output, joined when it is needed, if at all. Arguments as for `split`."""
+    return _later(local, total, rows, (entered,))
+
+
+def _later(local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
+    if not (local.requires_grad and torch.is_grad_enabled()):
+        return Output(local.detach(), total, place, entered)
+    made: Output = _Later.apply(local, total, place, entered)  # type: ignore[no-untyped-call]
+    made._rows, made._node = local, _node(made)
+    return made
+
+
+def _node(output: Output) -> Any:
+    with torch._C.DisableTorchFunctionSubclass():
+        return output.grad_fn
+
+
+def _differentiated(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
+    """torch.autograd.grad with respect to Outputs: where their samples were used, these lead to them."""
+    listed = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
+    used = [isinstance(each, Output) and each._used for each in listed]
+    if any(
+        each._source is not None and each._joined is not None
+        for each, is_used in zip(listed, used, strict=True)
+        if is_used
+    ):
+        raise RuntimeError("ddpify: differentiate with respect to the large output itself rather than to a view of it")
+    asked = [each._rows if is_used else wholes(each) for each, is_used in zip(listed, used, strict=True)]
+    found = torch.autograd.grad(wholes(outputs), asked, *wholes(args), **wholes(kwargs))
+    return tuple(
+        joined(gradient, each._total, each._place, each.enter) / dist.get_world_size()
+        if is_used and gradient is not None
+        else gradient
+        for gradient, each, is_used in zip(found, listed, used, strict=True)
+    )
+
+
+class _Later(Function):
+    """For callers that go past __torch_function__, such as a Function of the user's own: the Output has a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Tensor:
+        made = Output(local.detach(), total, place, entered)
+        ctx.arguments = total, place, made.enter
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        result: tuple[Tensor, None, None, None] = Join.backward(ctx, *gradients)
+        return result
+
+
+class _Whole(Function):
+    """The whole of an Output, in its own place of the graph."""
+
+    @staticmethod
+    def forward(ctx: Any, output: Output) -> Tensor:
+        return _data(output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0]
+
+
+def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result computed from this rank's samples, or None where that is not known to be the same."""
+    first = next((value for value in (*args, *kwargs.values()) if isinstance(value, Output)), None)
+    if first is None or first.local is None:
+        return None
+    if first._place == Rows(0) and losses.reduces(func, args, kwargs):
+        return _loss(first, func, args, kwargs)
+    if not args:
+        return None
+    if func in _COPIES:
+        plain = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
+        return _view(first, func, args, kwargs, func(first.local, *args[1:], **kwargs)) if plain else None
+    if first._place.dim or not first._place.major:
+        return None
+    if func in _REDUCE_DIMS or func in _OVER_A_DIM or func in _SORTED:
+        return _behind_the_batch(first, func, args, kwargs)
+    others = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value is not first]
+    if func in _BINARY:
+        return _binary(first, func, args, kwargs)
+    if others or args[0] is not first:
+        return None
+    if func in _UNARY:
+        return _made(first, func(first.local, *args[1:], **kwargs), (first,))
+    if func in _SHAPES:
+        return _reshaped(first, func, args, kwargs)
+    if (func is Tensor.transpose or func is torch.transpose) and not kwargs and 0 not in _dims(args[1:], first.dim()):
+        return _view(first, func, args, kwargs, func(first.local, *args[1:]))
+    if func is Tensor.__getitem__ and _takes_all_samples(args[1], first.dim()):
+        return _view(first, func, args, kwargs, func(first.local, args[1]))
+    return None
+
+
+def _made(like: Output, local: Tensor, sources: Sequence[Output]) -> Output:
+    for source in sources:
+        source._used = True
+    return _later(local, like._total, like._place, _entered(sources))
+
+
+def _call(functions: Sequence[Callable[[], None]]) -> None:
+    for function in functions:
+        function()
+
+
+def _entered(sources: Sequence[Output]) -> tuple[Callable[[], None], ...]:
+    return tuple(dict.fromkeys(entered for source in sources for entered in source._entered))
+
+
+def _view(
+    source: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], local: Tensor
+) -> Output:
+    made = _made(source, local, (source,))
+    if same_memory(local, source._rows):  # a copy does not follow when the source is changed in place later
+        made._source = source, lambda whole: func(whole, *args[1:], **kwargs)
+    return made
+
+
+def _reshaped(source: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Output | None:
+    if any(isinstance(value, torch.dtype) for value in args):
+        return None
+    shape = func(torch.empty(source.shape, device="meta"), *args[1:], **kwargs).shape
+    if not shape or shape[0] % source._total or not shape[0]:
+        return None
+    local = source._rows.reshape(shape[0] // source._total * count(source._total), *shape[1:])
+    return _view(source, func, args, kwargs, local)
+
+
+def _binary(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Output | None:
+    if kwargs or len(args) != 2:
+        return None
+    parts = [_part(value, first) for value in args]
+    if any(part is None for part in parts):
+        return None
+    return _made(first, func(*parts), [value for value in args if isinstance(value, Output)])
+
+
+def _part(value: Any, like: Output) -> Any:
+    """This rank's part of an operand: a number is its own; None if it has none."""
+    if isinstance(value, (int, float)):
+        return value
+    if not isinstance(value, Tensor) or value.device != like.device:
+        return None
+    if value.dim() < like.dim() or (value.dim() == like.dim() and value.size(0) == 1):  # the same for every sample
+        return None if isinstance(value, Share) or value.requires_grad else value
+    if value.dim() > like.dim() or len(value) != len(like):
+        return None
+    if isinstance(value, Output) and value.local is not None:
+        return value.local if (value._place, value._total) == (like._place, like._total) else None
+    return _samples(value, like)
+
+
+def _samples(value: Tensor, like: Output) -> Tensor:
+    """This rank's samples of a tensor with as many rows as `like`."""
+    if isinstance(value, Share) and value.rows is not None and len(value) == like._total:
+        return value.rows
+    return split(value.whole() if isinstance(value, Share) else value, like._total, like._place, like.enter)
+
+
+def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
+    """A loss over the whole batch from the samples of every rank."""
+    given = losses.arguments(func, args, kwargs)
+    classes = func in losses.CLASSES
+    local: dict[str, Any] = {}
+    for name, value in given.items():
+        if not isinstance(value, Tensor):
+            local[name] = value
+        elif classes and name == "weight":
+            if value.requires_grad:
+                return None
+            local[name] = value
+        elif classes and name == "target" and value.dim() and len(value) == len(first) and first.dim() > 1:
+            local[name] = _samples(value, first)
+        else:
+            local[name] = _part(value, first) if value.shape == first.shape else None
+            if local[name] is None:
+                return None
+    sources = [value for value in given.values() if isinstance(value, Output)]
+    for source in sources:
+        source._used = True
+    part, divisor, dtype = losses.summands(func, local)
+    part, entered, common = part.to(dtype), _entered(sources), None
+    if isinstance(divisor, Tensor):
+        return partial(part / _over_ranks(given, divisor), common, entered)
+    return partial(part, common, entered, 1 if divisor is None else divisor // count(first._total) * first._total)
+
+
+def _over_ranks(given: dict[str, Any], divisor: Tensor) -> Tensor:
+    """What the mean of a classification loss is divided by; no collective where every rank has all targets."""
+    if not isinstance(given["target"], Share):
+        return torch.as_tensor(losses.weight_of_targets(given))
+    total = divisor.clone()
+    dist.all_reduce(total)
+    return total
+
+
+def _behind_the_batch(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A sum, softmax or the like over other dimensions than that of the samples."""
+    place = 2 if func in (Tensor.topk, torch.topk) else 1
+    dims = args[place] if len(args) > place else kwargs.get("dim", -1 if func in _SORTED else None)
+    if args[0] is not first or dims is None or isinstance(dims, Tensor) or isinstance(kwargs.get("out"), Tensor):
+        return None
+    if 0 in _dims(dims if isinstance(dims, (tuple, list)) else (dims,), first.dim()):
+        return None
+    result = func(first.local, *args[1:], **kwargs)
+    if isinstance(result, Tensor):
+        return _made(first, result, (first,))
+    return type(result)([_made(first, each, (first,)) for each in result])  # values and indices
+
+
+def _dims(dims: Sequence[int], count: int) -> list[int]:
+    return [dim % count for dim in dims]
+
+
+def _takes_all_samples(index: Any, dims: int) -> bool:
+    """Whether an index leaves the first dimension whole: `[:, -1]`, `[..., :-1, :]`."""
+    if not isinstance(index, tuple) or not all(isinstance(each, (int, slice, type(...))) for each in index):
+        return False
+    if index[0] is ...:
+        return len(index) - 1 < dims and ... not in index[1:]
+    return bool(index[0] == slice(None))

@@ -1,0 +1,326 @@
+"""A number of which every rank has a part: the whole is their sum, as of a loss over samples that the ranks hold.
+
+It is summed over the ranks when somebody reads it, and not before: a backward pass, a factor, and adding two such
+numbers or what is the same on every rank (a penalty on weights) need no communication. Everything else gets the whole.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+from torch.autograd import Function
+
+from ..forward import region
+from ..sharding.collectives import sum_over_ranks
+from .batch import QUESTIONS, Share, same_memory, wholes
+
+_Entered = tuple[Callable[[], None], ...]
+
+_READS = {
+    *(Tensor.__bool__, Tensor.__float__, Tensor.__format__, Tensor.__index__, Tensor.__int__, Tensor.__repr__),
+    *(Tensor.__ge__, Tensor.__gt__, Tensor.__le__, Tensor.__lt__, Tensor.item, Tensor.tolist),
+    *(Tensor.isfinite, Tensor.isinf, Tensor.isnan, torch.isfinite, torch.isinf, torch.isnan),
+}
+_FORMS = {torch.empty_like, torch.full_like, torch.ones_like, torch.zeros_like}
+_LINEAR = {
+    *(Tensor.clone, Tensor.cpu, Tensor.cuda, Tensor.double, Tensor.float, Tensor.to, Tensor.neg, Tensor.__neg__),
+    *(Tensor.mean, Tensor.squeeze, Tensor.sum, torch.mean, torch.squeeze, torch.sum),
+}
+_SAME_MEMORY = {Tensor.detach, Tensor.data.__get__}  # type: ignore[attr-defined]
+_ADD = {Tensor.add, Tensor.__add__, Tensor.__radd__, torch.add}
+_SUBTRACT = {Tensor.sub, Tensor.__sub__, torch.sub}
+_MULTIPLY = {Tensor.mul, Tensor.__mul__, Tensor.__rmul__, torch.mul}
+_DIVIDE = {Tensor.div, Tensor.true_divide, Tensor.__truediv__, torch.div}
+
+
+class Partial(Share):
+    """The sum over ranks of `part`, divided by `divisor`, and `common`, which every rank has alike."""
+
+    _part: Tensor
+    _common: Tensor | None
+    _divisor: int
+    _entered: _Entered
+    _node: Any  # the autograd node that made this
+    _value: Tensor | None  # of the whole, without a graph, once it was read
+    _viewed: bool  # whether another tensor has the same memory
+
+    @staticmethod
+    def __new__(cls, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Partial:
+        made: Partial = Tensor._make_wrapper_subclass(cls, part.shape, dtype=part.dtype, device=part.device)
+        made._part, made._common, made._divisor, made._entered = part, common, divisor, entered
+        made._joined = made._source = made._node = made._value = None
+        made._viewed = False
+        return made
+
+    @property
+    def rows(self) -> None:
+        """It has no samples any more."""
+        return None
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether the parts still make it up; not once the whole has been used, since it may have been changed."""
+        source = self._source[0] if self._source else None
+        return self._joined is None and not self._is_foreign and (source is None or source._joined is None)
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether a Function of the user's own has returned this, so that it has another gradient than its parts."""
+        return _node(self) is not self._node
+
+    def enter(self) -> None:
+        """A backward pass enters the shared regions that this comes from."""
+        for entered in self._entered:
+            entered()
+
+    def whole(self) -> Tensor:
+        """The whole; a collective the first time."""
+        if self._joined is None:
+            with torch.enable_grad():
+                if self._is_foreign:
+                    self._joined = _Whole.apply(self)  # type: ignore[no-untyped-call]
+                elif self._source is not None:
+                    source, make = self._source
+                    self._joined = make(source.whole())
+                else:
+                    self._joined = _Total.apply(self._part, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
+        return self._joined
+
+    def value(self) -> Tensor:
+        """The value of the whole; a collective the first time."""
+        if not self.is_apart:
+            return self.whole().detach()
+        if self._value is None:
+            if region.alone():
+                raise RuntimeError("ddpify: rank 0 alone needs a number of which every process holds a part")
+            value = self._part.detach().clone()
+            dist.all_reduce(value)
+            if self._divisor > 1:
+                value /= self._divisor
+            self._value = value if self._common is None else value + self._common.detach()
+        return self._value
+
+    @property
+    def addend(self) -> Tensor:
+        """This rank's part of the sum."""
+        return self._part if self._divisor == 1 else self._part / self._divisor
+
+    @classmethod
+    def __torch_function__(
+        cls,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: tuple[Any, ...] = (),
+        kwargs: dict[str, Any] | None = None,
+    ) -> Any:
+        kwargs = kwargs or {}
+        first = args[0] if args else None
+        if func in (Tensor.backward, torch.autograd.backward) and isinstance(first, Partial) and first.is_apart:
+            return _backward(*args, **kwargs)
+        if func is torch.autograd.grad and any(kind is not cls for kind in types if issubclass(kind, Share)):
+            return NotImplemented  # an output knows what was computed from its samples
+        with torch._C.DisableTorchFunctionSubclass():
+            if func in QUESTIONS:
+                return func(*args, **kwargs)
+            if isinstance(first, Partial):
+                if func is Tensor.requires_grad.__get__ and first.is_apart:  # type: ignore[attr-defined]
+                    return any(each is not None and each.requires_grad for each in (first._part, first._common))
+                if func in _READS and not any(isinstance(value, Tensor) for value in args[1:]):
+                    return func(first.value(), *args[1:], **kwargs)
+                if func in _FORMS:
+                    return func(first._part, *args[1:], **kwargs)
+            result = _apart(func, args, kwargs)
+            return func(*wholes(args), **wholes(kwargs)) if result is None else result
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """For callers that go past __torch_function__; below autograd, so without a graph."""
+        return func(*(each.value() if isinstance(each, Partial) else each for each in args), **(kwargs or {}))
+
+
+def partial(part: Tensor, common: Tensor | None, entered: _Entered, divisor: int = 1) -> Partial:
+    """A number of which every rank has a part.
+
+    Args:
+        part: this rank's. common: what is added to the sum of the parts, the same on every rank, or None.
+        entered: called when a backward pass enters the shared regions that `part` comes from.
+        divisor: of the sum of the parts, where no gradient is wanted: the sum is then divided as one process would.
+    """
+    if not (torch.is_grad_enabled() and (part.requires_grad or (common is not None and common.requires_grad))):
+        return Partial(part.detach(), None if common is None else common.detach(), divisor, entered)
+    part = part / divisor if divisor > 1 else part
+    made: Partial = _Made.apply(part, common, entered)  # type: ignore[no-untyped-call]
+    made._part, made._common, made._node = part, common, _node(made)
+    return made
+
+
+def _node(made: Partial) -> Any:
+    with torch._C.DisableTorchFunctionSubclass():
+        return made.grad_fn
+
+
+def _backward(
+    number: Partial, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+) -> None:
+    gradient = torch.ones_like(number._part) if gradient is None else wholes(gradient)
+    with torch._C.DisableTorchFunctionSubclass():
+        torch.autograd.backward(number, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result as a sum of parts, or None where it is not known to be one."""
+    if any(isinstance(value, Partial) and (not value.is_apart or value.dim()) for value in args):
+        return None
+    first, others = (args[0], args[1:]) if args else (None, ())
+    if isinstance(first, Partial) and not any(isinstance(value, Tensor) for value in (*others, *kwargs.values())):
+        if func in _SAME_MEMORY:
+            return _detached(first, func)
+        if func in _LINEAR:
+            return _changed_in_form(first, func, others, kwargs)
+    if kwargs or len(args) != 2:
+        return None
+    if func is Tensor.__iadd__ or func is Tensor.add_:
+        return _added_in_place(*args)
+    if func in _ADD or func in _SUBTRACT:
+        return _added(*args, operator.add if func in _ADD else operator.sub)
+    if func in _MULTIPLY and not isinstance(first, Partial):
+        args = args[1], first
+    if func in _MULTIPLY or func in _DIVIDE:
+        return _scaled(*args, operator.mul if func in _MULTIPLY else operator.truediv)
+    return None
+
+
+def _changed_in_form(source: Partial, func: Callable[..., Any], others: tuple[Any, ...], kwargs: Any) -> Partial | None:
+    part = func(source._part, *others, **kwargs)
+    if part is source._part:  # as torch does where there is nothing to change
+        return source
+    if same_memory(part, source._part) or (source.is_floating_point() and not part.is_floating_point()):
+        return None
+    common = None if source._common is None else func(source._common, *others, **kwargs)
+    return partial(part, common, source._entered, source._divisor)
+
+
+def _detached(source: Partial, func: Callable[..., Any]) -> Partial:
+    common = None if source._common is None else source._common.detach()
+    made = Partial(source._part.detach(), common, source._divisor, source._entered)
+    made._source = source, func
+    made._value = source._value
+    made._viewed = source._viewed = True
+    return made
+
+
+def _added(one: Any, other: Any, add: Callable[[Any, Any], Any]) -> Partial | None:
+    if not all(isinstance(value, Partial) or _is_alike(value) for value in (one, other)):
+        return None
+    parts = [value.addend if isinstance(value, Partial) else None for value in (one, other)]
+    if {part.dtype for part in parts if part is not None} != {add(*_forms(one, other)).dtype}:
+        return None
+    numbers = [value for value in (one, other) if isinstance(value, Partial)]
+    entered = tuple(dict.fromkeys(each for number in numbers for each in number._entered))
+    part = _sum(parts[0], parts[1], add)
+    commons = [value._common if isinstance(value, Partial) else value for value in (one, other)]
+    common = _sum(commons[0], commons[1], add)
+    if common is not None and not isinstance(common, Tensor):
+        common = None if common == 0 else torch.full_like(part, common)
+    return partial(part, common, entered)
+
+
+def _sum(one: Any, other: Any, add: Any) -> Any:
+    if one is None:
+        return None if other is None else add(0, other)
+    return one if other is None else add(one, other)
+
+
+def _added_in_place(one: Any, other: Any) -> Partial | None:
+    """A running sum of what has no gradient."""
+    if not isinstance(one, Partial) or one._viewed or one.requires_grad or getattr(other, "requires_grad", False):
+        return None
+    made = _added(one, other, operator.add)
+    if made is None:
+        return None
+    one._part, one._common, one._divisor, one._value = made._part, made._common, 1, None
+    return one
+
+
+def _scaled(one: Any, other: Any, scale: Callable[[Any, Any], Any]) -> Partial | None:
+    if not isinstance(one, Partial) or isinstance(other, Partial) or not _is_alike(other):
+        return None
+    if not one.is_floating_point() or (isinstance(other, Tensor) and other.requires_grad):
+        return None
+    part = scale(one.addend, other)
+    return partial(part, None if one._common is None else scale(one._common, other), one._entered)
+
+
+def _is_alike(value: Any) -> bool:
+    """Whether it is a number that every rank has alike."""
+    plain = isinstance(value, Tensor) and not isinstance(value, Share) and not value.dim()
+    return plain or (isinstance(value, (int, float)) and not isinstance(value, bool))
+
+
+def _forms(*values: Any) -> list[Any]:
+    return [value._part.detach() if isinstance(value, Partial) else value for value in values]
+
+
+class _Made(Function):
+    """For callers that go past __torch_function__, such as torch.autograd.backward: the number has a gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Tensor, common: Tensor | None, entered: _Entered) -> Tensor:
+        made = Partial(part.detach(), None if common is None else common.detach(), 1, entered)
+        ctx.entered, ctx.has_common = made.enter, common is not None
+        return made
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
+        ctx.entered()
+        return _inside(gradients[0]), gradients[0] if ctx.has_common else None, None
+
+
+class _Total(Function):
+    """The whole from its parts, of which the value is known."""
+
+    @staticmethod
+    def forward(ctx: Any, part: Tensor, value: Tensor, common: Tensor | None, entered: Callable[[], None]) -> Tensor:
+        ctx.entered, ctx.has_common = entered, common is not None
+        return value.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor | None, None]:
+        ctx.entered()
+        return _inside(gradients[0]), None, gradients[0] if ctx.has_common else None, None
+
+
+class _Whole(Function):
+    """The whole of a Partial that another Function has returned, in its own place of the graph."""
+
+    @staticmethod
+    def forward(ctx: Any, number: Partial) -> Tensor:
+        return number.value().clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0]
+
+
+class _Inside(Function):
+    """A true gradient, the same on every rank, as the gradient of a part: see sharding/collectives.py for the rule."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: Tensor) -> Tensor:
+        return gradient * dist.get_world_size()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return sum_over_ranks(gradients[0])
+
+
+def _inside(gradient: Tensor) -> Tensor:
+    inside: Tensor = _Inside.apply(gradient)  # type: ignore[no-untyped-call]
+    return inside

@@ -1,0 +1,1 @@
+"""Loading this rank's samples of each global batch."""

@@ -1,0 +1,281 @@
+"""What a data set holds, and the globals and closures that its code uses: whether loading a sample changes it.
+
+A sample that depends on what was loaded before (a counter, a generator of its own) can only be loaded in one process's
+order (HAZARDS D20). What is filled once and then kept, a cache or a file that is opened late, changes no sample.
+"""
+
+from __future__ import annotations
+
+import dis
+import io
+import os
+import pickle
+import random
+import sys
+import sysconfig
+import zlib
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from types import CodeType, FunctionType, MethodType, ModuleType
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+_PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_LEAVES = (*_PLAIN, Tensor, ModuleType, type)
+_INTO = 100  # a container with more entries holds samples rather than state: it is not followed into
+_LOOK = 100_000  # and entries of one with more are not compared
+_BYTES = {False: 2**10, True: 2**22}  # of an array that is compared: at each batch, at the first ones
+_DEPTH = 8
+_MOST = 300  # holders, the nearest first: they are looked at around each batch
+_LIBRARIES = (
+    "<frozen",
+    os.path.dirname(os.path.dirname(__file__)),
+    *(sysconfig.get_path(name) for name in ("stdlib", "platstdlib", "purelib", "platlib")),
+)
+
+
+class Held(NamedTuple):
+    """Something that holds values: its name, and a function that gives them by name.
+
+    own: whether all code that can read them is the user's.
+    """
+
+    name: str
+    values: Callable[[], Mapping[Any, Any]]
+    size: int
+    own: bool = False
+
+
+Snapshot = dict[tuple[int, Any], tuple[Any, Any]]  # by the number of what holds it, and its name there
+
+
+@dataclass
+class Reached:
+    """All that is reached from some objects: what holds values, and the code of the user's."""
+
+    held: list[Held] = field(default_factory=list)
+    codes: list[CodeType] = field(default_factory=list)
+    counted: dict[str, bool] = field(default_factory=dict)  # whether the code does nothing but count by an attribute
+
+
+def reached(*roots: Any) -> Reached:
+    """Follow attributes, small containers, and what the user's functions refer to."""
+    found = Reached()
+    seen: dict[int, Any] = {id(each): each for each in _common_generators()}
+    waiting: deque[tuple[str, Any, int]] = deque([("", root, 0) for root in roots])
+    while waiting and len(found.held) < _MOST:
+        name, value, depth = waiting.popleft()
+        if id(value) in seen or depth > _DEPTH or isinstance(value, (*_LEAVES[:-1], *_generators())):
+            continue
+        seen[id(value)] = value
+        for held in _inside(name, value):
+            found.held.append(held)
+            if held.size <= _INTO:
+                waiting += [(_name(name, key), each, depth + 1) for key, each in held.values().items()]
+        waiting += [(name, part, depth + 1) for part in _behind(value)]
+        if isinstance(value, FunctionType) and not _is_library(value.__code__.co_filename):
+            found.codes.extend(_codes(value.__code__))
+    return found
+
+
+def _inside(name: str, value: Any) -> Iterator[Held]:
+    if isinstance(value, (dict, list, tuple)):
+        entries = value if isinstance(value, dict) else None
+        yield Held(name, lambda: dict(enumerate(value)) if entries is None else entries, len(value))
+    if isinstance(value, FunctionType):
+        yield Held("", lambda: dict(_used(value)), 0)
+    elif isinstance(value, type):
+        yield Held(f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not _is_code(v)}, 0)
+    elif hasattr(value, "__dict__"):
+        attributes = vars(value)
+        yield Held(name, lambda: attributes, 0, all(map(_is_known_class, type(value).__mro__)))
+
+
+def _behind(value: Any) -> Iterator[Any]:
+    """The code of the user's that belongs to a value."""
+    if isinstance(value, MethodType):
+        yield from (value.__self__, value.__func__)
+    elif isinstance(value, partial):
+        yield from (value.func, value.args, value.keywords)
+    elif isinstance(value, type):
+        for each in vars(value).values():
+            code = getattr(each, "fget", None) or getattr(each, "func", None) or getattr(each, "__func__", each)
+            if isinstance(code, FunctionType) and not _is_library(code.__code__.co_filename):
+                yield code
+    elif not isinstance(value, FunctionType):
+        yield from (each for each in type(value).__mro__ if not _is_library_class(each))
+
+
+def _used(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """The variables outside of a function that it names, with their values now."""
+    if _is_library(function.__code__.co_filename):
+        return
+    for code in _codes(function.__code__):
+        for name in code.co_names:
+            if name in function.__globals__:
+                yield name, function.__globals__[name]
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        try:
+            yield name, cell.cell_contents
+        except ValueError:  # not filled yet
+            continue
+
+
+def _codes(code: CodeType) -> list[CodeType]:
+    """A code and those of the functions in it."""
+    found = [code]
+    for each in found:
+        found += [constant for constant in each.co_consts if isinstance(constant, CodeType)]
+    return found
+
+
+def _is_code(value: Any) -> bool:
+    return callable(value) or isinstance(value, (staticmethod, classmethod, property, cached_property))
+
+
+def _is_library(path: str | None) -> bool:
+    return path is None or path.startswith(_LIBRARIES)
+
+
+def _is_library_class(value: type) -> bool:
+    module = sys.modules.get(value.__module__)
+    return value.__module__ != "__main__" and _is_library(getattr(module, "__file__", None))
+
+
+def _is_known_class(value: type) -> bool:
+    return value.__module__ in ("builtins", "typing", "torch.utils.data.dataset") or not _is_library_class(value)
+
+
+def _name(name: str, key: Any) -> str:
+    if isinstance(key, str) and key.isidentifier():
+        return f"{name.removesuffix('.')}.{key}" if name else key
+    return f"{name}[{key!r}]"
+
+
+def snapshot(of: Reached, deep: bool) -> Snapshot:
+    """What all of these hold now.
+
+    Args:
+        deep: also look at the entries of large containers and arrays.
+    """
+    taken: Snapshot = {}
+    for number, (_, values, size, _) in enumerate(of.held):
+        if size > (_LOOK if deep else _INTO):
+            continue
+        most = 0 if size > _INTO else _BYTES[deep]
+        for key, value in values().items():
+            taken[number, key] = (value, None if isinstance(value, _PLAIN) else _state(value, most))
+    return taken
+
+
+def _state(value: Any, most: int) -> Any:
+    """What can change in a value that stays the same object; an array is looked at if it has at most `most` bytes."""
+    if isinstance(value, Tensor):
+        return None if value.is_inference() else value._version
+    if isinstance(value, (dict, list, set, deque, bytearray)):
+        return len(value)
+    if isinstance(value, torch.Generator):
+        return bytes(value.get_state().tolist())
+    if isinstance(value, random.Random):
+        return value.getstate()
+    numpy = sys.modules.get("numpy")
+    if numpy is None:
+        return None
+    if isinstance(value, numpy.random.RandomState):
+        return pickle.dumps(value.get_state())
+    if isinstance(value, numpy.random.Generator):
+        return pickle.dumps(value.bit_generator.state)
+    if isinstance(value, numpy.ndarray) and not isinstance(value, numpy.memmap) and not value.dtype.hasobject:
+        return zlib.crc32(numpy.ascontiguousarray(value)) if value.nbytes <= most else None
+    return None
+
+
+def _generators() -> tuple[type, ...]:
+    numpy = sys.modules.get("numpy")
+    kinds: tuple[type, ...] = (random.Random, torch.Generator)
+    return kinds if numpy is None else (*kinds, numpy.random.Generator, numpy.random.RandomState)
+
+
+def _common_generators() -> list[Any]:
+    """Those that functions like random.random() draw from: they are watched by themselves."""
+    numpy = sys.modules.get("numpy")
+    common: list[Any] = [random.random.__self__, torch.default_generator]  # type: ignore[attr-defined]
+    return common if numpy is None else [*common, numpy.random.get_state.__self__]
+
+
+def iterator(of: Reached) -> str:
+    """The name of an iterator among them, whose place cannot be seen; "" if there is none."""
+    for name, values, size, _ in of.held:
+        for key, value in values().items() if size <= _INTO else ():
+            if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
+                return _name(name, key)
+    return ""
+
+
+def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
+    """What is different between two snapshots.
+
+    Returns:
+        (the name of something that changed, or "", whether something was filled: what was None or not there before, or
+        what a dict has gained).
+    """
+    filled = False
+    for place in after:
+        if place not in before:
+            filled = True
+    for place, (old, state) in before.items():
+        if place not in after:
+            return _name(of.held[place[0]].name, place[1]), filled
+        new, state_now = after[place]
+        if old is None and new is not None:
+            filled = True
+        elif old is new and isinstance(new, dict) and state != state_now:
+            if state_now < state:
+                return _name(of.held[place[0]].name, place[1]), filled
+            filled = True
+        elif not _same(old, new, state == state_now) and not _is_only_counted(of, place, new):
+            return _name(of.held[place[0]].name, place[1]), filled
+    return "", filled
+
+
+def _same(old: Any, new: Any, same_state: bool) -> bool:
+    if old is new:
+        return same_state or any(new is each for each in _common_generators())
+    return type(old) is type(new) and isinstance(new, _PLAIN) and bool(old == new or old != old)
+
+
+def _is_only_counted(of: Reached, place: tuple[int, Any], value: Any) -> bool:
+    """Whether the user's code does nothing with an attribute but `self.name += 1`: no sample can depend on it then."""
+    number, name = place
+    if type(value) not in (int, float) or not of.held[number].own:
+        return False
+    if name not in of.counted:
+        of.counted[name] = not any(_reads(code, name) for code in of.codes)
+    return of.counted[name]
+
+
+def _reads(code: CodeType, name: str) -> bool:
+    if {"__dict__", "vars", "getattr"} & {*code.co_names} or name in code.co_consts:
+        return True
+    if name not in code.co_names:
+        return False
+    before = ""
+    for step in dis.get_instructions(code):
+        if step.argval == name and step.opname.startswith("LOAD_") and before not in ("COPY", "DUP_TOP"):
+            return True  # an augmented assignment copies the object first, to store into it later
+        before = step.opname
+    return False
+
+
+def put_back(of: Reached, taken: Snapshot) -> None:
+    """Undo what loading a sample once more has left in attributes and dicts."""
+    for number, (_, values, size, _) in enumerate(of.held):
+        kept = values()
+        if isinstance(kept, dict) and size <= _LOOK:
+            for key in [key for key in kept if (number, key) not in taken]:
+                del kept[key]
+            kept.update({key: taken[number, key][0] for key in kept})

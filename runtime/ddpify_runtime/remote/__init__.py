@@ -1,0 +1,1 @@
+"""Objects that live on rank 0, such as loggers, and give their values to all."""

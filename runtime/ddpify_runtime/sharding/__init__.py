@@ -1,0 +1,1 @@
+"""The rows of a rank, and the collectives that split and join them under autograd."""

@@ -1,0 +1,1 @@
+"""Is a division right? A forward is tried on few rows before it is divided."""

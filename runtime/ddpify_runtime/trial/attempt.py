@@ -1,0 +1,258 @@
+"""One trial of a division: outputs and gradients of the parts against those of the whole batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+from torch.utils._pytree import tree_leaves
+
+from ..agreement import random_states
+from ..forward.batch_norm import route
+from ..forward.compiled import copied
+from ..forward.decisions import Decisions
+from ..forward.division import Division, shared
+from ..forward.draws import FUSED, Draws
+from ..forward.losses import Losses
+from ..forward.region import Region, entered
+from ..sharding import structure
+from ..sharding.collectives import Rows, count, share
+from .closeness import different_state, same, tolerance
+from .reads import Reads
+
+
+class NotDivisible(Exception):
+    """Why a division does not hold."""
+
+
+@dataclass(frozen=True)
+class Trial:
+    """For each output leaf its possible forms, and which of them hold on this rank; the rest as in Division.
+
+    numbers: whether there is a number among them. reason: of a leaf that has no form which holds; "" if all have one.
+    """
+
+    forms: list[list[Rows | None]]
+    matches: list[list[bool]]
+    places: dict[tuple[str, int], Rows | None]
+    losses: list[bool]
+    decides: bool
+    counts: dict[tuple[str, int, int], bool]
+    sizes: bool
+    numbers: bool
+    reason: str
+
+
+def attempt(
+    module: nn.Module,
+    call: Callable[..., Any],
+    leaves: Sequence[Any],
+    inputs: Sequence[Rows | None],
+    total: int,
+) -> Trial:
+    """Compute the whole and this rank's rows, and compare."""
+    whole_region = Region("record", total, total)
+    whole_module, local_module = copy_of(module), copy_of(module)
+    with random_states.kept(), torch.no_grad(), _noted(whole_region):
+        given = [structure.copied(leaf) for leaf in leaves]
+        whole, whole_spec = structure.flatten(call(whole_module, given))
+        for before, after in zip(leaves, given, strict=True):
+            if isinstance(before, Tensor) and not same(before, after):
+                raise NotDivisible("it changes its input in place")
+    local_region = Region(
+        "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
+    )
+    local_region.decisions = list(whole_region.decisions)
+    with random_states.kept(), torch.enable_grad(), _noted(local_region):
+        parts = [
+            share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
+            for leaf, rows in zip(leaves, inputs, strict=True)
+        ]
+        with Reads([part for part, rows in zip(parts, inputs, strict=True) if rows]) as reads:
+            local, local_spec = structure.flatten(call(local_module, parts))
+            reads.require_none(local)
+        if _trained(local) - {id(parameter) for parameter in module.parameters()}:
+            raise NotDivisible("it uses a trained tensor that is not one of its parameters")
+    if local_region.decisions:
+        raise NotDivisible("it decides less often for a part of the batch")
+    if whole_spec != local_spec:
+        raise NotDivisible("its output has another structure for a part of the batch")
+    kept = next(different_state(whole_module, local_module), None)
+    if kept is not None:
+        raise NotDivisible(f"it keeps {kept}, which depends on the whole batch")
+    forms, matches = [], []
+    for full, part in zip(whole, local, strict=True):
+        possible = _forms(full, total)
+        forms.append(possible)
+        loss = isinstance(part, Tensor) and part.dim() == 0 and bool(local_region.over_samples)
+        constant = not (reads.comes_from_samples(part) or _needs_gradient(part))
+        matches.append([_holds(full, part, total, rows, loss or constant) for rows in possible])
+    failing = [full for full, holds in zip(whole, matches, strict=True) if not any(holds)]
+    return Trial(
+        forms,
+        matches,
+        local_region.places,
+        local_region.over_samples,
+        bool(whole_region.decisions),
+        local_region.counts,
+        reads.sizes,
+        any(map(_is_number, whole)),
+        _why(failing[0], total) if failing else "",
+    )
+
+
+@contextmanager
+def _noted(region: Region) -> Iterator[None]:
+    with entered(region), Draws(region), Losses(region), Decisions(region):
+        yield
+
+
+def same_gradients(
+    module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division, total: int
+) -> bool:
+    """Whether the gradients of the shares add up to those of the whole. A collective.
+
+    Outputs alone do not show a backward of one's own that mixes samples, nor a mixing that starts at zero.
+
+    Raises:
+        NotDivisible: its backward fills `.grad` by itself, past the reduction; alike on every rank.
+    """
+    parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    generator = torch.Generator().manual_seed(0)
+    with random_states.kept(), torch.enable_grad():
+        try:
+            with Draws(Region("record", total, total)) if FUSED in found.places else nullcontext():
+                expected = structure.flatten(call(copy_of(module), [structure.copied(leaf) for leaf in leaves]))[0]
+            weights = [
+                torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
+                for output in expected
+            ]
+            whole = _gradients(expected, weights, parameters)
+        except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
+            return False
+    region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+    region.decides, region.counts = found.decides, found.counts
+    with random_states.kept(), torch.enable_grad(), shared(region):
+        parts = [
+            share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
+            for leaf, rows in zip(leaves, found.inputs, strict=True)
+        ]
+        outputs = structure.flatten(call(copy_of(module), parts))[0]
+    for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
+        if rows is None and isinstance(value, Tensor) and not same(value, output):
+            return False
+    weights = [
+        None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
+        for weight, rows in zip(weights, found.outputs, strict=True)
+    ]
+    try:
+        summed = _gradients(outputs, weights, parameters)
+    except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
+        return False
+    for gradient in summed:
+        dist.all_reduce(gradient)
+    largest = max((float(gradient.norm()) for gradient in whole), default=0.0)
+    return all(
+        float((ours - true).norm()) <= 10 * tolerance(true) * max(float(true.norm()), 0.01 * largest)
+        for ours, true in zip(summed, whole, strict=True)
+    )
+
+
+def _needs_gradient(output: Any) -> bool:
+    return isinstance(output, Tensor) and output.requires_grad
+
+
+def _gradients(
+    outputs: Sequence[Any], weights: Sequence[Tensor | None], parameters: list[nn.Parameter]
+) -> list[Tensor]:
+    """The gradients of the weighted sum of some outputs, as dense tensors of their own."""
+    pairs = [(output, weight) for output, weight in zip(outputs, weights, strict=True) if weight is not None]
+    if not pairs or not parameters:
+        return []
+    before = [parameter.grad for parameter in parameters]
+    try:
+        for parameter in parameters:
+            parameter.grad = None
+        gradients = torch.autograd.grad(
+            [output for output, _ in pairs], parameters, [weight for _, weight in pairs], allow_unused=True
+        )
+        if any(parameter.grad is not None for parameter in parameters):
+            raise NotDivisible("its backward runs a backward of its own, as that of reversible layers does")
+    finally:
+        for parameter, gradient in zip(parameters, before, strict=True):
+            parameter.grad = gradient
+    return [
+        torch.zeros_like(parameter) if gradient is None else gradient.to_dense().clone()
+        for gradient, parameter in zip(gradients, parameters, strict=True)
+    ]
+
+
+def _trained(outputs: Sequence[Any]) -> set[int]:
+    """The ids of the leaf tensors that get a gradient through these outputs."""
+    found: set[int] = set()
+    seen: set[Any] = set()
+    nodes = [output.grad_fn for output in outputs if isinstance(output, Tensor) and output.grad_fn is not None]
+    while nodes:
+        node = nodes.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if hasattr(node, "variable"):
+            found.add(id(node.variable))
+        nodes += [following for following, _ in node.next_functions if following is not None]
+    return found
+
+
+def _forms(whole: Any, total: int) -> list[Rows | None]:
+    if not isinstance(whole, Tensor):
+        return [None]
+    forms: list[Rows | None] = [Rows(dim) for dim, size in enumerate(whole.shape) if size == total]
+    for dim, size in enumerate(whole.shape):
+        if size > total and size % total == 0:
+            forms += [Rows(dim), Rows(dim, major=False)]
+    return [*forms, None]
+
+
+def _holds(whole: Any, part: Any, total: int, rows: Rows | None, alike: bool) -> bool:
+    """alike: whether a tensor may be the same for the whole and a part, as a loss of the whole is, or a constant."""
+    if not isinstance(whole, Tensor):
+        return structure.equal(whole, part)
+    if rows is None:
+        return alike and same(whole, part)
+    expected = share(whole, total, rows)
+    return same(expected, part)
+
+
+def _is_number(leaf: Any) -> bool:
+    """Whether a leaf may be the same for a whole and its part by accident."""
+    if isinstance(leaf, Tensor):
+        return leaf.dim() == 0 and not leaf.requires_grad
+    return isinstance(leaf, (int, float, complex)) and not isinstance(leaf, bool)
+
+
+def _why(whole: Any, total: int) -> str:
+    """Why an output leaf has no form that holds."""
+    if isinstance(whole, structure.PLAIN):
+        return f"it returns {whole!r}, which is something else for a part of the batch"
+    if not isinstance(whole, Tensor):
+        return f"it returns a {type(whole).__name__}, of which it is not known where the samples are"
+    if not any(size and size % total == 0 for size in whole.shape):
+        return f"it returns a tensor of size {list(whole.shape)} for {total} samples, which holds none for each"
+    return "the outputs of a sample depend on the rest of the batch"
+
+
+def copy_of(module: nn.Module) -> nn.Module:
+    """A copy to try things on, with the same trainable parameters."""
+    memo: dict[int, Any] = {id(p): p for p in module.parameters() if p.requires_grad}
+    for part in module.modules():
+        for leaf in tree_leaves(list(vars(part).values())):
+            if isinstance(leaf, Tensor) and leaf.grad_fn is not None:  # torch refuses to copy what it computed
+                memo[id(leaf)] = leaf.detach().clone()
+    made = copied(module, memo)
+    route(made)
+    return made

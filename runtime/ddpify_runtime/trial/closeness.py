@@ -1,0 +1,82 @@
+"""Equal up to rounding: tensors, and what modules keep."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..forward.batch_norm import BatchNormCall
+
+# Relative difference (2-norm) up to which two float results of another summation order count as the same.
+TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
+GPU_TOLERANCE = 2e-3  # TF32 and the choice of another kernel for another batch size
+
+
+def same(expected: Any, found: Any) -> bool:
+    """Whether two tensors are equal up to rounding, in shape and kind too."""
+    if not isinstance(expected, Tensor) or not isinstance(found, Tensor):
+        return type(expected) is type(found)
+    if expected.shape != found.shape or expected.dtype != found.dtype:
+        return False
+    expected, found = expected.detach(), found.detach()
+    if not expected.is_floating_point() or expected.dtype not in TOLERANCE:
+        return torch.equal(expected, found)
+    wide, other = torch.nan_to_num(expected.double()), torch.nan_to_num(found.double())
+    return bool((wide - other).norm() <= tolerance(expected) * wide.norm())
+
+
+def tolerance(tensor: Tensor) -> float:
+    """The relative difference, in the 2-norm, up to which values of this kind count as equal."""
+    limit = TOLERANCE.get(tensor.dtype, 0.0)
+    return (max(limit, GPU_TOLERANCE) if tensor.is_cuda else limit) * _times
+
+
+_times = 1.0
+
+
+@contextmanager
+def tolerance_times(times: float) -> Iterator[None]:
+    """Allow this many times the tolerance."""
+    global _times
+    before, _times = _times, times
+    try:
+        yield
+    finally:
+        _times = before
+
+
+def different_state(one: nn.Module, other: nn.Module) -> Iterator[str]:
+    """The names of what two copies of a module keep differently: buffers, frozen parameters, attributes of any kind.
+
+    Statistics of routed batch normalisations are left out: these are synchronised where it counts.
+    """
+    for (name, part), (_, twin) in zip(one.named_modules(), other.named_modules(), strict=True):
+        routed = isinstance(vars(part).get("_compiled_call_impl"), BatchNormCall)
+        for key, value in vars(part).items():
+            if key in ("_modules", "_compiled_call_impl") or (routed and key == "_buffers"):
+                continue
+            if not _same_value(value, vars(twin).get(key)):
+                yield f"{name}.{key}".strip(".")
+
+
+def _same_value(one: Any, other: Any, depth: int = 4) -> bool:
+    if one is other or not depth or isinstance(one, nn.Module):
+        return True
+    if type(one) is not type(other):
+        return False
+    if isinstance(one, Tensor):
+        return same(one, other)
+    if isinstance(one, dict):
+        return one.keys() == other.keys() and all(_same_value(one[key], other[key], depth - 1) for key in one)
+    if isinstance(one, (list, tuple, deque)):
+        return len(one) == len(other) and all(_same_value(a, b, depth - 1) for a, b in zip(one, other, strict=True))
+    if isinstance(one, (bool, int, float, complex, str, bytes, set, frozenset)):
+        return bool(one == other)
+    if type(one).__module__ == "numpy" and hasattr(one, "shape"):
+        return one.shape == other.shape and bool((one == other).all())
+    return not hasattr(one, "__dict__") or _same_value(vars(one), vars(other), depth - 1)

@@ -1,0 +1,48 @@
+"""Whether the ranks hold the same batch and the same weights, as everything here relies on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ..sharding.collectives import spread
+
+
+def require_equal_inputs(leaves: Sequence[Any]) -> None:
+    tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not leaf.is_complex()]
+    tensors = [leaf for leaf in tensors if leaf.layout is torch.strided]
+    digest = torch.nan_to_num(torch.tensor([float(len(leaves)), *map(_digest, tensors[:15])], dtype=torch.float64))
+    digest = torch.cat([digest, digest.new_zeros(16 - len(digest))])
+    if spread(digest).any():
+        raise RuntimeError(
+            "ddpify: the processes drew different batches, so they would train something else. Something in the "
+            "script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a seed taken from "
+            "the time, or a generator without a seed"
+        )
+
+
+def require_equal_weights(module: nn.Module) -> None:
+    """Before the first division only: later, what is computed outside of it may differ in the last digits on GPUs."""
+    tensors = [p for p in module.parameters() if not (nn.parameter.is_lazy(p) or p.is_complex())]
+    sizes = [
+        float(sum(len(name) for name, _ in module.named_parameters())),
+        float(sum(tensor.numel() for tensor in tensors)),
+    ]
+    weights = sum(map(_digest, tensors), 0.0)
+    scale = sum((_digest(tensor.abs()) for tensor in tensors), 0.0)
+    difference = spread(torch.nan_to_num(torch.tensor([*sizes, weights], dtype=torch.float64)))
+    if difference[:2].any() or float(difference[2]) > 1e-3 * scale:
+        raise RuntimeError(
+            f"ddpify: {type(module).__name__} is not the same on every process: its size or its first weights differ. "
+            "Something in the script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a "
+            "seed taken from the time, or a generator without a seed"
+        )
+
+
+def _digest(tensor: Tensor) -> float:
+    """A number that tells two tensors apart, also by the order of their values."""
+    flat = tensor.detach().double().flatten()
+    return float(flat @ torch.linspace(1, 2, len(flat), dtype=flat.dtype, device=flat.device))

@@ -1,0 +1,204 @@
+"""Whether and how a module's forward can be divided by samples: found by trying, before it is relied upon.
+
+The source rarely says where the batch is in a tensor, or that samples do not meet. So the first training forward of
+each form of input is computed twice on every rank without communication: on the whole batch, and on this rank's rows.
+The rows must come out as they do in the whole. What does not pass is computed whole on every rank, which is exact and
+merely not faster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from ..agreement import random_states
+from ..forward.division import Division
+from ..forward.draws import UnknownDraw
+from ..forward.losses import UnknownLoss
+from ..sharding.collectives import Rows, divides, spread
+from .attempt import NotDivisible, Trial, attempt, copy_of, same_gradients
+from .closeness import tolerance_times
+from .copies import changed, in_float64, on_host
+from .equal_ranks import require_equal_inputs, require_equal_weights
+from .reads import ReadsSamples
+
+
+def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division | None = None) -> Division:
+    """Try the divisions of an input until one holds; the ranks agree on the answer. A collective.
+
+    Args:
+        module: the module whose state must not change by the trial.
+        call: takes the input leaves and gives the module's output.
+        leaves: the input, flattened.
+        known: the division that held before: only this one is tried.
+
+    Raises:
+        RuntimeError: the ranks were given different inputs.
+    """
+    if not any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
+        return _found(module, leaves, call, known)
+    found = _found(*changed(module, leaves, on_host), call, known)
+    if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
+        return found
+    with tolerance_times(_AGAIN if known else 1.0):
+        return _find(module, leaves, call, known)
+
+
+def _found(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
+    """As `find`; what fails is tried once more in float64.
+
+    In float32 rounding alone turns a ReLU over here and there, and one in a million moves a gradient by 1e-3.
+    """
+    found = _find(module, leaves, call, known)
+    if not found.reason or found.reason in _FOR_GOOD:
+        return found
+    exact = found
+    with _default_dtype(torch.float64), suppress(_NoCopy):
+        exact = _find(*_in_float64(module, leaves), call, known)
+    if known and exact.reason:
+        with tolerance_times(_AGAIN):
+            return _find(module, leaves, call, known)
+    return found if exact.reason else exact
+
+
+def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
+    """Whether the gradients of a whole batch are the sum of those of the parts, if need be in float64. A collective."""
+    total = found.samples(leaves)
+    if same_gradients(module, call, leaves, found, total):
+        return True
+    with _default_dtype(torch.float64), suppress(_NoCopy):
+        copied, wide = _in_float64(module, leaves)
+        return same_gradients(copied, call, wide, found, total)
+    return False
+
+
+class _NoCopy(Exception):
+    """There is no such copy, of parameters that have no size yet for example."""
+
+
+def _in_float64(module: nn.Module, leaves: Sequence[Any]) -> tuple[nn.Module, list[Any]]:
+    try:
+        return changed(module, leaves, in_float64)
+    except Exception as error:  # whatever a module may hold
+        raise _NoCopy from error
+
+
+@contextmanager
+def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(dtype)
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(before)
+
+
+# A repeated trial may differ by this many times more: other rows and weights round worse, and failing stops the run.
+_AGAIN = 10.0
+_FAILS = "it cannot compute a part of the batch"
+_SPARSE = "a tensor in its input is sparse"
+_ITERATOR = "something in its input can be read only once"
+_GENERATOR = "it draws from a generator of its own"
+_NO_COPY = "it cannot be copied, to try the division on the copy"
+_NO_SAMPLES = "no tensor in its input has a sample for every process"
+_FOR_GOOD = (_SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
+
+
+def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
+    require_equal_inputs(leaves)
+    if known is None:
+        require_equal_weights(module)
+    if any(isinstance(leaf, Tensor) and leaf.layout is not torch.strided for leaf in leaves):
+        return Division(reason=_SPARSE)
+    if any(hasattr(type(leaf), "__next__") for leaf in leaves):
+        return Division(reason=_ITERATOR)
+    if random_states.has_generator(module):
+        return Division(reason=_GENERATOR)
+    try:
+        copy_of(module)
+    except Exception:  # noqa: BLE001  whatever cannot be copied
+        return known or Division(reason=_NO_COPY)
+    reasons: list[str] = []
+    for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
+        # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
+        first, dim = leaves[batch[0]], batch[1]
+        total = min(first.size(dim), 4 * dist.get_world_size() - (first.device.type != "xla"))
+        few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
+        trial, agreed, reason = _tried(module, call, few, inputs, total)
+        if agreed and trial and trial.numbers and total < first.size(dim):  # for a few it may be alike by accident
+            trial, agreed, reason = _tried(module, call, leaves, inputs, first.size(dim))
+        reasons.append(reason)
+        if agreed is not None and trial is not None:
+            outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
+            try:
+                losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
+                found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
+                if not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
+                    return found
+                reasons[-1] = "the gradients of a sample depend on the rest of the batch"
+            except (NotDivisible, UnknownLoss) as error:
+                reasons[-1] = str(error)
+    return Division(reason=reasons[0] if reasons else _NO_SAMPLES)
+
+
+def _tried(
+    module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], inputs: tuple[Rows | None, ...], total: int
+) -> tuple[Trial | None, list[int] | None, str]:
+    """A trial, the form of each output leaf on which the ranks agree, and why there is none. A collective."""
+    trial, reason = None, ""
+    try:
+        trial = attempt(module, call, leaves, inputs, total)
+        reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
+    except (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss) as error:
+        reason = str(error)
+    except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
+        reason = f"{_FAILS} ({type(error).__name__})"
+    return trial, _agree(trial.matches if trial else [[False]]), reason
+
+
+def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:
+    """Ways to see a batch in an input: the first tensor's dim 0, then its dim 1; other tensors follow by their size."""
+    first = next((i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.dim()), None)
+    if first is None:
+        return
+    for batch in range(min(2, leaves[first].dim())):
+        total = leaves[first].size(batch)
+        if not divides(leaves[first], batch):
+            continue
+        places: list[Rows | None] = []
+        for i, leaf in enumerate(leaves):
+            sizes = list(leaf.shape) if isinstance(leaf, Tensor) else []
+            dims = [dim for dim in (batch, 0, 1) if dim < len(sizes) and sizes[dim] == total]
+            places.append(Rows(batch if i == first else dims[0]) if dims else None)
+        yield tuple(places), (first, batch)
+
+
+def _agree(matches: list[list[bool]]) -> list[int] | None:
+    """For each output leaf the first form that holds on every rank; None if a leaf has none."""
+    most = 16
+    lengths = torch.tensor([len(matches), -len(matches)])
+    dist.all_reduce(lengths, dist.ReduceOp.MIN)
+    if int(lengths.sum()):  # not as many on every rank
+        return None
+    flags = torch.zeros(len(matches), most, dtype=torch.int32)
+    for i, row in enumerate(matches):
+        flags[i, : len(row[:most])] = torch.tensor(row[:most], dtype=torch.int32)
+    dist.all_reduce(flags, dist.ReduceOp.MIN)
+    choices = [agreed.nonzero().flatten().tolist() for agreed in flags]
+    return [choice[0] for choice in choices] if all(choices) else None
+
+
+def _anywhere(flags: list[bool]) -> tuple[bool, ...]:
+    """Which flags are set on any rank; empty if none is. A collective."""
+    if spread(torch.tensor([len(flags)])).any():
+        raise NotDivisible("it computes more losses on one rank than on another")
+    if not flags:
+        return ()
+    found = torch.tensor(flags, dtype=torch.int32)
+    dist.all_reduce(found, dist.ReduceOp.MAX)
+    return tuple(bool(flag) for flag in found) if found.any() else ()

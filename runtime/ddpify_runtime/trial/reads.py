@@ -1,0 +1,182 @@
+"""What a forward does with numbers of its samples that a trial of a few batches does not show.
+
+A decision such as `if x.max() > 1:`, or by a number of one sample that then holds for all, may turn out otherwise for a
+part of the batch, now or in a later step. So may a value such as `x / x.norm().clamp(min=1)`. A forward that reads
+numbers of samples into Python, or uses one of the whole batch for its samples, is not divided. Where only a size comes
+from values, the ranks compare the sizes of what they return.
+"""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.overrides import TorchFunctionMode, handle_torch_function
+from torch.utils._pytree import tree_leaves
+
+from ..forward.decisions import decides
+from ..forward.losses import reduces
+
+_READS = {
+    *(torch.allclose, torch.equal, Tensor.allclose, Tensor.equal),
+    *(torch.arange, torch.empty, torch.eye, torch.full, torch.linspace, torch.ones, torch.zeros),  # sizes
+    *(torch.rand, torch.randint, torch.randn, torch.randperm),
+    *(Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_zeros),
+    *(torch.is_nonzero, Tensor.is_nonzero),
+    Tensor.__array__,
+    Tensor.__bool__,
+    Tensor.__contains__,
+    Tensor.__float__,
+    Tensor.__index__,
+    Tensor.__int__,
+    Tensor.item,
+    Tensor.numpy,
+    Tensor.tolist,
+}
+_SELECTS = {"__getitem__", "__iter__", "select", "take", "unbind"}
+_SIZED_BY_VALUES = {
+    "_pad_packed_sequence",
+    "argwhere",
+    "bincount",
+    "masked_select",
+    "nonzero",
+    "one_hot",
+    "repeat_interleave",
+    "unique",
+    "unique_consecutive",
+}
+
+
+class ReadsSamples(RuntimeError):
+    """A forward reads numbers of its samples, or uses one of the whole batch."""
+
+
+class Reads(TorchFunctionMode):
+    """Raises ReadsSamples where values of samples are read, or a number of several meets the samples again.
+
+    Args:
+        samples: the tensors that hold the samples.
+
+    Attributes:
+        sizes: whether sizes may depend on the values of samples.
+    """
+
+    def __init__(self, samples: Sequence[Tensor]) -> None:
+        super().__init__()
+        self.samples = {id(tensor): tensor for tensor in samples}  # held, so that no id is used twice
+        self.numbers: dict[int, Tensor] = {}  # of all samples
+        self.counts: dict[int, Tensor] = {}  # sums over them: of the whole, but a decision compares them with a size
+        self.sizes = False
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        given = _tensors((_valued(func, args), kwargs))
+        number = any(id(tensor) in self.numbers for tensor in given)
+        sampled = any(id(tensor) in self.samples for tensor in given)
+        for read in given if func in _READS else _bounds(func, args):
+            if id(read) in self.samples or id(read) in self.numbers or id(read) in self.counts:
+                _refuse("reads numbers of its samples", counts=not read.is_floating_point())
+        if number and sampled:
+            _refuse("uses a number of the whole batch for its samples")
+        self.sizes |= sampled and _sized_by_values(func, args)
+        result = func(*args, **kwargs)
+        if decides(func, args, kwargs):  # by the whole batch
+            return result
+        if not (number or sampled) or reduces(func, args, kwargs):  # such a loss is that of the whole batch
+            if any(id(tensor) in self.counts for tensor in given) or (sampled and _name(func) == "sum"):
+                self.counts |= {id(tensor): tensor for tensor in _tensors(result) if not tensor.requires_grad}
+            return result
+        rows = list(result) if func is Tensor.__iter__ else None
+        several = any(tensor.dim() for tensor in given)
+        for tensor in _tensors((rows or result, args[0] if _in_place(func) else kwargs.get("out"))):
+            of_all = number or (several and not tensor.dim() and _name(func) not in _SELECTS)
+            (self.numbers if of_all else self.samples)[id(tensor)] = tensor
+        return result if rows is None else iter(rows)
+
+    def comes_from_samples(self, value: Any) -> bool:
+        """Whether a value was computed from samples, other than by a loss of the whole batch."""
+        return id(value) in self.samples or id(value) in self.numbers
+
+    def require_none(self, outputs: Any) -> None:
+        """Raises ReadsSamples if a number of all samples that is no loss is among some outputs."""
+        if any(id(tensor) in self.numbers for tensor in _tensors(outputs)):
+            raise ReadsSamples("it returns a number of the whole batch that is no loss")
+
+
+def _refuse(what: str, counts: bool = False) -> None:
+    frame = sys._getframe(2)
+    if frame.f_code is handle_torch_function.__code__:  # of a function of torch that is written in Python
+        frame = sys._getframe(4)
+    file, line = frame.f_code.co_filename, frame.f_lineno
+    of_torch = frame.f_globals.get("__name__", "").startswith("torch.")  # checks its arguments, as distributions do
+    if not of_torch and not _is_harmless(file, line, counts):
+        raise ReadsSamples(f"{Path(file).name}:{line} {what}")
+
+
+def _is_harmless(file: str, line: int, counts: bool) -> bool:
+    """Whether what is read on a line decides nothing for other samples.
+
+    `assert` and `if …: raise` can only raise, which stops the run. `pack_padded_sequence` takes a length for each;
+    counts: whether lengths may be what is read.
+    """
+    try:
+        tree = ast.parse("".join(linecache.getlines(file)))
+    except SyntaxError:
+        return False
+    harmless = [_harmless_part(node, counts) for node in ast.walk(tree)]
+    return any(part is not None and part.lineno <= line <= (part.end_lineno or line) for part in harmless)
+
+
+def _harmless_part(node: ast.AST, counts: bool) -> ast.expr | None:
+    if isinstance(node, ast.Assert):
+        return node.test
+    if isinstance(node, ast.If) and all(isinstance(part, ast.Raise) for part in node.body + node.orelse):
+        return node.test
+    if counts and isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] == "pack_padded_sequence":
+        return node
+    return None
+
+
+def _tensors(values: Any) -> list[Tensor]:
+    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
+def _indices(func: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+    if func not in (Tensor.__getitem__, Tensor.__setitem__):
+        return []
+    return list(args[1]) if isinstance(args[1], tuple) else [args[1]]
+
+
+def _bounds(func: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
+    slices = [index for index in _indices(func, args) if isinstance(index, slice)]
+    return [bound for index in slices for bound in (index.start, index.stop, index.step)]
+
+
+def _sized_by_values(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:
+    masks = [index for index in _indices(func, args) if isinstance(index, Tensor) and index.dtype == torch.bool]
+    return bool(masks) or _name(func) in _SIZED_BY_VALUES
+
+
+def _valued(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments whose values matter; of others only the form does, as of y in `x.type_as(y)`."""
+    name = _name(func)
+    if name == "to" or name.endswith("_as"):
+        return args[:1]
+    return args[1:] if name.startswith("new_") or name in ("full_like", "ones_like", "zeros_like") else args
+
+
+def _in_place(func: Callable[..., Any]) -> bool:
+    name = _name(func)
+    return name == "__setitem__" or (name.endswith("_") and not name.endswith("__"))
+
+
+def _name(func: Callable[..., Any]) -> str:
+    return getattr(func, "__name__", "")
