@@ -1,4 +1,4 @@
-"""`python -m ddpify_runtime.xla_threads --devices N train.py ARGS`: torch_xla.launch on N CPU devices, to try a script.
+"""`python -m ddpify_runtime.devtools.xla_threads --devices N train.py ARGS`: torch_xla.launch on N CPU devices, to try a script.
 
 The devices are those of XLA's CPU client, one thread of one process for each, and the process group is torch_xla's own
 (ProcessGroupXla). Its collectives hang or abort there as torch_xla 2.9 ships them; xla_thread_collectives says why and
@@ -22,13 +22,13 @@ from importlib.machinery import ModuleSpec
 from typing import Any
 
 _SCRIPT = "DDPIFY_XLA_SCRIPT"  # tells the process that torch_xla.launch starts which file to import
-_NAME = "ddpify_runtime.xla_threads"
+_NAME = "ddpify_runtime.devtools.xla_threads"
 
 
 def main(arguments: Sequence[str]) -> None:
     """Run a script whose torch_xla.launch gets several CPU devices.
 
-    Args: the words after `python -m ddpify_runtime.xla_threads`. Exits with status 2 and one line for a wrong one.
+    Args: the words after `python -m ddpify_runtime.devtools.xla_threads`. Exits with status 2 and one line for a wrong one.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {_NAME}", description="Run a torch_xla script on CPU devices.")
     parser.add_argument("--devices", type=int, required=True, metavar="N", help="how many devices, one thread each")
