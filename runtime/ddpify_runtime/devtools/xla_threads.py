@@ -1,8 +1,8 @@
-"""`python -m ddpify_runtime.devtools.xla_threads --devices N train.py ARGS`: torch_xla.launch on N CPU devices, to try a script.
+"""`python -m ddpify_runtime.devtools.xla_threads --devices N train.py ARGS`: torch_xla.launch on N CPU devices.
 
 The devices are those of XLA's CPU client, one thread of one process for each, and the process group is torch_xla's own
 (ProcessGroupXla). Its collectives hang or abort there as torch_xla 2.9 ships them; xla_thread_collectives says why and
-replaces them. This shows that a script is right. It is no faster than one device.
+replaces them. This is to try a script: it shows that it is right, and is no faster than one device.
 
 Nothing is changed in the script: torch_xla.launch starts one process, as on CPUs it always does, and that process
 prepares torch_xla before it imports the script. Threads are not processes: see docs/retarget.md.
@@ -28,7 +28,7 @@ _NAME = "ddpify_runtime.devtools.xla_threads"
 def main(arguments: Sequence[str]) -> None:
     """Run a script whose torch_xla.launch gets several CPU devices.
 
-    Args: the words after `python -m ddpify_runtime.devtools.xla_threads`. Exits with status 2 and one line for a wrong one.
+    Args: the words after the name of this module. Exits with status 2 and one line for a wrong one.
     """
     parser = argparse.ArgumentParser(prog=f"python -m {_NAME}", description="Run a torch_xla script on CPU devices.")
     parser.add_argument("--devices", type=int, required=True, metavar="N", help="how many devices, one thread each")

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 import torch_xla
 import torch_xla.debug.metrics as metrics
 from ddpify_runtime import DistributedDataParallel, destroy_process_group, get_rank, get_world_size, init_process_group
-from ddpify_runtime.xla import process_group
+from ddpify_runtime.engines.xla import process_group
 from torch import nn
 
 WARM_UP, STEPS = 5, 10

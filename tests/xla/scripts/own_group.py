@@ -15,7 +15,7 @@ import torch.nn.functional as F
 import torch_xla
 import torch_xla.runtime
 from ddpify_runtime import DistributedDataParallel, destroy_process_group
-from ddpify_runtime.xla import process_group
+from ddpify_runtime.engines.xla import process_group
 from torch import nn
 from torch.testing._internal.distributed.multi_threaded_pg import ProcessLocalGroup
 
