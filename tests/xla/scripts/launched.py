@@ -5,7 +5,7 @@ import sys
 import ddpify_runtime.xla
 import torch
 import torch_xla
-from ddpify_runtime.xla import start
+from ddpify_runtime.engines.xla import start
 
 if not start._launched:
     start.launch()

@@ -1,7 +1,7 @@
 """Prints how a run would be started on a TPU with 4 chips, in the environment that it finds itself in."""
 
 import torch_xla.runtime
-from ddpify_runtime.xla import start
+from ddpify_runtime.engines.xla import start
 
 start.torch_xla.runtime.device_type = lambda: "TPU"
 start.torch_xla.runtime.addressable_device_count = lambda: 1
