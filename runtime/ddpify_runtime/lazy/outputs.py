@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 from torch.utils._pytree import tree_leaves, tree_map_only
@@ -22,54 +21,7 @@ from ..forward import losses, region
 from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
 from .batch import QUESTIONS, Share, in_form, same_memory, wholes
 from .partial import partial
-
-# These give the same memory, or a copy, in another shape.
-_SHAPES = {
-    Tensor.view,
-    Tensor.reshape,
-    Tensor.flatten,
-    Tensor.squeeze,
-    Tensor.unsqueeze,
-    torch.reshape,
-    torch.flatten,
-    torch.squeeze,
-    torch.unsqueeze,
-}
-# The same values, in the same memory or elsewhere.
-_COPIES = {
-    *(Tensor.bfloat16, Tensor.bool, Tensor.contiguous, Tensor.cpu, Tensor.cuda, Tensor.detach, Tensor.double),
-    *(Tensor.float, Tensor.half, Tensor.int, Tensor.long, Tensor.to, Tensor.data.__get__),  # type: ignore[attr-defined]
-}
-_UNARY = {
-    *(getattr(Tensor, name) for name in ("abs", "exp", "log", "log1p", "neg", "__neg__", "relu", "sigmoid", "square")),
-    *(
-        getattr(Tensor, name)
-        for name in ("sqrt", "tanh", "clamp", "pow", "__pow__", "round", "logical_not", "__invert__")
-    ),
-    *(getattr(torch, name) for name in ("abs", "clamp", "exp", "log", "log1p", "neg", "pow", "relu", "sigmoid")),
-    *(getattr(torch, name) for name in ("sqrt", "square", "tanh", "round", "logical_not")),
-    *(F.logsigmoid, F.sigmoid, F.softplus, F.tanh),
-}
-_BINARY = {
-    *(
-        getattr(Tensor, name)
-        for name in ("add", "sub", "mul", "div", "true_divide", "__radd__", "__rsub__", "__rmul__")
-    ),
-    *(getattr(Tensor, name) for name in ("__add__", "__sub__", "__mul__", "__truediv__", "__rtruediv__")),
-    *(torch.add, torch.sub, torch.mul, torch.div),
-    *(getattr(Tensor, f"__{name}__") for name in ("eq", "ne", "lt", "le", "gt", "ge", "and", "or")),
-    *(getattr(Tensor, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")),
-    *(getattr(torch, name) for name in ("eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or")),
-}
-_OVER_A_DIM = {Tensor.softmax, Tensor.log_softmax, torch.softmax, torch.log_softmax, F.softmax, F.log_softmax}
-_REDUCE_DIMS = {
-    getattr(where, name)
-    for where in (Tensor, torch)
-    for name in ("all", "any", "amax", "amin", "argmax", "argmin", "max", "mean", "min", "sum")
-}
-
-
-_SORTED = {Tensor.sort, Tensor.topk, torch.sort, torch.topk}
+from .row_operations import BINARY, COPIES, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
 
 
 class Output(Share):
@@ -250,21 +202,21 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         return _loss(first, func, args, kwargs)
     if not args:
         return None
-    if func in _COPIES:
+    if func in COPIES:
         plain = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
         return _view(first, func, args, kwargs, func(first.local, *args[1:], **kwargs)) if plain else None
     if first._place.dim or not first._place.major:
         return None
-    if func in _REDUCE_DIMS or func in _OVER_A_DIM or func in _SORTED:
+    if func in REDUCE_DIMS or func in OVER_A_DIM or func in SORTED:
         return _behind_the_batch(first, func, args, kwargs)
     others = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value is not first]
-    if func in _BINARY:
+    if func in BINARY:
         return _binary(first, func, args, kwargs)
     if others or args[0] is not first:
         return None
-    if func in _UNARY:
+    if func in UNARY:
         return _made(first, func(first.local, *args[1:], **kwargs), (first,))
-    if func in _SHAPES:
+    if func in SHAPES:
         return _reshaped(first, func, args, kwargs)
     if (func is Tensor.transpose or func is torch.transpose) and not kwargs and 0 not in _dims(args[1:], first.dim()):
         return _view(first, func, args, kwargs, func(first.local, *args[1:]))
@@ -378,7 +330,7 @@ def _over_ranks(given: dict[str, Any], divisor: Tensor) -> Tensor:
 def _behind_the_batch(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A sum, softmax or the like over other dimensions than that of the samples."""
     place = 2 if func in (Tensor.topk, torch.topk) else 1
-    dims = args[place] if len(args) > place else kwargs.get("dim", -1 if func in _SORTED else None)
+    dims = args[place] if len(args) > place else kwargs.get("dim", -1 if func in SORTED else None)
     if args[0] is not first or dims is None or isinstance(dims, Tensor) or isinstance(kwargs.get("out"), Tensor):
         return None
     if 0 in _dims(dims if isinstance(dims, (tuple, list)) else (dims,), first.dim()):
