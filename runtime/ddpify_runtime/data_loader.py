@@ -11,7 +11,10 @@ from __future__ import annotations
 import sys
 import warnings
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sized
+from contextlib import suppress
+from itertools import count
+from operator import index
 from typing import Any, TypeVar
 
 import torch
@@ -23,6 +26,7 @@ from . import report
 from .agreement import check, random_states
 from .forward import region
 from .launch import environment
+from .lazy.labels import Labels
 from .loading import collated
 from .loading.collated import Form
 from .loading.samples import Loaded, Request, Samples, StartWorker
@@ -50,6 +54,8 @@ class DataLoader(TorchDataLoader[T_co]):
     _stream: int | None = None
     _samples: Samples | None = None
     _inner: TorchDataLoader[Any] | None = None
+    _labels: list[Labels]
+    _in_parts: set[int]  # samples that ranks load in parts, in this pass
 
     def __iter__(self) -> Any:
         batches = self._batches()
@@ -78,6 +84,7 @@ class DataLoader(TorchDataLoader[T_co]):
                 **{name: getattr(self, name) for name in _FORWARDED},
             )
             self._passes = 0
+        self._labels, self._in_parts = vars(self).get("_labels", []), set()
         self._stream = None if environment.draws_original() else self._seed()
         return _Batches(self, iter(self._inner))
 
@@ -111,6 +118,21 @@ class DataLoader(TorchDataLoader[T_co]):
             text = f"{type(self.dataset).__name__} is loaded whole on every process (exact, but no faster): {reason}"
             report.note(f"{id(self)} loader", text)
             warnings.warn(f"ddpify: {text}", stacklevel=4)
+
+    def _each_tensors_labels(self) -> Iterator[Labels]:
+        """For each tensor in a batch that is loaded in parts what is known of its labels."""
+        for place in count():
+            if place == len(self._labels):
+                self._labels.append(Labels())
+            self._labels[place].batch += 1
+            yield self._labels[place]
+
+    def _passed(self) -> None:
+        """A pass has ended, to its last batch."""
+        size = len(self.dataset) if isinstance(self.dataset, Sized) else -1
+        for labels in self._labels:
+            labels.passed(self._in_parts, size)
+        self._in_parts = set()
 
     def _require_whole(self, reason: str) -> None:
         if self._divided:
@@ -157,6 +179,8 @@ class _Requests(Sampler[Request]):
             check.draw(indices)
             if loader._may_share() and total >= world_size:
                 loader._divided = True
+                with suppress(TypeError):  # an index of a kind of the data set's own
+                    loader._in_parts.update(map(index, indices))
                 yield Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
             else:
                 asked = not loader._reason and not loader._divided and total >= world_size
@@ -177,13 +201,19 @@ class _Batches:
 
     def __next__(self) -> Any:
         with region.on_samples():
-            loaded = next(self.batches)
+            try:
+                loaded = next(self.batches)
+            except StopIteration:
+                self.loader._passed()
+                raise
         if not loaded.total:
             if loaded.asked:
                 self.loader._learn(loaded)
             return loaded.batch
         try:
-            batch = collated.shared(loaded.batch, self.loader._form, loaded.rows, loaded.total)
+            batch = collated.shared(
+                loaded.batch, self.loader._form, loaded.rows, loaded.total, self.loader._each_tensors_labels()
+            )
         except ValueError:
             loaded.reason = loaded.reason or "a batch has another form or size than the first ones"
         if loaded.reason:

@@ -133,6 +133,21 @@ def adversarial(model: Any, x: Tensor) -> Any:
     return real + faked + fooled + 0.1 * F.l1_loss(fake, x)
 
 
+class Chain(nn.Module):
+    """Two models that are divided by themselves: the second takes each position of the first one's samples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.generator = nn.Linear(2, 6)
+        self.discriminator = nn.Linear(6, 3)
+
+
+@case(Chain, gathers=True)
+def positions_as_samples(model: Any, x: Tensor) -> Any:
+    each = model.discriminator(model.generator(x.view(-1, 4, 2)).view(-1, 6))
+    return F.cross_entropy(each, (x.view(-1, 2)[:, 0] * 9).long() % 3) + each[1].sum()
+
+
 class Halves(torch.autograd.Function):
     """A Function of the user's own sees the tensor itself."""
 
@@ -277,7 +292,7 @@ def train(name: str) -> tuple[list[Tensor], int]:
     torch.manual_seed(3)
     build, loss_of, _ = CASES[name]
     model = build()
-    for part in (model.generator, model.discriminator) if isinstance(model, Pair) else (model,):
+    for part in (model.generator, model.discriminator) if isinstance(model, (Pair, Chain)) else (model,):
         DistributedDataParallel(part)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
     history: list[Tensor] = []

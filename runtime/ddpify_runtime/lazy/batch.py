@@ -1,44 +1,20 @@
-"""A tensor of a global batch of which this rank holds its rows only.
+"""A tensor or number of which this rank holds a part only; no script can tell it from the whole.
 
-It has the shape of the whole. The training forward takes the rows; moving and casting keep them; whatever else is done
-to it first joins the rows of all ranks, once. So inputs are loaded and moved once over all ranks, labels are joined
-when the loss needs them, and no script can tell it from the whole tensor.
+Its kinds: samples of a batch or of an output (outputs.py), and a number that is a sum over ranks (partial.py).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
-from ..forward import region
-from ..sharding.collectives import Rows, join
 from .entries import Entries
 
-_ROWS = Rows(0)
-
-# What is the same for the rows and for the whole: these are done to the rows.
-_KEEPS = {
-    Tensor.to,
-    Tensor.cuda,
-    Tensor.cpu,
-    Tensor.float,
-    Tensor.double,
-    Tensor.half,
-    Tensor.bfloat16,
-    Tensor.long,
-    Tensor.int,
-    Tensor.contiguous,
-    Tensor.pin_memory,
-    Tensor.detach,
-    Tensor.data.__get__,  # type: ignore[attr-defined]
-}
-_SHAPES = {Tensor.view, Tensor.reshape, Tensor.flatten, Tensor.unsqueeze, torch.flatten, torch.unsqueeze, torch.reshape}
 QUESTIONS = {
     Tensor.size,
     Tensor.dim,
@@ -54,79 +30,16 @@ QUESTIONS = {
 
 
 class Share(Tensor):
-    """Rows `[rank::world_size]` of a whole with `total` rows."""
-
-    _rows: Tensor
-    _joined: Tensor | None
-    _source: tuple[Share, Callable[[Tensor], Tensor]] | None  # what it was made of, and how
-
-    @staticmethod
-    def __new__(cls, rows: Tensor, total: int, source: tuple[Share, Callable[[Tensor], Tensor]] | None = None) -> Share:
-        size = (total, *rows.shape[1:])
-        share: Share = Tensor._make_wrapper_subclass(cls, size, dtype=rows.dtype, device=rows.device)
-        share._rows, share._joined, share._source = rows, None, source
-        return share
+    """A part of a whole that all ranks hold together."""
 
     @property
     def rows(self) -> Tensor | None:
-        """This rank's rows; None once the whole has been used, since it may have been changed."""
-        if self._joined is not None or (self._source and self._source[0].rows is None):
-            return None
-        return self._rows
+        """What a divided forward takes in place of rows `[rank::world_size]` of the whole; None if it has none."""
+        return None
 
     def whole(self) -> Tensor:
-        """The whole tensor; a collective the first time. It is a view where the same of a whole tensor would be."""
-        if self._joined is None:
-            if self._source is not None:
-                source, make = self._source
-                self._joined = make(source.whole())
-            elif region.alone():
-                raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
-            else:
-                self._joined = join(self._rows, len(self), _ROWS)
-        return self._joined
-
-    def _made(self, rows: Tensor, make: Callable[[Tensor], Tensor]) -> Share:
-        """What is made of this; a copy does not follow when this is changed in place later."""
-        return Share(rows, len(self), (self, make) if same_memory(rows, self._rows) else None)
-
-    @classmethod
-    def __torch_function__(
-        cls,
-        func: Callable[..., Any],
-        types: Sequence[type],
-        args: tuple[Any, ...] = (),
-        kwargs: dict[str, Any] | None = None,
-    ) -> Any:
-        kwargs = kwargs or {}
-        func, args = in_form(func, args)
-        share = args[0] if args else None
-        if isinstance(share, Share) and share.rows is not None:
-
-            def make(whole: Tensor) -> Tensor:
-                return func(whole, *args[1:], **kwargs)  # type: ignore[no-any-return]
-
-            if func in QUESTIONS:
-                with torch._C.DisableTorchFunctionSubclass():
-                    return func(*args, **kwargs)
-            if not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values())):
-                if func in _KEEPS or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
-                    return share._made(make(share._rows), make)
-                if func in _SHAPES and not any(isinstance(value, torch.dtype) for value in args):
-                    shape = func(torch.empty(share.shape, device="meta"), *args[1:], **kwargs).shape
-                    if shape and shape[0] == len(share):
-                        return share._made(share._rows.reshape(len(share._rows), *shape[1:]), make)
-        with torch._C.DisableTorchFunctionSubclass():
-            return func(*wholes(args), **wholes(kwargs))
-
-    @classmethod
-    def __torch_dispatch__(  # type: ignore[override]
-        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
-    ) -> Any:
-        """For callers that go past __torch_function__, such as torch.autograd.Variable(x)."""
-        if func is torch.ops.aten.detach.default and args[0].rows is not None:
-            return Share(args[0]._rows.detach(), len(args[0]), (args[0], Tensor.detach))
-        return func(*wholes(args), **wholes(kwargs or {}))
+        """The whole; a collective the first time."""
+        raise NotImplementedError
 
 
 def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:

@@ -1,7 +1,7 @@
-"""An output of a divided forward of which every rank still holds its samples only.
+"""A batch, or an output of a divided forward, of which every rank still holds its samples only.
 
-It is joined when something needs the whole of it, and not before: a loss, or the forward of another divided module,
-takes this rank's samples; what keeps samples apart (reshaping behind the batch, arithmetic, comparisons, softmax and
+It is joined when something needs the whole of it, and not before: a loss, or the forward of a divided module, takes
+this rank's samples; what keeps samples apart (moving, reshaping behind the batch, arithmetic, comparisons, softmax and
 the largest over classes) is done to them; a loss or a count over all samples is a Partial; everything else gets the
 whole tensor, as if it had been there from the start.
 """
@@ -20,6 +20,7 @@ from torch.utils._pytree import tree_leaves, tree_map_only
 from ..forward import losses, region
 from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
 from .batch import QUESTIONS, Share, in_form, same_memory, wholes
+from .labels import Labels
 from .partial import partial
 from .row_operations import BINARY, COPIES, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
 
@@ -27,11 +28,15 @@ from .row_operations import BINARY, COPIES, OVER_A_DIM, REDUCE_DIMS, SHAPES, SOR
 class Output(Share):
     """Samples of a whole with `total` of them, which lie along `place`."""
 
+    _rows: Tensor
+    _joined: Tensor | None
+    _source: tuple[Output, Callable[[Tensor], Tensor]] | None  # what it is a view of, and how
     _place: Rows
     _total: int
     _entered: tuple[Callable[[], None], ...]
     _node: Any  # the autograd node that made this
     _used: bool  # whether its samples were, in place of the whole
+    _labels: tuple[Labels, str] | None  # the loaded numbers that these are, and which of them
 
     @staticmethod
     def __new__(cls, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
@@ -40,26 +45,22 @@ class Output(Share):
         output: Output = Tensor._make_wrapper_subclass(cls, size, dtype=local.dtype, device=local.device)
         output._rows, output._joined, output._source = local, None, None
         output._place, output._total, output._entered, output._node = place, total, entered, None
-        output._used = False
+        output._used, output._labels = False, None
         return output
 
     @property
     def local(self) -> Tensor | None:
         """This rank's samples; None once the whole has been used, since it may have been changed."""
         source = self._source
-        if (
-            self._is_foreign
-            or self._joined is not None
-            or (source and isinstance(source[0], Output) and source[0].local is None)
-        ):
+        if self._is_foreign or self._joined is not None or (source and source[0].local is None):
             return None
         return self._rows
 
     @property
     def rows(self) -> Tensor | None:
-        """What another divided forward takes in place of rows of the whole."""
+        """What a divided forward takes in place of rows `[rank::world_size]` of the whole; None if it is not those."""
         local = self.local
-        if local is None or self._place != Rows(0):
+        if local is None or self._place != Rows(0) or len(self) != self._total:
             return None
         self._used = True
         return leave(local, self.enter)
@@ -88,7 +89,7 @@ class Output(Share):
 
     def _held(self) -> Tensor:
         if region.alone():
-            raise RuntimeError("ddpify: rank 0 alone needs the whole output, of which every process holds a part")
+            raise RuntimeError("ddpify: rank 0 alone needs the whole of a tensor of which every process holds a part")
         return self._rows
 
     @classmethod
@@ -119,8 +120,9 @@ class Output(Share):
     def __torch_dispatch__(  # type: ignore[override]
         cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
-        """For callers that go past __torch_function__; below autograd, so without a graph."""
-
+        """For callers that go past __torch_function__, as torch.autograd.Variable(x) does; without a graph."""
+        if func is torch.ops.aten.detach.default and args[0].local is not None:
+            return _view(args[0], Tensor.detach, args, {}, args[0]._rows.detach())
         return func(*tree_map_only(Output, _data, args), **tree_map_only(Output, _data, kwargs or {}))
 
 
@@ -131,6 +133,13 @@ def _data(output: Output) -> Tensor:
 def output(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
     """The whole of an output, joined when it is needed, if at all. Arguments as for `split`."""
     return _later(local, total, rows, (entered,))
+
+
+def loaded(rows: Tensor, total: int, labels: Labels) -> Tensor:
+    """A tensor of a batch with `total` samples, of which rows `[rank::world_size]` were loaded."""
+    made = Output(rows, total, Rows(0), ())
+    made._labels = labels, ""
+    return made
 
 
 def _later(local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
@@ -202,7 +211,7 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
         return _loss(first, func, args, kwargs)
     if not args:
         return None
-    if func in COPIES:
+    if func in COPIES or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
         plain = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
         return _view(first, func, args, kwargs, func(first.local, *args[1:], **kwargs)) if plain else None
     if first._place.dim or not first._place.major:
@@ -246,6 +255,9 @@ def _view(
     made = _made(source, local, (source,))
     if same_memory(local, source._rows):  # a copy does not follow when the source is changed in place later
         made._source = source, lambda whole: func(whole, *args[1:], **kwargs)
+    if source._labels is not None:
+        labels, which = source._labels
+        made._labels = labels, which + repr(args[1]) if func is Tensor.__getitem__ else which
     return made
 
 
@@ -278,15 +290,14 @@ def _part(value: Any, like: Output) -> Any:
         return None if isinstance(value, Share) or value.requires_grad else value
     if value.dim() > like.dim() or len(value) != len(like):
         return None
-    if isinstance(value, Output) and value.local is not None:
-        return value.local if (value._place, value._total) == (like._place, like._total) else None
     return _samples(value, like)
 
 
 def _samples(value: Tensor, like: Output) -> Tensor:
     """This rank's samples of a tensor with as many rows as `like`."""
-    if isinstance(value, Share) and value.rows is not None and len(value) == like._total:
-        return value.rows
+    if isinstance(value, Output) and value.local is not None:
+        if (value._place, value._total) == (like._place, like._total):
+            return value.local
     return split(value.whole() if isinstance(value, Share) else value, like._total, like._place, like.enter)
 
 
@@ -314,14 +325,21 @@ def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs
     part, divisor, dtype = losses.summands(func, local)
     part, entered, common = part.to(dtype), _entered(sources), None
     if isinstance(divisor, Tensor):
-        return partial(part / _over_ranks(given, divisor), common, entered)
+        return partial(part / _over_ranks(given, local["target"], divisor), common, entered)
     return partial(part, common, entered, 1 if divisor is None else divisor // count(first._total) * first._total)
 
 
-def _over_ranks(given: dict[str, Any], divisor: Tensor) -> Tensor:
-    """What the mean of a classification loss is divided by; no collective where every rank has all targets."""
-    if not isinstance(given["target"], Share):
+def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor:
+    """What the mean of a classification loss is divided by; no collective where every rank knows enough of all targets.
+
+    Args: the loss's arguments, this rank's targets, and what their mean would be divided by.
+    """
+    target = given["target"]
+    if not isinstance(target, Share):
         return torch.as_tensor(losses.weight_of_targets(given))
+    if isinstance(target, Output) and target._labels is not None and given["weight"] is None:
+        labels, which = target._labels
+        return labels.count(divisor, mine.numel(), target.numel(), (given["ignore_index"], mine.dtype, which))
     total = divisor.clone()
     dist.all_reduce(total)
     return total

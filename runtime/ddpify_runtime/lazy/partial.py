@@ -41,6 +41,8 @@ _DIVIDE = {Tensor.div, Tensor.true_divide, Tensor.__truediv__, torch.div}
 class Partial(Share):
     """The sum over ranks of `part`, divided by `divisor`, and `common`, which every rank has alike."""
 
+    _joined: Tensor | None
+    _source: tuple[Partial, Callable[[Tensor], Tensor]] | None  # whose memory it has, and how
     _part: Tensor
     _common: Tensor | None
     _divisor: int
@@ -56,11 +58,6 @@ class Partial(Share):
         made._joined = made._source = made._node = made._value = None
         made._viewed = False
         return made
-
-    @property
-    def rows(self) -> None:
-        """It has no samples any more."""
-        return None
 
     @property
     def is_apart(self) -> bool:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
 from torch import Tensor
 
-from ..lazy.batch import Share
 from ..lazy.entries import Entries
+from ..lazy.labels import Labels
+from ..lazy.outputs import loaded
 
 # For each value in a batch: rows of a tensor (and their shape), entries of a list, or the forms of what a container
 # holds. None: a rank's part cannot be told from it.
@@ -81,25 +82,26 @@ def _mapped(of: Form, change: Callable[[Any], Any]) -> Form:
     return change(of)  # type: ignore[no-any-return]
 
 
-def shared(part: Any, of: Form, rows: int, total: int) -> Any:
+def shared(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels]) -> Any:
     """A part of a batch as something that looks like the whole.
 
     Args:
         part: the batch of this rank's samples. of: its form. rows, total: the number of samples in it and in the whole.
+        labels: one for each tensor in it.
     Raises:
         ValueError: it has another form.
     """
     if isinstance(of, dict) and isinstance(part, dict) and part.keys() == of.keys():
-        values = {key: shared(value, of[key], rows, total) for key, value in part.items()}
+        values = {key: shared(value, of[key], rows, total, labels) for key, value in part.items()}
         return values if type(part) is dict else type(part)(values)
     if isinstance(of, list) and isinstance(part, (list, tuple)) and len(part) == len(of):
-        made = [shared(value, each, rows, total) for value, each in zip(part, of, strict=True)]
+        made = [shared(value, each, rows, total, labels) for value, each in zip(part, of, strict=True)]
         return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
     kind, size = of if isinstance(of, tuple) else (None, None)
     if kind == "rows" and isinstance(part, Tensor) and part.dim() and len(part) == rows:
         if size not in (None, part.shape[1:]):
             raise ValueError
-        return Share(part, total)
+        return loaded(part, total, next(labels))
     if kind == "entries" and isinstance(part, (list, tuple)) and len(part) == rows:
         return Entries(part, total)
     raise ValueError

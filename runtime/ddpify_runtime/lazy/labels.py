@@ -1,0 +1,79 @@
+"""Whether all labels of a data set count in a mean over classes: learnt from a whole pass over it.
+
+Such a mean is divided by how many targets are not `ignore_index`, in the whole batch: a number over ranks, so that each
+step has a collective of its own (HAZARDS L3). Once every sample's labels were seen, and none was left out, it is the
+number of targets. Each rank then looks at its own labels: should one be left out after all, the run ends.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+
+import torch.distributed as dist
+from torch import Tensor
+
+_MOST = 10_000_000  # samples of a data set of which it is remembered which were seen
+
+
+@dataclass
+class _Asked:
+    left_out: Tensor  # how many targets; of all ranks until it is known that there are none, then of this one
+    batches: int = 0  # of this pass, of which somebody asked
+    last: int = -1  # the last of them
+    seen: set[int] = field(default_factory=set)  # samples, in earlier passes
+    none: bool | None = None  # whether none is left out, once every sample was seen
+
+
+class Labels:
+    """The numbers at one place of the batches of a loader."""
+
+    def __init__(self) -> None:
+        self.batch = 0  # the number of batches in this pass
+        self._asked: dict[Hashable, _Asked] = {}
+
+    def count(self, counting: Tensor, mine: int, total: int, ignored: Hashable) -> Tensor:
+        """How many targets of the whole batch count; a collective unless that is known.
+
+        Args:
+            counting: how many of this rank's do, a number. mine, total: how many this rank has, and all ranks have.
+            ignored: what is left out, and where it was looked for.
+        Raises:
+            RuntimeError: one is left out, though a whole pass over the data set had none.
+        """
+        asked = self._asked.get(ignored)
+        if asked is None:
+            asked = self._asked[ignored] = _Asked(counting.new_zeros(()))
+        if asked.none:
+            asked.left_out += mine - counting
+            if counting.device.type == "cpu":
+                _require_none(asked)
+            return counting.new_tensor(total)
+        whole = counting.clone()
+        dist.all_reduce(whole)
+        if asked.none is None:
+            asked.left_out += total - whole
+            asked.batches += asked.last != self.batch
+            asked.last = self.batch
+        return whole
+
+    def passed(self, samples: set[int], size: int) -> None:
+        """A pass has ended, of which every rank loaded its part: of which samples of a data set of that size."""
+        for asked in self._asked.values():
+            if asked.none:
+                _require_none(asked)
+            elif asked.none is None and asked.batches == self.batch and size <= _MOST:
+                asked.seen |= samples
+                if len(asked.seen) == size:
+                    asked.none = not asked.left_out
+                    asked.seen = set()
+            asked.batches, asked.last = 0, -1
+        self.batch = 0
+
+
+def _require_none(asked: _Asked) -> None:
+    if asked.left_out:
+        raise RuntimeError(
+            "ddpify: a target is left out of the loss now (ignore_index), but none was in a whole pass over the data "
+            "set; the steps of this pass may be wrong: import DataLoader from torch.utils.data, not ddpify_runtime"
+        )
