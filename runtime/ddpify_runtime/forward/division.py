@@ -31,7 +31,8 @@ class Division:
     empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
     decides, counts: whether it decides by numbers of the whole batch, and where it counts samples. sizes: whether the
     sizes of its outputs may depend on the values of its input. eager: whether a compiled module is computed without
-    compiling. reason: why it cannot be divided; "" if it can.
+    compiling. in_float64: whether rounding hides it in the model's own precision. reason: why it cannot be divided; ""
+    if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -43,6 +44,7 @@ class Division:
     counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
     sizes: bool = False
     eager: bool = False
+    in_float64: bool = False
     reason: str = ""
 
     def samples(self, leaves: Sequence[Any]) -> int:

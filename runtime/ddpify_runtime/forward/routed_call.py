@@ -101,7 +101,10 @@ class RoutedCall:
         return type(getattr(self.module, "_orig_mod", self.module)).__name__
 
     def _division(self, leaves: list[Any], spec: Form) -> Division:
-        """How this form of input is divided. Tried again at calls 4, 16, 64, …, since a model may change its ways."""
+        """How this form of input is divided.
+
+        Tried again at calls 4, 16, 64, …, since a model may change its ways; its gradients at calls 64, 4096, …
+        """
         now = inventory(self.module)
         if now.hooked and (reason := watched(self.module)):
             return Division(reason=reason)  # this time; not remembered
@@ -131,7 +134,7 @@ class RoutedCall:
         module = getattr(self.module, "_orig_mod", self.module)
         whole = [_whole(leaf) for leaf in leaves]
         with compiled.eagerly():
-            found = find(module, call, whole, known)
+            found = find(module, call, whole, known, gradients=calls.bit_length() % 6 == 1)
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)
         if few and found.reason:

@@ -295,9 +295,9 @@ def _part(value: Any, like: Output) -> Any:
 
 def _samples(value: Tensor, like: Output) -> Tensor:
     """This rank's samples of a tensor with as many rows as `like`."""
-    if isinstance(value, Output) and value.local is not None:
-        if (value._place, value._total) == (like._place, like._total):
-            return value.local
+    local = value.local if isinstance(value, Output) else None
+    if isinstance(value, Output) and local is not None and (value._place, value._total) == (like._place, like._total):
+        return local
     return split(value.whole() if isinstance(value, Share) else value, like._total, like._place, like.enter)
 
 

@@ -30,6 +30,10 @@ class NotDivisible(Exception):
     """Why a division does not hold."""
 
 
+class NoCopy(Exception):
+    """A module cannot be copied, for one that has parameters without a size yet."""
+
+
 @dataclass(frozen=True)
 class Trial:
     """For each output leaf its possible forms, and which of them hold on this rank; the rest as in Division.
@@ -57,7 +61,10 @@ def attempt(
 ) -> Trial:
     """Compute the whole and this rank's rows, and compare."""
     whole_region = Region("record", total, total)
-    whole_module, local_module = copy_of(module), copy_of(module)
+    try:
+        whole_module, local_module = copy_of(module), copy_of(module)
+    except Exception as error:  # whatever cannot be copied
+        raise NoCopy from error
     with random_states.kept(), torch.no_grad(), _noted(whole_region):
         given = [structure.copied(leaf) for leaf in leaves]
         whole, whole_spec = structure.flatten(call(whole_module, given))

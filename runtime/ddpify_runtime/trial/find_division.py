@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -21,14 +22,20 @@ from ..forward.division import Division
 from ..forward.draws import UnknownDraw
 from ..forward.losses import UnknownLoss
 from ..sharding.collectives import Rows, divides, spread
-from .attempt import NotDivisible, Trial, attempt, copy_of, same_gradients
+from .attempt import NoCopy, NotDivisible, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
 from .equal_ranks import require_equal_inputs, require_equal_weights
 from .reads import ReadsSamples
 
 
-def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division | None = None) -> Division:
+def find(
+    module: nn.Module,
+    call: Callable[..., Any],
+    leaves: Sequence[Any],
+    known: Division | None = None,
+    gradients: bool = True,
+) -> Division:
     """Try the divisions of an input until one holds; the ranks agree on the answer. A collective.
 
     Args:
@@ -36,34 +43,41 @@ def find(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], kno
         call: takes the input leaves and gives the module's output.
         leaves: the input, flattened.
         known: the division that held before: only this one is tried.
+        gradients: whether to compare gradients too, where there are any, which costs three times the outputs.
 
     Raises:
         RuntimeError: the ranks were given different inputs.
     """
     if not any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
-        return _found(module, leaves, call, known)
-    found = _found(*changed(module, leaves, on_host), call, known)
+        return _found(module, leaves, call, known, gradients)
+    found = _found(*changed(module, leaves, on_host), call, known, gradients)
     if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
         return found
     with tolerance_times(_AGAIN if known else 1.0):
-        return _find(module, leaves, call, known)
+        return _find(module, leaves, call, known, gradients)
 
 
-def _found(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
-    """As `find`; what fails is tried once more in float64.
+def _found(
+    module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None, gradients: bool
+) -> Division:
+    """As `find`; what fails is tried once more in float64, and what held only there is tried there from then on.
 
     In float32 rounding alone turns a ReLU over here and there, and one in a million moves a gradient by 1e-3.
     """
-    found = _find(module, leaves, call, known)
-    if not found.reason or found.reason in _FOR_GOOD:
+    found = None
+    if known is None or not known.in_float64:
+        found = _find(module, leaves, call, known, gradients)
+        if not found.reason or found.reason in _FOR_GOOD:
+            return found
+    with _default_dtype(torch.float64), suppress(NoCopy):
+        exact = _find(*_in_float64(module, leaves), call, known, gradients)
+        if not exact.reason:
+            return replace(exact, in_float64=True)
+    if known is None:
+        assert found is not None
         return found
-    exact = found
-    with _default_dtype(torch.float64), suppress(_NoCopy):
-        exact = _find(*_in_float64(module, leaves), call, known)
-    if known and exact.reason:
-        with tolerance_times(_AGAIN):
-            return _find(module, leaves, call, known)
-    return found if exact.reason else exact
+    with tolerance_times(_AGAIN):
+        return replace(_find(module, leaves, call, known, gradients), in_float64=known.in_float64)
 
 
 def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
@@ -71,21 +85,17 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
     total = found.samples(leaves)
     if same_gradients(module, call, leaves, found, total):
         return True
-    with _default_dtype(torch.float64), suppress(_NoCopy):
+    with _default_dtype(torch.float64), suppress(NoCopy):
         copied, wide = _in_float64(module, leaves)
         return same_gradients(copied, call, wide, found, total)
     return False
-
-
-class _NoCopy(Exception):
-    """There is no such copy, of parameters that have no size yet for example."""
 
 
 def _in_float64(module: nn.Module, leaves: Sequence[Any]) -> tuple[nn.Module, list[Any]]:
     try:
         return changed(module, leaves, in_float64)
     except Exception as error:  # whatever a module may hold
-        raise _NoCopy from error
+        raise NoCopy from error
 
 
 @contextmanager
@@ -109,7 +119,9 @@ _NO_SAMPLES = "no tensor in its input has a sample for every process"
 _FOR_GOOD = (_SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
 
 
-def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None) -> Division:
+def _find(
+    module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None, gradients: bool
+) -> Division:
     require_equal_inputs(leaves)
     if known is None:
         require_equal_weights(module)
@@ -119,17 +131,16 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
         return Division(reason=_ITERATOR)
     if random_states.has_generator(module):
         return Division(reason=_GENERATOR)
-    try:
-        copy_of(module)
-    except Exception:  # noqa: BLE001  whatever cannot be copied
-        return known or Division(reason=_NO_COPY)
     reasons: list[str] = []
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
         # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
         first, dim = leaves[batch[0]], batch[1]
-        total = min(first.size(dim), 4 * dist.get_world_size() - (first.device.type != "xla"))
+        total = min(first.size(dim), 3 * dist.get_world_size() - (first.device.type != "xla"))
         few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
-        trial, agreed, reason = _tried(module, call, few, inputs, total)
+        try:
+            trial, agreed, reason = _tried(module, call, few, inputs, total)
+        except NoCopy:
+            return known or Division(reason=_NO_COPY)
         if agreed and trial and trial.numbers and total < first.size(dim):  # for a few it may be alike by accident
             trial, agreed, reason = _tried(module, call, leaves, inputs, first.size(dim))
         reasons.append(reason)
@@ -138,7 +149,7 @@ def _find(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], kn
             try:
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
-                if not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
+                if not gradients or not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"
             except (NotDivisible, UnknownLoss) as error:
@@ -154,6 +165,8 @@ def _tried(
     try:
         trial = attempt(module, call, leaves, inputs, total)
         reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
+    except NoCopy:
+        raise
     except (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss) as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
