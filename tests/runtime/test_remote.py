@@ -257,10 +257,10 @@ def loaded(workers: int, read_before: bool) -> Any:
     if read_before:
         assert config["lr"]
     try:
-        batches = [batch + 0 for batch in DataLoader(Rows(config), 5, shuffle=True, num_workers=workers)]
+        batches = list(DataLoader(Rows(config), 5, shuffle=True, num_workers=workers))
+        return sorted(torch.cat(batches)[:, 0].tolist())
     except RuntimeError as error:
         return str(error)
-    return sorted(torch.cat(batches)[:, 0].tolist())
 
 
 @pytest.mark.parametrize("workers", [0, 1])
