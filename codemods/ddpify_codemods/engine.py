@@ -17,7 +17,7 @@ from .facts.reach import reaches_backward
 from .facts.script import Script
 from .facts.trail import Lost, computes_gradients, lost_trail
 from .move import ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
-from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule
+from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
 from .runtime_names import RUNTIME
 from .targets import TARGETS, Target
 from .view import View, missing, view
@@ -291,7 +291,7 @@ class _Found:
 def _line(item: Edit | Finding) -> int:
     if isinstance(item, Finding):
         return item.line
-    return (item.node if isinstance(item, Replace) else item.at).lineno
+    return place_of(item).lineno
 
 
 def _nothing_in_text(program: Mapping[Path, str]) -> str:

@@ -12,10 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from .import_places import insertions
-from .rule import Delete, DropImport, Edit, Finding, Replace, RewriteImport
-from .runtime_names import RUNTIME, import_from, shown
+from .named_samplers import named_sampler
+from .rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, RewriteImport
+from .runtime_names import RUNTIME, import_from, runtime_name, shown
 from .targets import TARGETS, Target
-from .view import AROUND, TORCH, View, called_at_once, is_wrap, runtime_name, settled_key
+from .view import AROUND, TORCH, View, called_at_once, is_wrap, settled_key
 
 ONE_DEVICE = "none"  # the word after --target
 
@@ -79,6 +80,9 @@ def to_one_device(seen: View, source: str) -> Move:
         message = f"leave out {name}"
         if call in gone:
             continue
+        for edit in _without_sampler(seen, call):
+            edits.append(("DDP109", edit))
+            done.update(ast.walk(call))
         if (inner := _called_at_once(seen, call)) is not None:
             code, part = inner
             message = f"leave out {runtime_name(call.func.func, seen.names)}"  # type: ignore[attr-defined]
@@ -222,6 +226,33 @@ def _called_at_once(seen: View, call: ast.Call) -> tuple[str, ast.expr] | None:
     if isinstance(bare.func, ast.Lambda):
         return None if inner is None else ("{}", inner)
     return None if not isinstance(inner, ast.Attribute) else (f"{{}}.{inner.attr}", inner.value)
+
+
+def _without_sampler(seen: View, call: ast.Call) -> Iterator[Edit]:
+    """Let a loader say again what its sampler stands for."""
+    found = named_sampler(call, seen.names)
+    if found is None or len(found.made.args) > 1 or {word.arg for word in found.made.keywords} - {"shuffle"}:
+        return
+    message = "leave the order to the loader"
+    if found.shuffle is None:
+        yield ChangeArgument(call, "", "", message, "sampler")
+    elif found.made.keywords:
+        yield ChangeArgument(call, "shuffle", "{}", message, "sampler", parts=(found.shuffle,))
+    else:
+        yield ChangeArgument(call, "shuffle", "True", message, "sampler")
+    named = found.named_here
+    if named is not None and _is_named_for_sampler(seen, ast.unparse(named.target)):
+        yield Replace(named, "{}", "", parts=(named.value,), bare=True)
+
+
+def _is_named_for_sampler(seen: View, name: str) -> bool:
+    """Whether nothing but samplers asks for a name that data sets were given in their loaders' calls."""
+    uses = {node for node in ast.walk(seen.original) if isinstance(node, ast.Name) and node.id == name}
+    for call in _calls(seen):
+        found = named_sampler(call, seen.names)
+        if found and (named := found.named_here):
+            uses -= {named.target, found.made.args[0]}
+    return not uses
 
 
 def _imports_of_torch(seen: View) -> Iterator[Edit]:

@@ -15,8 +15,10 @@ from typing import TypeAlias
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
+from .arguments import with_keyword, with_name, without_keyword
 from .places import Place, Places, Span, spans
 from .rule import (
+    ChangeArgument,
     ChangeParameters,
     Delete,
     DropImport,
@@ -26,6 +28,7 @@ from .rule import (
     Replace,
     ReplaceImport,
     RewriteImport,
+    place_of,
 )
 from .runtime_names import runtime_import
 from .template import fill
@@ -52,7 +55,7 @@ def apply(text: str, tree: ast.Module, edits: Sequence[Edit]) -> str:
     header, renamed = runtime_import(tree, edits)
     edits = [*header, *(_rename(edit, renamed) for edit in edits)]
     module = cst.parse_module(text)
-    edited = {(edit.node if isinstance(edit, Replace) else edit.at).lineno for edit in edits}
+    edited = {place_of(edit).lineno for edit in edits}
     rewriter = _Rewriter(module, spans(module, tree, edited), Places(text), edits)
     code = module.visit(rewriter).code
     if rewriter.pending:
@@ -64,11 +67,11 @@ def _without_deleted(edits: Iterable[Edit]) -> list[Edit]:
     edits = list(edits)
     deleted = [edit.at for edit in edits if isinstance(edit, Delete)]
     inside = {child for statement in deleted for child in ast.walk(statement) if child is not statement}
-    return [edit for edit in edits if (edit.node if isinstance(edit, Replace) else edit.at) not in inside]
+    return [edit for edit in edits if place_of(edit) not in inside]
 
 
 def _rename(edit: Edit, renamed: Mapping[str, str]) -> Edit:
-    if isinstance(edit, Replace):
+    if isinstance(edit, (Replace, ChangeArgument)):
         return replace(edit, template=_rename_in(edit.template, renamed))
     return replace(edit, code=_rename_in(edit.code, renamed)) if isinstance(edit, Insert) else edit
 
@@ -86,11 +89,11 @@ class _Rewriter(cst.CSTTransformer):
         super().__init__()
         self._module = module
         self._spans = spans
-        self._replaces: defaultdict[Span, list[Replace]] = defaultdict(list)
+        self._replaces: defaultdict[Span, list[Replace | ChangeArgument]] = defaultdict(list)
         self._parts: dict[ast.expr, Span] = {}
         self._statements: defaultdict[Place, list[StatementEdit]] = defaultdict(list)
         for edit in edits:
-            if isinstance(edit, Replace):
+            if isinstance(edit, (Replace, ChangeArgument)):
                 self._replaces[places.span(edit.node)].append(edit)
                 self._parts.update((part, places.span(part)) for part in edit.parts)
             else:
@@ -128,11 +131,26 @@ class _Rewriter(cst.CSTTransformer):
         assert isinstance(updated, cst.BaseExpression)
         for edit in self._replaces.get(span, ()):
             parts = [self._updated[self._parts[part]] for part in edit.parts]
-            updated = parts[0] if edit.bare else fill(edit.template, updated, parts, self._module)
+            if isinstance(edit, ChangeArgument):
+                updated = self._argument(updated, edit, parts)
+            else:
+                updated = parts[0] if edit.bare else fill(edit.template, updated, parts, self._module)
             self.pending.discard(span)
         if span in self._part_spans:
             self._updated[span] = updated
         return updated
+
+    def _argument(
+        self, call: cst.BaseExpression, edit: ChangeArgument, parts: Sequence[cst.BaseExpression]
+    ) -> cst.BaseExpression:
+        assert isinstance(call, cst.Call)
+        if not edit.name:
+            return without_keyword(call, edit.instead)
+        if edit.first_named:
+            call, parts = with_name(call, parts[0], edit.first_named), [cst.Name(edit.first_named), *parts[1:]]
+        filled = fill(f"_({edit.template})", cst.Name("_"), parts, self._module)  # an argument needs no parentheses
+        assert isinstance(filled, cst.Call)
+        return with_keyword(call, edit.instead, edit.name, filled.args[0].value)
 
     def _span(self, node: cst.BaseExpression) -> Span:
         first, start, last, end = self._spans[node]

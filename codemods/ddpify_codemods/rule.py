@@ -58,6 +58,25 @@ class Replace:
 
 
 @dataclass(frozen=True)
+class ChangeArgument:
+    """Give the call `node` the keyword argument `name=template`, in the place of its keyword `instead`.
+
+    `instead` "": behind its other arguments. `name` "": the keyword `instead` goes, and nothing comes. `parts` are the
+    expressions inside the call that `{}` stand for, in order. `first_named`: the name that the first of them, an
+    argument of the call, gets where it stands, and goes by. `imports` are the names of ddpify_runtime that it uses.
+    """
+
+    node: ast.Call
+    name: str
+    template: str
+    message: str
+    instead: str = ""
+    imports: tuple[str, ...] = ()
+    parts: tuple[ast.expr, ...] = ()
+    first_named: str = ""
+
+
+@dataclass(frozen=True)
 class Insert:
     """Put the statements of `code` before or after the statement `at`, in its block, at its indentation.
 
@@ -132,8 +151,21 @@ class RewriteImport:
 
 
 Edit: TypeAlias = (
-    Replace | Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction
+    Replace
+    | ChangeArgument
+    | Insert
+    | Delete
+    | ReplaceImport
+    | DropImport
+    | RewriteImport
+    | ChangeParameters
+    | GuardToFunction
 )
+
+
+def place_of(edit: Edit) -> ast.expr | ast.stmt:
+    """What an edit changes, or puts something beside."""
+    return edit.node if isinstance(edit, (Replace, ChangeArgument)) else edit.at
 
 
 @dataclass(frozen=True)

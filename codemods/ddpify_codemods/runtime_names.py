@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from .import_places import insertions
-from .rule import Edit, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport
+from .rule import ChangeArgument, Edit, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport, place_of
 
 RUNTIME = "ddpify_runtime"
 _LONGEST_LINE = 88  # black's and isort's
@@ -18,7 +18,7 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit],
 
     Returns those edits (none when nothing is new) and the new names of those that the file binds otherwise.
     """
-    used = {name for edit in edits if isinstance(edit, (Replace, Insert)) for name in edit.imports}
+    used = {name for edit in edits if isinstance(edit, (Replace, ChangeArgument, Insert)) for name in edit.imports}
     moved = [edit for edit in edits if isinstance(edit, ReplaceImport)]
     given_up = [alias for edit in moved for alias in edit.at.names if alias.name == edit.name]
     existing = [node for node in tree.body if _is_runtime(node)]
@@ -36,7 +36,7 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit],
         added = [with_names(existing[0], names)]
     else:
         lines += from_imports(names)
-    using = (edit.node if isinstance(edit, Replace) else edit.at for edit in edits if _adds_names(edit))
+    using = (place_of(edit) for edit in edits if _adds_names(edit))
     first_use = min((node.lineno for node in using), default=float("inf"))
     return [*added, *insertions(tree, lines, first_use)], {name: new for name, new in renamed.items() if name != new}
 
@@ -63,8 +63,17 @@ def runtime_aliases(tree: ast.Module) -> Mapping[str, str] | None:
     return {alias.asname or alias.name: alias.name for node in statements for alias in node.names}
 
 
+def runtime_name(node: ast.expr, names: Mapping[str, str]) -> str:
+    """The name in ddpify_runtime that an expression stands for; "" for anything else."""
+    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == RUNTIME:
+        return node.attr
+    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
+
+
 def _adds_names(edit: Edit) -> bool:
     """Whether an edit uses names at its own place (what is inserted after an import follows the new imports)."""
+    if isinstance(edit, ChangeArgument):
+        return bool(edit.imports)
     return isinstance(edit, Replace) and bool(edit.imports or edit.modules)
 
 

@@ -16,13 +16,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from .rule import Edit, Insert, Replace, ReplaceImport
-from .runtime_names import RUNTIME, runtime_aliases
+from .named_samplers import makes_sampler, named_sampler
+from .rule import ChangeArgument, Edit, Insert, Replace, ReplaceImport
+from .runtime_names import RUNTIME, runtime_aliases, runtime_name
 
 Located = TypeVar("Located", bound=ast.AST)
 
-# Functions around another one, or around a path: `rank_zero_only(torch.save)`.
-AROUND = frozenset({"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path"})
+# Functions around another one, a path or a sampler: `rank_zero_only(torch.save)`.
+AROUND = frozenset(
+    {"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path", "DistributedSamplerWrapper"}
+)
 # The classes that are torch's own in one process, and where torch has them.
 TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn"}
 _WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
@@ -85,6 +88,7 @@ def missing(seen: View, edits: Sequence[tuple[str, Edit]]) -> list[tuple[str, Ed
         if id(edit) not in there
         and not (isinstance(edit, Replace) and edit.node in seen.nodes and _is_ours(edit))
         and not (isinstance(edit, ReplaceImport) and edit.at in seen.nodes)
+        and not (isinstance(edit, ChangeArgument) and edit.node in seen.nodes)
     ]
 
 
@@ -200,16 +204,10 @@ def called_at_once(call: ast.Call) -> ast.expr | None:
     return None
 
 
-def runtime_name(node: ast.expr, names: Mapping[str, str]) -> str:
-    """The name in ddpify_runtime that an expression stands for; "" for anything else."""
-    if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == RUNTIME:
-        return node.attr
-    return names.get(node.id, "") if isinstance(node, ast.Name) else ""
-
-
 class _Reader(ast.NodeTransformer):
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
+        self.samplers: set[str] = set()  # what a person calls those that are made outside of a loader's call
         self.statements: list[Settled] = []
         self.nodes: set[ast.AST] = set()
         self._scope = 0
@@ -224,6 +222,8 @@ class _Reader(ast.NodeTransformer):
         outer = self._scope
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
             self._scope = node.lineno
+        if isinstance(node, ast.Assign) and makes_sampler(node.value, self.names):
+            self.samplers.update(map(ast.unparse, node.targets))
         seen = super().visit(node)
         self._scope = outer
         return seen  # type: ignore[no-any-return]
@@ -242,6 +242,7 @@ class _Reader(ast.NodeTransformer):
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
         self.generic_visit(node)
+        self._read_sampler(node)
         name = runtime_name(node.func, self.names)
         if node.func in self.nodes and (inner := called_at_once(node)) is not None:
             self.nodes.add(inner)
@@ -257,6 +258,22 @@ class _Reader(ast.NodeTransformer):
             self.nodes.update(ast.walk(device))
             return device
         return node
+
+    def _read_sampler(self, node: ast.Call) -> None:
+        """Put back what a loader's sampler stands for."""
+        self.nodes.update(each.value for each in node.keywords if ast.unparse(each.value) in self.samplers)
+        found = named_sampler(node, self.names)
+        if found is None:
+            return
+        self.nodes.add(node)
+        if found.shuffle is None:
+            node.keywords.remove(found.word)
+        else:
+            found.word.arg, found.word.value = "shuffle", found.shuffle
+        if named := found.named_here:
+            node.args = [named.value if each is named else each for each in node.args]
+            for word in node.keywords:
+                word.value = named.value if word.value is named else word.value
 
     def visit_Import(self, node: ast.Import) -> ast.AST | None:
         names = [each for each in node.names if each.name.split(".")[0] not in ("torch_xla", RUNTIME)]

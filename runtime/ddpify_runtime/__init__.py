@@ -15,3 +15,5 @@ from .rank_zero import rank_zero_first as rank_zero_first
 from .rank_zero import rank_zero_only as rank_zero_only
 from .rank_zero import rank_zero_path as rank_zero_path
 from .rank_zero import rank_zero_value as rank_zero_value
+from .sampler import DistributedSampler as DistributedSampler
+from .sampler import DistributedSamplerWrapper as DistributedSamplerWrapper

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sized
 from contextlib import suppress
 from itertools import count
 from operator import index
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -31,6 +31,7 @@ from .loading import collated
 from .loading.collated import Form
 from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
+from .sampler import Shuffled
 from .sharding.collectives import spread
 
 T_co = TypeVar("T_co", covariant=True)
@@ -56,6 +57,13 @@ class DataLoader(TorchDataLoader[T_co]):
     _inner: TorchDataLoader[Any] | None = None
     _labels: list[Labels]
     _in_parts: set[int]  # samples that ranks load in parts, in this pass
+
+    if not TYPE_CHECKING:  # torch's own signature
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            super().__init__(*args, **kwargs)
+            if isinstance(self.sampler, Shuffled) and self.sampler.generator is None:
+                self.sampler.generator = self.generator  # as torch's does for the RandomSampler that it makes
 
     def __iter__(self) -> Any:
         batches = self._batches()

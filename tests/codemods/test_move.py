@@ -116,3 +116,51 @@ def test_a_scaler_that_xla_switched_off_is_told() -> None:
 def test_a_device_that_is_the_cpu_by_name_is_told() -> None:
     [finding] = convert({PATH: converted(BEFORE, "cpu")}, "cuda")[PATH].findings
     assert (finding.rule, finding.severity) == ("DDP103", "warning")
+
+
+LOADERS = [
+    "DataLoader(data, batch_size=4, shuffle=True)",
+    "DataLoader(data, 4, True)",
+    "DataLoader(data, 4)",
+    "DataLoader(data, 4, shuffle = False)",
+    "DataLoader(\n    data,\n    4,  # rows\n)",
+    "DataLoader(data,\n           shuffle=(x > 3),  # later\n           **more)",
+    "DataLoader(dataset=Data() if x else None, **{'num_workers': 2})",
+    "DataLoader(Data(3), sampler=Mine(3))",
+    "[DataLoader(Data(n), 4, shuffle=n > 2) for n in (1, 2)]",
+]
+
+
+@pytest.mark.parametrize("loader", LOADERS)
+def test_a_loader_comes_back_as_it_was(loader: str) -> None:
+    before = BEFORE.replace("optimizer =", f"loader = {loader}  # mine\noptimizer =")
+    once = converted(before, "cuda")
+    assert "sampler=Dist" in once and converted(once, "cuda") == once and converted(once, "") == once
+    assert converted(once, "xla") == converted(before, "xla")
+    assert converted(once, ONE_DEVICE) == before
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "sampler = DistributedSampler(data, shuffle=True)\nloader = DataLoader(data, 4, sampler=sampler)\n",
+        "loader = DataLoader(data, 4, sampler=DistributedSampler(data, seed=3))\nloader.sampler.set_epoch(3)\n",
+        "loader = DataLoader(data, 4, sampler=DistributedSampler(other))\n",
+    ],
+)
+def test_a_sampler_that_a_person_has_written_stays(lines: str) -> None:
+    edited = converted(BEFORE, "cuda").replace("optimizer =", f"{lines}optimizer =")
+    assert converted(edited, "cuda") == edited
+    assert lines in converted(edited, "xla")
+
+
+def test_arguments_of_a_sampler_that_cannot_go_are_told() -> None:
+    line = "loader = DataLoader(data, 4, sampler=DistributedSampler(data, seed=3))"
+    edited = converted(BEFORE, "cuda").replace("optimizer =", f"{line}\noptimizer =")
+    result = convert({PATH: edited}, ONE_DEVICE)[PATH]
+    assert result.code == edited and [each.severity for each in result.findings] == ["refused"]
+
+
+def test_a_name_that_a_person_uses_too_stays() -> None:
+    edited = converted(BEFORE, "cuda") + "print(len(dataset))\n"
+    assert "in DataLoader(dataset := TensorDataset(torch.rand(8, 2)), batch_size=4):" in converted(edited, ONE_DEVICE)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ..facts.script import Script
-from ..rule import Edit, Finding, Replace, ReplaceImport, Rule
+from ..rule import ChangeArgument, Edit, Finding, Replace, ReplaceImport, Rule
 from ..targets import Target
 
 _LOADERS = {"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"}
@@ -14,10 +15,12 @@ _LOADERS = {"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoad
 _SHOWS_BATCHES = {"add_image", "add_images", "add_graph", "add_embedding", "add_video", "images", "image"}
 _REMEDY = "every process loads whole batches and takes its rows of them: right, but slower"
 _MESSAGE = "load only this rank's rows of each batch"
+_NAMED = "name the order of which each rank takes its rows"
+_SAMPLER, _WRAPPER = "DistributedSampler", "DistributedSamplerWrapper"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Take the DataLoader of ddpify_runtime instead of torch's, where one is made."""
+    """Take the DataLoader of ddpify_runtime instead of torch's, and name the sampler where one is made in sight."""
     uses = [node for node in script.nodes if _is_loader(script, node)]
     bases = [node for node in uses if isinstance(script.parents[node], ast.ClassDef)]
     if bases:
@@ -34,11 +37,32 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for node in made:
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _comes_from_elsewhere(script, node)):
             yield Replace(node, "DataLoader", _MESSAGE, ("DataLoader",))
+        parent = script.parents[node]
+        if isinstance(parent, ast.Call) and parent.func is node and (shown := seen(script, parent)):
+            yield from _named(script, parent, shown)
     if made:  # an import that nothing uses too: its name is free then
         for statement in script.find(ast.ImportFrom):
             for alias in statement.names:
                 if f"{statement.module}.{alias.name}" in _LOADERS:
                     yield ReplaceImport(statement, alias.name, _MESSAGE)
+
+
+def _named(script: Script, call: ast.Call, shown: Seen) -> Iterator[Edit]:
+    """Edits that write the sampler that the call's order stands for, or wrap the script's own."""
+    if shown.sampler is not None:
+        yield Replace(shown.sampler, f"{_WRAPPER}({{}})", _NAMED, (_WRAPPER,))
+        return
+    name = ""
+    if not can_be_repeated(script, shown.dataset):
+        name, words = new_name(script, call), [word.value for word in call.keywords]
+        if not name or (shown.dataset in words and shown.shuffle in words[: words.index(shown.dataset)]):
+            return
+    if shown.shuffle is None or is_false(shown.shuffle):
+        code, instead, parts = "False", "", [shown.dataset]
+    else:
+        code, instead, parts = "{}", "shuffle", [shown.dataset, shown.shuffle]
+    template = f"{_SAMPLER}({{}}, shuffle={code})"
+    yield ChangeArgument(call, "sampler", template, _NAMED, instead, (_SAMPLER,), tuple(parts), name)
 
 
 def _is_loader(script: Script, node: ast.AST) -> bool:
@@ -77,14 +101,18 @@ def _is_made(script: Script, node: ast.AST) -> bool:
 RULE = Rule(
     id="DDP109",
     title="Load each row once",
-    why="""Every process draws the same global batches, in the order that the single process would have drawn
-(D1-D7, D9). torch's DataLoader would load all of their rows in every process; the one of ddpify_runtime, a
-subclass, loads those that this process computes, augmented or not. Batch size, length and order stay as they are.""",
+    why="""\
+Every process draws the same global batches, in the order that the single process would have drawn (D1-D7, D9).
+torch's DataLoader would load all of their rows in every process; the one of ddpify_runtime, a subclass, loads those
+that this process computes, augmented or not. Batch size, length and order stay as they are.
+Where a loader is made in sight, the sampler is named of whose order each process takes its rows; one of the script's
+own is wrapped. A call that hides it stays (`**options` filled elsewhere, a batch_sampler, an IterableDataset).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.rand(64, 1)), batch_size=8, shuffle=True)
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
 model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in loader:
@@ -97,6 +125,7 @@ import torch
 from ddpify_runtime import (
     DataLoader,
     DistributedDataParallel,
+    DistributedSampler,
     destroy_process_group,
     init_process_group,
 )
@@ -104,7 +133,8 @@ from torch.utils.data import TensorDataset
 
 init_process_group("gloo")
 
-loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.rand(64, 1)), batch_size=8, shuffle=True)
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset, shuffle=True))
 model = torch.nn.Linear(4, 1)
 model = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)

@@ -1,0 +1,148 @@
+"""Loaders that are made in sight: calls of torch's DataLoader that show what is loaded, and in which order."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from .bindings import arguments, bindings
+from .hand_written import assigned_name, values_of
+from .script import Script
+
+_STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
+_ORDER = frozenset({"shuffle", "sampler", "batch_sampler"})
+_COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+_SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
+_LOADER = re.compile(r"_?(data_?)?(loader|dl)s?$", re.IGNORECASE)
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a call of DataLoader says.
+
+    dataset: what is loaded. shuffle: whether in a random order; None where it is not said. sampler: of the script's
+    own, None for none.
+    """
+
+    dataset: ast.expr
+    shuffle: ast.expr | None
+    sampler: ast.expr | None
+
+
+def seen(script: Script, call: ast.Call) -> Seen | None:
+    """What a call of DataLoader says; None where it hides the order, or there is none (HAZARDS D8, D10)."""
+    words = {word.arg: word.value for word in call.keywords if word.arg}
+    dataset = call.args[0] if call.args else words.get("dataset")
+    starred = any(isinstance(each, ast.Starred) for each in call.args)
+    if dataset is None or len(call.args) > 2 or starred or isinstance(dataset, ast.NamedExpr):
+        return None
+    shuffle, sampler = words.get("shuffle"), words.get("sampler")
+    size = call.args[1] if len(call.args) == 2 else words.get("batch_size")
+    if "batch_sampler" in words or _is(size, None) or _is(sampler, None):
+        return None
+    if sampler is not None and shuffle is not None and not _is(shuffle, False):
+        return None
+    # torch refuses any sampler beside shuffle=True, and a batch_sampler beside a sampler.
+    if sampler is None and not _is(shuffle, True) and any(_hides_order(script, word) for word in call.keywords):
+        return None
+    if not _is(shuffle, True) and values_of(script, dataset, _stream_classes(script)):
+        return None
+    return Seen(dataset, shuffle, sampler)
+
+
+def is_false(shuffle: ast.expr | None) -> bool:
+    """Whether the order is that of the data set, for all that the source says."""
+    return shuffle is None or (isinstance(shuffle, ast.Constant) and not shuffle.value)
+
+
+def can_be_repeated(script: Script, node: ast.expr) -> bool:
+    """Whether an expression may be written twice: a name, attributes that are no properties, an entry."""
+    if isinstance(node, ast.Attribute):
+        return node.attr not in script.defined and can_be_repeated(script, node.value)
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.slice, (ast.Name, ast.Constant)) and can_be_repeated(script, node.value)
+    return isinstance(node, ast.Name)
+
+
+def new_name(script: Script, call: ast.Call) -> str:
+    """A name that a data set without one can have from within a loader's call; "" where none can be bound there."""
+    for parent in script.ancestors(call):
+        if isinstance(parent, ast.comprehension):
+            return ""  # Python allows it in no comprehension's iterable
+        if isinstance(parent, _COMPREHENSIONS):
+            scope = next((each for each in script.ancestors(parent) if isinstance(each, _SCOPES)), None)
+            if isinstance(scope, ast.ClassDef):
+                return ""
+    taken = {*_names(script)}
+    return next((name for name in _candidates(assigned_name(script, call)) if name not in taken), "")
+
+
+def _candidates(loader: str) -> Iterator[str]:
+    name = loader.rpartition(".")[2]
+    stem = _LOADER.sub("", name)
+    if stem != name and stem.isidentifier():
+        yield f"{stem}_set" if "_" in name else f"{stem}set"
+    yield "dataset"
+    if name.isidentifier():
+        yield f"{name}_dataset"
+
+
+def _names(script: Script) -> Iterator[str]:
+    for node in script.nodes:
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.arg):
+            yield node.arg
+        elif isinstance(node, ast.alias):
+            yield node.asname or node.name.split(".")[0]
+        elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            yield node.name
+
+
+def _is(node: ast.expr | None, value: object) -> bool:
+    return isinstance(node, ast.Constant) and node.value is value
+
+
+def _hides_order(script: Script, word: ast.keyword) -> bool:
+    """Whether `**options` may say in which order a loader loads."""
+    keys = set() if word.arg else _keys(script, word.value)
+    return keys is None or bool(keys & _ORDER)
+
+
+def _keys(script: Script, node: ast.expr) -> set[str] | None:
+    """The keys of a dictionary that is only written down and handed over; None where the source does not say."""
+    if isinstance(node, ast.Dict):
+        keys = {each.value for each in node.keys if isinstance(each, ast.Constant)}
+        return {str(key) for key in keys} if len(keys) == len(node.keys) else None
+    if isinstance(node, ast.IfExp):
+        return _together([_keys(script, node.body), _keys(script, node.orelse)])
+    if isinstance(node, ast.Call) and script.qualified(node.func) == "dict" and not node.args:
+        return None if any(word.arg is None for word in node.keywords) else {word.arg or "" for word in node.keywords}
+    if not isinstance(node, ast.Name):
+        return None
+    uses = [each for each in script.find(ast.Name) if each.id == node.id]
+    scope = script.scope(node)
+    made = bindings(script, scope).get(node.id) or bindings(script, script.tree).get(node.id, [])
+    stored = [each for each in uses if not isinstance(each.ctx, ast.Load)]
+    handed = [each for each in uses if isinstance(script.parents[each], ast.keyword)]
+    if node.id in arguments(scope) or len(stored) != len(made) or len(stored) + len(handed) != len(uses):
+        return None
+    if not all(script.parents[each].arg is None for each in handed):  # type: ignore[attr-defined]
+        return None
+    return _together([_keys(script, value) for value in made])
+
+
+def _together(found: list[set[str] | None]) -> set[str] | None:
+    known = [keys for keys in found if keys is not None]
+    return set().union(*known) if found and len(known) == len(found) else None
+
+
+def _stream_classes(script: Script) -> frozenset[str]:
+    """The classes of the file that are read as streams."""
+    found: set[str] = set()
+    for node in sorted(script.find(ast.ClassDef), key=lambda each: each.lineno):
+        if any(script.qualified(base) in found | _STREAMS for base in node.bases):
+            found.add(node.name)
+    return frozenset(found) | _STREAMS
