@@ -21,8 +21,7 @@ WEIGHTS = torch.linspace(0.1, 1, 53).tolist()
 class Counted(Dataset[Tensor]):
     """53 samples; counts what is loaded."""
 
-    def __init__(self) -> None:
-        self.loaded = 0
+    loaded = 0
 
     def __len__(self) -> int:
         return 53
@@ -77,7 +76,7 @@ def test_the_global_batches_of_one_process(kind: str) -> None:
     assert run(3, batches, kind, True) == [alone] * 3
 
 
-def loaded(kind: str) -> int:
+def second_pass(kind: str) -> int:
     """How many samples this rank loads in its second pass."""
     torch.manual_seed(5)
     dataset = Counted()
@@ -90,7 +89,7 @@ def loaded(kind: str) -> int:
 
 @pytest.mark.parametrize("kind", ["shuffled", "in order"])
 def test_each_rank_loads_its_rows(kind: str) -> None:
-    assert run(3, loaded, kind) == [21, 16, 16]  # of 5 batches of 10 and one of 3
+    assert run(3, second_pass, kind) == [21, 16, 16]  # of 5 batches of 10 and one of 3
 
 
 def refused(arguments: dict[str, Any]) -> str:
@@ -105,15 +104,15 @@ def test_another_part_is_refused(arguments: dict[str, Any]) -> None:
 
 
 def test_the_arguments_of_torch_for_this_process() -> None:
-    assert len(DistributedSampler(Counted(), num_replicas=1, rank=0) or ()) == 53
+    sampler: Any = DistributedSampler(Counted(), num_replicas=1, rank=0)
+    assert len(sampler) == 53
 
 
 def test_with_a_seed_the_epoch_counts() -> None:
-    sampler = DistributedSampler(Counted(), shuffle=True, seed=3)
-    theirs = torch.utils.data.DistributedSampler(Counted(), 1, 0, shuffle=True, seed=3)
-    assert sampler is not None
+    sampler: Any = DistributedSampler(Counted(), shuffle=True, seed=3)
+    theirs: Any = torch.utils.data.DistributedSampler(Counted(), 1, 0, shuffle=True, seed=3)
     for epoch in range(2):
-        sampler.set_epoch(epoch)  # type: ignore[attr-defined]
+        sampler.set_epoch(epoch)
         theirs.set_epoch(epoch)
         state = torch.get_rng_state()
         assert list(sampler) == list(sampler) == list(theirs)
