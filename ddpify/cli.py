@@ -43,6 +43,13 @@ class Reduce(str, Enum):
     native = "native"
 
 
+class BatchNorm(str, Enum):
+    """Whose statistics BatchNorm normalises with."""
+
+    batch = "batch"
+    local = "local"
+
+
 class _Starter(typer.core.TyperCommand):
     """A command that starts a script, whose options people give as if they were ours."""
 
@@ -95,6 +102,9 @@ def convert(
     xla_reduce: Annotated[
         Reduce, typer.Option("--xla-reduce", help="On XLA: DistributedDataParallel, or one all-reduce per backward.")
     ] = Reduce.ddp,
+    batch_norm: Annotated[
+        BatchNorm | None, typer.Option("--batch-norm", help="Statistics of the whole batch (default), or each rank's.")
+    ] = None,
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
@@ -105,7 +115,9 @@ def convert(
     def work() -> int:
         from ddpify.command import Options
 
-        return _convert(Options(tuple(paths), target, diff, check, output, modernize, xla_reduce.value), format)
+        statistics = batch_norm.value if batch_norm else ""
+        words = (tuple(paths), target, diff, check, output, modernize, xla_reduce.value, statistics)
+        return _convert(Options(*words), format)
 
     raise typer.Exit(_guarded(work))
 

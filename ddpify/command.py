@@ -40,6 +40,7 @@ class Options:
     output: str = ""
     modernize: bool = False
     xla_reduce: str = "ddp"
+    batch_norm: str = ""
 
     @property
     def destination(self) -> str:
@@ -81,7 +82,7 @@ def run(options: Options) -> tuple[Report, bytes]:
         raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
     if options.xla_reduce != "ddp" and target != "xla":
         raise BadInput("ddpify", f"--xla-reduce is for XLA devices, the target is {target}", "add --target xla")
-    program = partial(_converted, target=target, modernize=options.modernize, xla_reduce=options.xla_reduce)
+    program = partial(_converted, options=options, target=target, batch_norm=options.batch_norm or settings.batch_norm)
     converted = on_all_cores(program, work)
     pairs = zip(work, converted, strict=True)
     reason = partial(_reason_to_leave, settings)
@@ -101,10 +102,10 @@ def run(options: Options) -> tuple[Report, bytes]:
 
 
 def _converted(
-    program: tuple[Sequence[Source], Sequence[Path]], target: str, modernize: bool, xla_reduce: str
+    program: tuple[Sequence[Source], Sequence[Path]], options: Options, target: str, batch_norm: str
 ) -> Converted:
     sources, roots = program
-    return convert_program(sources, target, modernize, xla_reduce, roots)
+    return convert_program(sources, target, options.modernize, options.xla_reduce, roots, batch_norm)
 
 
 def _refuse_contradictions(options: Options) -> None:

@@ -44,19 +44,21 @@ def convert_program(
     modernize: bool = False,
     xla_reduce: str = "ddp",
     roots: Sequence[Path] = (),
+    batch_norm: str = "",
 ) -> Converted:
     """Convert one program; whatever it contains, nothing is raised.
 
     Args:
         sources: its files, the entry first. target: what for. modernize: whether old XLA code is rewritten.
         xla_reduce: how gradients are reduced on XLA, "ddp" or "native". roots: where its absolute imports are found.
+        batch_norm: whose statistics BatchNorm takes, "batch" or "local"; "" for as it is.
     Returns:
         The results by path, or a problem.
     """
     names = {source.path: source.name for source in sources}
     try:
         program = {source.path: source.text for source in sources}
-        return Converted(convert(program, target, modernize, xla_reduce, roots))
+        return Converted(convert(program, target, modernize, xla_reduce, roots, batch_norm))
     except SourceError as error:
         text = next((source.text for source in sources if source.path == error.path), "")
         return Converted({}, _syntax_problem(names.get(error.path, str(error.path)), error.line, error.message, text))

@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .engine import ConversionBug, Result, SourceError, convert, converted_for
-from .move import ONE_DEVICE
+from .move import LOCAL_BATCH_NORM, ONE_DEVICE
 from .rule import Change, Finding, Rule
 from .targets import TARGETS, Target
 
@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from .rules import RULES
 
 __all__ = [
+    "LOCAL_BATCH_NORM",
     "ONE_DEVICE",
     "RULES",
     "TARGETS",

@@ -16,7 +16,7 @@ from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
 from .facts.trail import Lost, computes_gradients, lost_trail
-from .move import ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
+from .move import LOCAL_BATCH_NORM, ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
 from .runtime_names import RUNTIME
 from .targets import TARGETS, Target
@@ -58,13 +58,15 @@ def convert(
     modernize: bool = False,
     xla_reduce: str = "ddp",
     roots: Sequence[Path] = (),
+    batch_norm: str = "",
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
     Args: their texts (newlines as in the file, no byte order mark), the script that gets started first, then the local
     modules that it imports; the name of a target, ONE_DEVICE to go back, or "" for the one that they are converted for;
     whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
-    folders where absolute imports are found (none: what they name is not looked for).
+    folders where absolute imports are found (none: what they name is not looked for); whose statistics BatchNorm takes,
+    "batch" or "local", or "" for as it is, "batch" where nothing is converted yet.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -76,15 +78,21 @@ def convert(
     if target == ONE_DEVICE:
         return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
     chosen = TARGETS[target or source]
+    kind = distribution.kind(scripts) if chosen.name == "xla" and not views else "one process"
     if xla_reduce == "native":
         chosen = replace(chosen, wrapper_arguments='reduction="native"')
-    if source and (source != chosen.name or xla_reduce == "native"):
-        moves = {path: to_target(seen, source, chosen) for path, seen in views.items()}
+    if batch_norm == "local" and kind == "one process":
+        chosen = replace(
+            chosen, wrapper_arguments=", ".join(filter(None, (chosen.wrapper_arguments, LOCAL_BATCH_NORM)))
+        )
+    if source and (source != chosen.name or xla_reduce == "native" or batch_norm):
+        moves = {path: to_target(seen, source, chosen, bool(batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
-            return _moved(program, moves, lambda moved: convert(moved, chosen.name, modernize, xla_reduce, roots))
+            return _moved(
+                program, moves, lambda moved: convert(moved, chosen.name, modernize, xla_reduce, roots, batch_norm)
+            )
     from .rules import RULES  # here, so that a file without work costs no import of them
 
-    kind = distribution.kind(scripts) if chosen.name == "xla" and not views else "one process"
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]

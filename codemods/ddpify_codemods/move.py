@@ -20,6 +20,7 @@ from .view import AROUND, TORCH, View, called_at_once, is_wrap, settled_key
 
 ONE_DEVICE = "none"  # the word after --target
 
+LOCAL_BATCH_NORM = "sync_batch_norm=False"  # what --batch-norm local writes
 _TARGETS_OWN = {"device_ids", "gradient_as_bucket_view", "reduction"}
 _ALONE = {"get_rank": "0", "get_local_rank": "0", "get_world_size": "1"}
 
@@ -43,8 +44,12 @@ def target_of(views: Iterable[View]) -> str:
     return ""
 
 
-def to_target(seen: View, source: str, target: Target) -> Move:
-    """Name another target where the file names the one that it was converted for."""
+def to_target(seen: View, source: str, target: Target, with_batch_norm: bool = False) -> Move:
+    """Name another target where the file names the one that it was converted for.
+
+    `with_batch_norm`: what the file says of BatchNorm's statistics gives way to what the target's arguments say too.
+    """
+    own = _TARGETS_OWN | ({LOCAL_BATCH_NORM.partition("=")[0]} if with_batch_norm else set())
     edits: list[tuple[str, Edit]] = []
     for call in _calls(seen):
         name = runtime_name(call.func, seen.names)
@@ -54,7 +59,7 @@ def to_target(seen: View, source: str, target: Target) -> Move:
             edits += _with_arguments("DDP101", call, given, kept, f"join a group of {target.backend}", target.modules)
         elif is_wrap(call, seen.names):
             given = ["{}", *filter(None, [target.wrapper_arguments])]
-            kept = [keyword for keyword in call.keywords if keyword.arg not in _TARGETS_OWN]
+            kept = [keyword for keyword in call.keywords if keyword.arg not in own]
             message = f"wrap as the {target.name} target needs it"
             edits += _with_arguments("DDP102", call, given, kept, message, (), target.imports, call.args[:1])
     findings: list[Finding] = []

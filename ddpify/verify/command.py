@@ -131,6 +131,11 @@ def _remarks(options: Options, program: Program, original: Run, many: Run) -> It
         yield "dropout was switched off in both: a conversion by hand cannot draw the numbers of one process"
     if not options.against and options.processes > 1 and any(compare.divided(many)):
         yield "no training forward was divided: every process computed the whole, which is right and no faster"
+    if program.local_batch_norm:
+        yield (
+            "BatchNorm took the statistics of the whole batch here, so that the steps can be compared; with "
+            "--batch-norm local (sync_batch_norm=False) it takes those of each rank's rows, and the steps are others"
+        )
     yield from dict.fromkeys(many.records[0].remarks)
 
 

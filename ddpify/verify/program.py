@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from ddpify_codemods import LOCAL_BATCH_NORM
+
 from ddpify.command import readers
+from ddpify.config import read_settings
 from ddpify.conversion import convert_program
 from ddpify.files import BadInput
 from ddpify.inputs import gather
@@ -18,11 +21,15 @@ from ddpify.report import text as told
 
 @dataclass(frozen=True)
 class Program:
-    """files: the script and its local modules, real paths. text: all their code. changed: their converted bytes."""
+    """files: the script and its local modules, real paths. text: all their code. changed: their converted bytes.
+
+    local_batch_norm: BatchNorm was to take the statistics of each rank's rows; here it takes those of the batch.
+    """
 
     files: tuple[Path, ...]
     text: str
     changed: Mapping[Path, bytes] = field(default_factory=dict)
+    local_batch_norm: bool = False
 
 
 def reached(script: Path) -> Program:
@@ -45,8 +52,9 @@ def converted(name: str, target: str) -> Program:
     load, imports, added = readers(inputs)
     reach = program(inputs.named[0], imports, added)
     sources = tuple(load(path) for path in reach.files)
-    outcome = Outcome(sources, convert_program(sources, target, roots=reach.roots), silent=False)
+    outcome = Outcome(sources, convert_program(sources, target, roots=reach.roots, batch_norm="batch"), silent=False)
     found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
+    local = LOCAL_BATCH_NORM in found.text or read_settings(inputs.named[0].parent).batch_norm == "local"
     if outcome.failed:
         lines = told(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))[1]
         raise BadInput(name, f"cannot be converted: {lines[0]}", "ddpify verify --against compares one that you made")
@@ -56,4 +64,4 @@ def converted(name: str, target: str) -> Program:
         )
         raise BadInput(name, f"has nothing to convert ({reason})", "give the script that holds the training loop")
     changed = {source.path: source.encode(code) for source, code in outcome.codes.items()}
-    return Program(found.files, found.text, changed)
+    return Program(found.files, found.text, changed, local)

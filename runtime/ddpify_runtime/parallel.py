@@ -42,7 +42,8 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         module: any module, on its device or not yet. Calling this again for the same module changes nothing.
         device_ids: the one device of this process, as for torch's DistributedDataParallel.
         gradient_as_bucket_view: as for torch's; needed on XLA.
-        sync_batch_norm: normalise training batches with the statistics of the whole batch, as one process would (M8).
+        sync_batch_norm: normalise training batches with the statistics of the whole batch, as one process would (M8);
+            False: with those of each rank's rows, and keep the running statistics of rank 0, as torch's does.
         reduction: "ddp": torch's DistributedDataParallel; "native": one all-reduce after each backward, as torch_xla
             recommends for XLA. The result is the same up to rounding.
 

@@ -6,6 +6,8 @@ function; elsewhere, where that refuses to run, one that communicates as it does
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -21,15 +23,23 @@ from . import region
 
 
 class BatchNormCall:
-    """Stands in front of one batch normalisation module's call."""
+    """Stands in front of one batch normalisation module's call.
 
-    def __init__(self, module: _BatchNorm) -> None:
+    local: it normalises with the statistics of this rank's rows, as in torch's DistributedDataParallel. moved: this
+    rank's running statistics have been since the ranks had the same.
+    """
+
+    def __init__(self, module: _BatchNorm, local: bool = False) -> None:
         self.module = module
+        self.local = local
+        self.moved = False
 
     def __call__(self, input: Tensor) -> Tensor:
         module, here = self.module, region.current()
         uses_batch = module.training or module.running_mean is None
-        if here is None or not uses_batch:
+        if here is not None and self.local and module.training and module.track_running_stats:
+            self.moved = True
+        if here is None or self.local or not uses_batch:
             if input.device.type == "xla" and module.training and module.track_running_stats:
                 return _with_unbiased_variance(module, input)
             return module._call_impl(input)  # type: ignore[no-any-return]
@@ -43,11 +53,46 @@ class BatchNormCall:
         return _over_ranks(module, input)
 
 
-def route(module: nn.Module) -> None:
+def route(module: nn.Module, local: bool = False) -> list[BatchNormCall]:
     """Route the call of every batch normalisation in a module, unless its class has a forward of its own."""
+    calls = []
     for part in module.modules():
         if isinstance(part, _BatchNorm) and type(part).forward is _BatchNorm.forward:
-            part.__dict__["_compiled_call_impl"] = BatchNormCall(part)
+            call = vars(part).get("_compiled_call_impl")
+            if not isinstance(call, BatchNormCall) or call.local != local:
+                part.__dict__["_compiled_call_impl"] = call = BatchNormCall(part, local)
+            calls.append(call)
+    return calls
+
+
+def follow_first(calls: Sequence[BatchNormCall]) -> None:
+    """Give every rank the running statistics of rank 0, as torch's DistributedDataParallel does, where they have moved.
+
+    A collective then. What every rank computes alike, such as an evaluation, would differ otherwise, and so would the
+    decisions that follow from it (E5).
+    """
+    moved = [call for call in calls if call.moved]
+    kept = [call.module.running_mean for call in moved] + [call.module.running_var for call in moved]
+    # Past the version counter, as torch's own forward: a backward that comes later does not use them.
+    values = [value.data for value in kept if value is not None]
+    for call in moved:
+        call.moved = False
+    if not values:
+        return
+    flat = torch.cat(values)
+    if flat.device.type == "xla":  # where all ranks have to run one graph
+        flat = torch.where(_is_first(dist.get_rank(), flat.device), flat, 0)
+        dist.all_reduce(flat)
+    else:
+        dist.broadcast(flat, 0)
+    for value, first in zip(values, flat.split([len(value) for value in values]), strict=True):
+        value.copy_(first)
+
+
+@lru_cache(maxsize=8)
+def _is_first(rank: int, device: torch.device) -> Tensor:
+    """Whether this is rank 0, sent to the device once."""
+    return torch.tensor(rank == 0).to(device)
 
 
 def _with_unbiased_variance(module: _BatchNorm, input: Tensor) -> Tensor:

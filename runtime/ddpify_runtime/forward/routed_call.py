@@ -37,6 +37,7 @@ from .inventory import inventory
 AnyReduction: TypeAlias = Reduction | NativeReduction | NoReduction
 
 FEW = "it is given fewer samples than there are processes"
+SINGLE = "a process would have a single sample to take the statistics of, with sync_batch_norm=False"
 ROOM = 8  # samples on each process below which a device has little to do
 
 
@@ -54,6 +55,7 @@ class RoutedCall:
         self.call = call
         self.reduce = reduce
         self.sync_batch_norm = sync_batch_norm
+        self.batch_norms: list[batch_norm.BatchNormCall] = []
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, AnyReduction] = {}
@@ -69,10 +71,13 @@ class RoutedCall:
         leaves, spec = structure.flatten((args, kwargs))
         self.called = self.called or torch.is_grad_enabled()
         found = self._division(leaves, spec)
-        if not found.reason and divides(leaves[found.batch[0]], found.batch[1]):
+        single = not found.reason and self._leaves_one(found, leaves)
+        if not found.reason and not single and divides(leaves[found.batch[0]], found.batch[1]):
             self.divided = self.divided or torch.is_grad_enabled()
             return self._divided(found, leaves, spec)
-        if torch.is_grad_enabled():
+        if single:
+            self._warn(SINGLE)
+        elif torch.is_grad_enabled():
             if not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
                 self._warn(
                     f"its batch does not divide by {dist.get_world_size()}, as XLA devices need: here "
@@ -83,6 +88,11 @@ class RoutedCall:
         if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
             args, kwargs = structure.unflatten(map(_whole, leaves), spec)
         return self.call(*args, **kwargs)
+
+    def _leaves_one(self, found: Division, leaves: Sequence[Any]) -> bool:
+        """Whether a rank would have a single sample, of which it cannot tell how its features vary."""
+        few = not self.sync_batch_norm and found.samples(leaves) < 2 * dist.get_world_size()
+        return few and any(call.module.training for call in self.batch_norms)
 
     def _warn(self, reason: str) -> None:
         """Once for each reason."""
@@ -128,8 +138,7 @@ class RoutedCall:
                 raise NotDivisible("it changes its input")
             return output
 
-        if self.sync_batch_norm:
-            batch_norm.route(self.module)
+        self.batch_norms = batch_norm.route(self.module, local=not self.sync_batch_norm)
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = getattr(self.module, "_orig_mod", self.module)
         whole = [_whole(leaf) for leaf in leaves]
@@ -161,6 +170,8 @@ class RoutedCall:
         text = f"{self._forward()} of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
         if found.eager:
             text += "; not compiled, since it draws, normalises batches, computes its loss or decides by its samples"
+        if not self.sync_batch_norm and self.batch_norms:
+            text += "; BatchNorm takes the statistics of each rank's rows"
         if samples < ROOM * world_size:
             text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
         return text
@@ -191,6 +202,8 @@ class RoutedCall:
                 f"ddpify: the forward of {self.name} began to draw random numbers after it had been "
                 "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
             )
+        if not self.sync_batch_norm:
+            batch_norm.follow_first(self.batch_norms)
         parts, form = structure.flatten(output)
         if len(parts) != len(found.outputs):
             raise RuntimeError(f"ddpify: {self.name} returned another structure than before")
