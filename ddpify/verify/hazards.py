@@ -17,7 +17,7 @@ from ddpify.verify.compare import NUMBER, StepDifference
 from ddpify.verify.runs import Record, Run, Step
 from ddpify.verify.traces import distance, ratio, same_trace
 
-STANDARD = ("BatchSampler", "RandomSampler", "SequentialSampler", "_InfiniteConstantSampler")
+STANDARD = ("BatchSampler", "RandomSampler", "SequentialSampler", "Shuffled", "InOrder", "_InfiniteConstantSampler")
 ADAPTIVE = ("Adam", "AdamW", "Adamax", "NAdam", "RAdam", "Adagrad", "Adadelta", "RMSprop")  # hide a constant factor
 CONSTANT = 1e-3  # relative residue below which two gradients count as multiples of each other
 

@@ -77,6 +77,18 @@ def test_equal_with_pictures_and_without_a_change_to_the_project(tmp_path: Path)
     assert "http" not in page.split("base64,")[0]
 
 
+def test_local_batch_norm_is_compared_as_that_of_the_batch(tmp_path: Path) -> None:
+    script = SCRIPT.replace("nn.Dropout(0.2)", "nn.BatchNorm1d(8), nn.ReLU()")
+    folder = project(tmp_path / "project", script)
+    ddpify("train.py", "--target", "cpu", "--batch-norm", "local", cwd=folder)
+    before = contents(folder)
+    done = ddpify("verify", "train.py", "--sgd", cwd=folder)
+    said = done.stdout.decode()
+    assert "\nEQUAL" in said
+    assert "note: BatchNorm took the statistics of the whole batch here" in said
+    assert contents(folder) == before
+
+
 def test_hand_made_conversion_is_held_against_its_original(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     by_hand = SCRIPT.replace(

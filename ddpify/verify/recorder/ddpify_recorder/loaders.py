@@ -58,7 +58,11 @@ def watch(recorder: Recorder) -> None:
 
 def _own(dataset: Any) -> Any:
     """The script's data set, which the runtime's loader stands before."""
-    return dataset.dataset if type(dataset).__module__ == "ddpify_runtime.loading.samples" else dataset
+    return dataset.dataset if _is_runtime_s(dataset) else dataset
+
+
+def _is_runtime_s(value: Any) -> bool:
+    return type(value).__module__.startswith("ddpify_runtime.")
 
 
 def _in_full_set(dataset: Any, places: Sequence[int]) -> tuple[int, ...]:
@@ -70,6 +74,7 @@ def _in_full_set(dataset: Any, places: Sequence[int]) -> tuple[int, ...]:
 
 def _pass(number: int, loader: Any) -> dict[str, Any]:
     """What a pass is of: the loader's classes and lengths, and which part of a set it draws from."""
+    loader = getattr(loader.batch_sampler, "loader", loader) if _is_runtime_s(loader.batch_sampler) else loader
     sampler, dataset = loader.sampler if loader.batch_sampler is None else loader.batch_sampler, _own(loader.dataset)
     part = zlib.crc32(repr([*map(int, dataset.indices)]).encode()) if isinstance(dataset, Subset) else 0
     length = None
