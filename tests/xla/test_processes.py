@@ -87,6 +87,27 @@ def test_with_collectives_in_the_graph_a_step_costs_what_hand_written_code_costs
         assert printed(train(tmp_path, "counters.py", how, kind, "in_graph", devices=2)) == [["0", "1", "2", "0"]]
 
 
+@pytest.mark.parametrize("where", ["", "in_graph"])
+def test_local_batch_norm_adds_one_collective_to_a_step(tmp_path: Path, where: str) -> None:
+    """The running statistics of rank 0."""
+    by_hand, ours = (
+        printed(train(tmp_path, "counters.py", how, "batch_norm", where, devices=2))[0] for how in ("ddp", "local")
+    )
+    assert ours[0] == "0" and int(ours[1]) == int(by_hand[1]) + (not where)
+    assert ours[2:] == by_hand[2:] or not where
+
+
+def test_local_batch_norm_keeps_the_statistics_of_the_first_rank(tmp_path: Path) -> None:
+    train(tmp_path, "local_norm.py", devices=2)
+    first, second = (torch.load(tmp_path / f"state{rank}.pt") for rank in (0, 1))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    norm = torch.nn.BatchNorm1d(6)
+    for step in range(5):
+        norm(torch.arange(8 * 6).view(8, 6)[::2].sin() * (step + 1))
+    for name, value in norm.named_buffers():
+        torch.testing.assert_close(first[f"0.{name}"], value)
+
+
 @pytest.mark.parametrize("devices", [1, 2])
 def test_a_longer_evaluation_compiles_nothing(tmp_path: Path, devices: int) -> None:
     """X5: without a step boundary each number of batches is a program of its own."""

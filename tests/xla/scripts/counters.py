@@ -1,6 +1,6 @@
 """Prints what torch_xla counts for a step, after a warm-up.
 
-Arguments: by hand ("ddp") or by the runtime ("ddpify", "native"); "plain" or "batch_norm"; and "in_graph" for collectives
+Arguments: by hand ("ddp") or by the runtime ("ddpify", "native", "local" for BatchNorm's statistics); "plain" or "batch_norm"; and "in_graph" for collectives
 that are operations of the graph, as on an accelerator. CPU devices in processes have none: what takes their place gives
 each rank its own part again, and every rank has the same samples.
 """
@@ -61,7 +61,8 @@ if by_hand:
     model = nn.parallel.DistributedDataParallel(model, gradient_as_bucket_view=True, broadcast_buffers=False)
 else:
     reduction = "native" if sys.argv[1] == "native" else "ddp"
-    model = DistributedDataParallel(model, gradient_as_bucket_view=True, reduction=reduction)
+    options = {"reduction": reduction, "sync_batch_norm": sys.argv[1] != "local"}
+    model = DistributedDataParallel(model, gradient_as_bucket_view=True, **options)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for step in range(WARM_UP + STEPS):
     if step == WARM_UP:
