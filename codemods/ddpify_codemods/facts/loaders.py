@@ -7,12 +7,13 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .bindings import arguments, bindings
+from .bindings import arguments, attribute_bindings, bindings
 from .hand_written import assigned_name, values_of
 from .script import Script
 
 _STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
 _ORDER = frozenset({"shuffle", "sampler", "batch_sampler"})
+_COLLECTIONS = (ast.Dict, ast.DictComp, ast.List, ast.ListComp, ast.Tuple)
 _COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 _SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
 _LOADER = re.compile(r"_?(data_?)?(loader|dl)s?$", re.IGNORECASE)
@@ -58,12 +59,19 @@ def is_false(shuffle: ast.expr | None) -> bool:
 
 
 def can_be_repeated(script: Script, node: ast.expr) -> bool:
-    """Whether an expression may be written twice: a name, attributes that are no properties, an entry."""
+    """Whether an expression may be written twice: a name, attributes that are no properties, an entry of a dict."""
     if isinstance(node, ast.Attribute):
         return node.attr not in script.defined and can_be_repeated(script, node.value)
     if isinstance(node, ast.Subscript):
-        return isinstance(node.slice, (ast.Name, ast.Constant)) and can_be_repeated(script, node.value)
+        return isinstance(node.slice, (ast.Name, ast.Constant)) and _is_written_down(script, node.value)
     return isinstance(node, ast.Name)
+
+
+def _is_written_down(script: Script, node: ast.expr) -> bool:
+    """Whether a name stands for dicts and lists that the file writes down, whose entries cost nothing."""
+    code, known = ast.unparse(node), attribute_bindings(script)
+    made = bindings(script, script.scope(node)).get(code) or bindings(script, script.tree).get(code) or known.get(code)
+    return bool(made) and all(isinstance(each, _COLLECTIONS) for each in made or ())
 
 
 def new_name(script: Script, call: ast.Call) -> str:

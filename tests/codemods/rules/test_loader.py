@@ -133,7 +133,7 @@ def test_a_call_that_hides_its_order_stays(line: str) -> None:
         ("data, shuffle=False", "data, shuffle=False, sampler=DistributedSampler(data, shuffle=False)"),
         ("data, shuffle=not test", "data, sampler=DistributedSampler(data, shuffle=not test)"),
         ("data, shuffle=True, **options", "data, sampler=DistributedSampler(data, shuffle=True), **options"),
-        ("sets['a'], shuffle=True", "sets['a'], sampler=DistributedSampler(sets['a'], shuffle=True)"),
+        ("sets['a'], shuffle=True", "train_set := sets['a'], sampler=DistributedSampler(train_set, shuffle=True)"),
         ("self.data, shuffle=True", "self.data, sampler=DistributedSampler(self.data, shuffle=True)"),
         ("dataset=data, shuffle=True", "dataset=data, sampler=DistributedSampler(data, shuffle=True)"),
         ("data, sampler=chosen", "data, sampler=DistributedSamplerWrapper(chosen)"),
@@ -155,6 +155,14 @@ def test_options_that_are_in_sight(options: str) -> None:
     lines = f"options = {options}\nloader = DataLoader(data, **options)"
     named = lines.replace("**", "sampler=DistributedSampler(data, shuffle=False), **")
     check_transformed(lines, named, imports=FROM_TORCH)
+
+
+@pytest.mark.parametrize("made", ["{'a': data, 'b': data}", "[data, data]", "{n: data for n in 'ab'}"])
+def test_an_entry_of_what_is_written_down_is_asked_twice(made: str) -> None:
+    lines = f"sets = {made}\nloader = DataLoader(sets[n], shuffle=True)"
+    check_transformed(
+        lines, lines.replace("shuffle", "sampler=DistributedSampler(sets[n], shuffle") + ")", imports=FROM_TORCH
+    )
 
 
 def test_a_property_is_not_asked_twice() -> None:
