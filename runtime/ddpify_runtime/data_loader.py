@@ -8,7 +8,6 @@ own (loading/streams.py), or with DDPIFY_RANDOM=original from those of one proce
 
 from __future__ import annotations
 
-import sys
 import warnings
 import zlib
 from collections.abc import Iterator, Sized
@@ -22,7 +21,7 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset, Sampler, default_collate
 
-from . import report
+from . import engines, report
 from .agreement import check, random_states
 from .forward import region
 from .launch import environment
@@ -66,12 +65,7 @@ class DataLoader(TorchDataLoader[T_co]):
                 self.sampler.generator = self.generator  # as torch's does for the RandomSampler that it makes
 
     def __iter__(self) -> Any:
-        batches = self._batches()
-        if "torch_xla" not in sys.modules:
-            return batches
-        from .engines.xla.steps import Steps
-
-        return Steps(batches)
+        return engines.here().steps(self._batches())
 
     def _batches(self) -> Any:
         if get_world_size() == 1 or region.alone():

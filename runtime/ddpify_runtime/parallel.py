@@ -11,7 +11,6 @@ of one forward, or two forwards before two backwards, are each reduced (L10, L11
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, TypeVar
 
@@ -54,8 +53,6 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         ValueError: there is no such reduction.
     """
     if not dist.is_initialized() or dist.get_world_size() == 1:
-        if "torch_xla" in sys.modules:
-            batch_norm.route(module)
         return module
     current = vars(module).get("_compiled_call_impl")
     if isinstance(current, RoutedCall):

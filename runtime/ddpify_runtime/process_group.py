@@ -8,10 +8,9 @@ import multiprocessing
 import sys
 from types import TracebackType
 
-import torch
 import torch.distributed as dist
 
-from . import report
+from . import engines, report
 from .agreement import check, failure, random_states, standard_streams
 from .forward.routed_call import release
 from .launch import environment
@@ -36,27 +35,10 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     """
     if dist.is_initialized() or getattr(multiprocessing.current_process(), "_inheriting", False):
         return  # a second call, or a spawned DataLoader worker that imports the script again
-    if backend == "xla":
-        import torch_xla
-
-        from .engines.xla.process_group import NAME
-        from .engines.xla.start import rendezvous
-
-        backend, init_method = NAME, rendezvous()
-        torch_xla.device()  # autograd makes its queues in its first backward, for the devices that are there by then
-        if init_method is None:
-            return
-    else:
-        environment.start_processes()
-        place = environment.read()
-        if place.world_size == 1:
-            return
-        if backend == "nccl":
-            _claim_gpu(place)
-            backend = "cpu:gloo,cuda:nccl"  # host tensors and objects travel too
-        elif backend != "gloo":
-            raise RuntimeError(f"backend {backend!r} cannot run here: use nccl, gloo or xla")
-    dist.init_process_group(backend, init_method)
+    started = engines.use(backend).start(backend, init_method)
+    if started is None:
+        return
+    dist.init_process_group(*started)
     _share_random_states()
     check.start()
     if dist.get_rank():
@@ -95,16 +77,6 @@ def get_local_rank() -> int:
     return environment.read().local_rank
 
 
-def _claim_gpu(place: environment.Environment) -> None:
-    devices = torch.cuda.device_count()
-    if place.local_rank >= devices:
-        raise RuntimeError(
-            f"process {place.local_rank} of this machine has no GPU of its own ({devices} visible): "
-            "start at most one process per GPU, or convert with --target cpu"
-        )
-    torch.cuda.set_device(place.local_rank)
-
-
 def _share_random_states() -> None:
     """Give every rank the states of rank 0, so that unseeded scripts draw alike too."""
     random_states.write(broadcast_object(random_states.read()))
@@ -115,8 +87,7 @@ def _report_failure(kind: type[BaseException], error: BaseException, trace: Trac
     _failed = True
     if standard_streams.STDERR is not None:
         sys.stderr = standard_streams.STDERR
-    xla = sys.modules.get("ddpify_runtime.engines.xla.failure")
-    (sys.__excepthook__ if xla is None else xla.report)(kind, error, trace)
+    engines.here().report(kind, error, trace)
 
 
 def _end() -> None:

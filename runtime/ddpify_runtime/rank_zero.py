@@ -166,13 +166,13 @@ def _on_rank_zero(function: Callable[[], tuple[Any, Any]], others_follow: bool =
     sent: list[Any] = [None, None, None]
     dist.all_reduce(torch.zeros(1))
     if get_rank() == 0:
-        before = random_states.key(), random_states.xla_seed()
+        before = random_states.key()
         try:
             with region.on_one_rank(others_follow):
                 kept, sent[1] = function()
         except Exception as error:  # noqa: BLE001  every rank must leave this call the same way
             sent[0] = travelling(error)
-        if (random_states.key(), random_states.xla_seed()) != before:  # one process would go on from here
+        if random_states.key() != before:  # one process would go on from here
             sent[2] = random_states.read()
     sent = broadcast_object(sent)
     if sent[2] is not None:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from . import engines
 from .engines.xla import tensor_types
+
+engines.use("xla")
 
 
 def __getattr__(name: str) -> tensor_types.TensorType:

@@ -12,6 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import engines
+
 
 def read() -> dict[str, Any]:
     """The states of all generators, by name."""
@@ -19,10 +21,9 @@ def read() -> dict[str, Any]:
     numpy = sys.modules.get("numpy")
     if numpy is not None:
         states["numpy"] = numpy.random.get_state()
-    if torch.cuda.is_initialized():
-        states["cuda"] = torch.cuda.get_rng_state()
-    if (seed := xla_seed()) is not None:
-        states["xla"] = seed
+    device = engines.here().random_state()
+    if device is not None:
+        states["device"] = device
     return states
 
 
@@ -33,29 +34,24 @@ def write(states: dict[str, Any]) -> None:
     numpy = sys.modules.get("numpy")
     if numpy is not None and "numpy" in states:
         numpy.random.set_state(states["numpy"])
-    if "cuda" in states:
-        torch.cuda.set_rng_state(states["cuda"])
-    if "xla" in states and states["xla"] != xla_seed():  # setting it also changes what follows the next sync
-        sys.modules["torch_xla"].manual_seed(states["xla"])
-
-
-def xla_seed() -> int | None:
-    """The state of the XLA device's generator; None where there is no such device."""
-    torch_xla = sys.modules.get("torch_xla")
-    if torch_xla is None or not torch_xla._XLAC._xla_runtime_is_initialized():
-        return None
-    return int(torch_xla.core.xla_model.get_rng_state())
+    if "device" in states:
+        engines.here().set_random_state(states["device"])
 
 
 def key() -> tuple[Any, ...]:
-    """The states of the host's generators, as something that compares by value."""
+    """The states of all generators, as something that compares by value; that of torch on the host comes first."""
     states = read()
     drawn = states.get("numpy")
     return (
-        ctypes.string_at(states["torch"].data_ptr(), states["torch"].numel()),  # without numpy
+        _value(states["torch"]),
         states["python"],
         None if drawn is None else (drawn[1].tobytes(), drawn[2:]),
+        _value(states.get("device")),
     )
+
+
+def _value(state: Any) -> Any:
+    return ctypes.string_at(state.data_ptr(), state.numel()) if isinstance(state, Tensor) else state  # without numpy
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from torch.autograd import Function
 from torch.nn.modules._functions import SyncBatchNorm
 from torch.nn.modules.batchnorm import _BatchNorm
 
+from .. import engines
 from ..sharding.collectives import sum_over_ranks
 from . import region
 
@@ -40,11 +41,9 @@ class BatchNormCall:
         if here is not None and self.local and module.training and module.track_running_stats:
             self.moved = True
         if here is None or self.local or not uses_batch:
-            if input.device.type == "xla" and module.training and module.track_running_stats:
-                return _with_unbiased_variance(module, input)
             return module._call_impl(input)  # type: ignore[no-any-return]
         if here.mode == "record":
-            here.statistics.append(_statistics(input))
+            here.statistics.append(statistics(input))
             return module._call_impl(input)  # type: ignore[no-any-return]
         module._check_input_dim(input)
         if here.mode == "replay":
@@ -80,7 +79,7 @@ def follow_first(calls: Sequence[BatchNormCall]) -> None:
     if not values:
         return
     flat = torch.cat(values)
-    if flat.device.type == "xla":  # where all ranks have to run one graph
+    if engines.of(flat.device).records:  # where all ranks have to run one graph
         flat = torch.where(_is_first(dist.get_rank(), flat.device), flat, 0)
         dist.all_reduce(flat)
     else:
@@ -95,17 +94,7 @@ def _is_first(rank: int, device: torch.device) -> Tensor:
     return torch.tensor(rank == 0).to(device)
 
 
-def _with_unbiased_variance(module: _BatchNorm, input: Tensor) -> Tensor:
-    """The batch on one device. torch_xla puts the biased variance into running_var; all other devices do not (X10)."""
-    momentum = _momentum(module)
-    with torch.no_grad():
-        mean, variance = _statistics(input)
-        values = input.numel() / input.size(1)
-        _track(module, mean, variance * (values / (values - 1)), momentum)
-    return F.batch_norm(input, None, None, module.weight, module.bias, training=True, eps=module.eps)
-
-
-def _track(module: _BatchNorm, mean: Tensor, unbiased: Tensor, momentum: float) -> None:
+def track(module: _BatchNorm, mean: Tensor, unbiased: Tensor, momentum: float) -> None:
     if module.running_mean is not None and module.running_var is not None:
         module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
         module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
@@ -115,12 +104,12 @@ def _dims(input: Tensor) -> list[int]:
     return [dim for dim in range(input.dim()) if dim != 1]
 
 
-def _statistics(input: Tensor) -> tuple[Tensor, Tensor]:
+def statistics(input: Tensor) -> tuple[Tensor, Tensor]:
     wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
     return wide.mean(_dims(input)), wide.var(_dims(input), correction=0)
 
 
-def _momentum(module: _BatchNorm) -> float:
+def weight_of_batch(module: _BatchNorm) -> float:
     """As in torch's _BatchNorm.forward: counts the batch, and gives the weight of the new statistics."""
     if not module.training or not module.track_running_stats:
         return 0.0
@@ -133,7 +122,7 @@ def _momentum(module: _BatchNorm) -> float:
 
 def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
     """Normalise with the statistics of all values that the ranks hold together, per channel."""
-    momentum = _momentum(module)
+    momentum = weight_of_batch(module)
     tracked = module.training and module.track_running_stats
     if input.is_cuda:
         normalised: Tensor = SyncBatchNorm.apply(
@@ -152,7 +141,7 @@ def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
     normalised, mean, variance, total = _Normalise.apply(wide, module.weight, module.bias, module.eps)  # type: ignore[no-untyped-call]
     if tracked:
         with torch.no_grad():
-            _track(module, mean, variance * (total / (total - 1)), momentum)
+            track(module, mean, variance * (total / (total - 1)), momentum)
     output: Tensor = normalised.to(input.dtype)
     return output
 

@@ -17,6 +17,7 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
+from .. import engines
 from .losses import UnknownLoss
 from .region import Region
 
@@ -136,6 +137,6 @@ def _all_counted(samples: Tensor) -> Tensor:
 
 
 def _reduced(numbers: Tensor, how: Any) -> Tensor:
-    numbers = numbers.cpu() if numbers.device.type == "xla" else numbers  # what decides is read at once
+    numbers = numbers.cpu() if engines.of(numbers.device).records else numbers  # what decides is read at once
     dist.all_reduce(numbers, how)
     return numbers

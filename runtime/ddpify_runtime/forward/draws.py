@@ -7,7 +7,6 @@ module that also draws something that all samples share; else a rank draws for i
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import torch
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
+from .. import engines
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows, join, share
 from .region import Region
@@ -44,12 +44,7 @@ class Draws(TorchDispatchMode):
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
     ) -> Any:
         kwargs = kwargs or {}
-        result = self._handled(func, args, kwargs)
-        if "torch_xla" not in sys.modules:
-            return result
-        from ..engines.xla.functional import functional
-
-        return functional(result, args, kwargs)
+        return engines.here().intercepted(self._handled(func, args, kwargs), args, kwargs)
 
     def _handled(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not _is_random(func, args, kwargs):

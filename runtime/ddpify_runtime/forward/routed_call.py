@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from .. import report
+from .. import engines, report
 from ..agreement import check, failure
 from ..gradients.native_reduction import NativeReduction
 from ..gradients.reduction import NoReduction, Reduction
@@ -77,14 +77,14 @@ class RoutedCall:
             return self._divided(found, leaves, spec)
         if single:
             self._warn(SINGLE)
-        elif torch.is_grad_enabled():
-            if not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
-                self._warn(
-                    f"its batch does not divide by {dist.get_world_size()}, as XLA devices need: here "
-                    f"{found.samples(leaves)} samples"
-                )
-            elif found.reason != FEW or not self.divided:  # the last batch of an epoch is often short
-                self._warn(found.reason or FEW)
+        elif torch.is_grad_enabled() and not (
+            self.divided and found.reason in ("", FEW)
+        ):  # the last batch is often short
+            self._warn(
+                found.reason
+                or f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as devices "
+                "need where all ranks run one program"
+            )
         if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
             args, kwargs = structure.unflatten(map(_whole, leaves), spec)
         return self.call(*args, **kwargs)
@@ -188,7 +188,7 @@ class RoutedCall:
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
         here.decides, here.counts = found.decides, found.counts
         device = leaves[found.batch[0]].device
-        original = environment.draws_original() or device.type == "xla"  # where a seed would be sent for each forward
+        original = environment.draws_original() or engines.of(device).records  # it would send a seed for each forward
         before = torch.get_rng_state() if original and not found.places else None
         try:
             eager = compiled.eagerly() if found.eager else nullcontext()

@@ -10,6 +10,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 from torch.autograd import Variable
 
+from .. import engines
+
 _BUCKET = 250 * 2**20  # bytes, as in DistributedDataParallel
 
 
@@ -35,7 +37,7 @@ def align(parameters: Sequence[nn.Parameter]) -> None:
     DistributedDataParallel does so too, in a way that autograd takes for a change: where two modules share a part, the
     forward of the first one could no longer be differentiated.
     """
-    tensors = [parameter.data for parameter in parameters if parameter.device.type != "xla"]
+    tensors = [parameter.data for parameter in parameters if not engines.of(parameter.device).records]
     if tensors:
         group = dist.distributed_c10d._get_default_group()
         dist._broadcast_coalesced(group, tensors, _BUCKET, 0)  # type: ignore[attr-defined]

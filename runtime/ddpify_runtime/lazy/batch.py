@@ -13,6 +13,7 @@ from typing import Any
 from torch import Tensor
 from torch.utils._pytree import tree_leaves, tree_map_only
 
+from .. import engines
 from .entries import Entries
 
 QUESTIONS = {
@@ -56,7 +57,7 @@ def same_memory(one: Tensor, other: Tensor) -> bool:
     """Whether one of two tensors is a view of the other, or of the same memory."""
     if one.device != other.device:
         return False
-    if one.device.type == "xla":  # whose tensors have no addresses
+    if engines.of(one.device).records:  # its tensors have no addresses
         bases = [each if each._base is None else each._base for each in (one, other)]
         return bases[0] is bases[1]
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()

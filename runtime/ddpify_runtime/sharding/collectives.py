@@ -20,6 +20,8 @@ import torch.distributed as dist
 from torch import Tensor
 from torch.autograd import Function
 
+from .. import engines
+
 
 @dataclass(frozen=True)
 class Rows:
@@ -37,7 +39,7 @@ def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     """This rank's samples of a whole tensor that holds `total` of them; a copy, in the order of the whole."""
     opened = _open(tensor, total, rows)
     dim = rows.dim if rows.major else rows.dim + 1
-    if tensor.device.type == "xla":
+    if engines.of(tensor.device).records:
         mine = _numbers(dist.get_rank(), total, dist.get_world_size(), tensor.device)
         part = opened.index_select(dim, mine)  # the rank as data: the graph is that of every rank
     else:
@@ -60,7 +62,7 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
     sent = flat.to(torch.uint8) if flat.dtype == torch.bool else flat
     shares: list[Tensor] = [torch.empty_like(sent) for _ in range(world_size)]
     dist.all_gather(shares, sent)
-    if local.device.type == "xla":  # nothing is a view there, and below a dispatch mode no view could be written to
+    if engines.of(local.device).records:  # no view of it could be written to, least of all below a dispatch mode
         stacked = torch.stack(shares, dim=1).flatten(0, 1)[:total].to(local.dtype)
         return stacked.movedim(0, dim).flatten(rows.dim, rows.dim + 1)
     size = list(local.shape)
@@ -125,9 +127,9 @@ def gather_objects(value: Any) -> list[Any]:
 
 
 def divides(tensor: Tensor, dim: int) -> bool:
-    """Whether there is a row for every rank; on XLA as many for each, since all ranks have to run one graph (X6)."""
+    """Whether there is a row for every rank; as many for each where all have to run one program (X6)."""
     total, world_size = tensor.size(dim), dist.get_world_size()
-    return total >= world_size and (tensor.device.type != "xla" or total % world_size == 0)
+    return total >= world_size and (not engines.of(tensor.device).records or total % world_size == 0)
 
 
 def _open(tensor: Tensor, samples: int, rows: Rows) -> Tensor:

@@ -26,7 +26,7 @@ def changed(
 
 
 def on_host(tensor: Tensor) -> Tensor:
-    """On the CPU, where trying something costs XLA no compilation."""
+    """On the CPU, where nothing has to be compiled to try something."""
     return tensor.cpu()
 
 

@@ -17,6 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from .. import engines
 from ..agreement import random_states
 from ..forward.division import Division
 from ..forward.draws import UnknownDraw
@@ -48,7 +49,7 @@ def find(
     Raises:
         RuntimeError: the ranks were given different inputs.
     """
-    if not any(isinstance(leaf, Tensor) and leaf.device.type == "xla" for leaf in leaves):
+    if not any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves):
         return _found(module, leaves, call, known, gradients)
     found = _found(*changed(module, leaves, on_host), call, known, gradients)
     if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
@@ -135,7 +136,7 @@ def _find(
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
         # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
         first, dim = leaves[batch[0]], batch[1]
-        total = min(first.size(dim), 3 * dist.get_world_size() - (first.device.type != "xla"))
+        total = min(first.size(dim), 3 * dist.get_world_size() - (not engines.of(first.device).records))
         few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
         try:
             trial, agreed, reason = _tried(module, call, few, inputs, total)

@@ -1,4 +1,4 @@
-"""All that is XLA's own: importing it readies torch_xla for what the rest of the runtime asks of a device."""
+"""All that is XLA's own: importing it readies torch_xla for what the rest of the runtime asks of an engine."""
 
 from __future__ import annotations
 
@@ -19,3 +19,6 @@ from . import device_module as device_module
 from . import failure as failure
 from . import moves as moves
 from . import tensor_types as tensor_types
+from .engine import Engine
+
+ENGINE = Engine()

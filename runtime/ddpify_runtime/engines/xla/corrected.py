@@ -12,12 +12,30 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch._decomp.decompositions import elu_backward
+from torch.nn import functional as F
+from torch.nn.modules.batchnorm import _BatchNorm
+
+from ...forward.batch_norm import statistics, track, weight_of_batch
 
 # torch_xla puts a GRU of its own in its place, which knows no packed sequences, no directions and no projections, and
 # gives other gradients when its batch comes first.
 nn.GRU = getattr(nn.GRU, "_orig", nn.GRU)  # type: ignore[misc]
 
+_normalised = _BatchNorm.forward
 _kernels: dict[str, Any] = {}
+
+
+def _with_unbiased_variance(self: _BatchNorm, input: Tensor) -> Tensor:
+    """It puts the biased variance of a batch into `running_var`; all other devices do not (X10)."""
+    if input.device.type != "xla" or not (self.training and self.track_running_stats):
+        return _normalised(self, input)
+    self._check_input_dim(input)
+    momentum = weight_of_batch(self)
+    with torch.no_grad():
+        mean, variance = statistics(input)
+        values = input.numel() / input.size(1)
+        track(self, mean, variance * (values / (values - 1)), momentum)
+    return F.batch_norm(input, None, None, self.weight, self.bias, training=True, eps=self.eps)
 
 
 def _slice_copy(keys: Any, input: Tensor, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Any:
@@ -75,6 +93,7 @@ def _replace(name: str, function: Any) -> None:
     _library.impl(name, function, "XLA", with_keyset=True)
 
 
+_BatchNorm.forward = _with_unbiased_variance  # type: ignore[method-assign]
 _library = torch.library.Library("aten", "IMPL")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # that there is another kernel

@@ -7,7 +7,6 @@ are swapped in place instead. Only then: what torch swaps, nothing else may hold
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -23,9 +22,9 @@ def _applied(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = Tr
             child._apply(fn)
     if not _moves(self, fn):
         return _apply(self, fn, recurse=False)
-    parallel = sys.modules.get("ddpify_runtime.forward.routed_call")
-    if parallel is not None:
-        parallel.release(self.parameters(recurse=False))
+    from ...forward.routed_call import release
+
+    release(self.parameters(recurse=False))
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
         return _apply(self, fn, recurse=False)
