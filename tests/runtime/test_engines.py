@@ -131,7 +131,12 @@ def test_without_a_file_it_is_torchs_own(name: str) -> None:
 
 def test_nothing_else_asks_which_engine_it_is() -> None:
     """XLA is named in its own folder, in what its scripts import, and in messages."""
-    apart = {RUNTIME / "xla.py", *RUNTIME.glob("engines/**/*.py"), *RUNTIME.glob("devtools/*.py")}
+    apart = {
+        RUNTIME / "xla.py",
+        RUNTIME / "torch_xla_internals.py",
+        *RUNTIME.glob("engines/**/*.py"),
+        *RUNTIME.glob("devtools/*.py"),
+    }
     for path in set(RUNTIME.rglob("*.py")) - apart:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         for node in ast.walk(tree):

@@ -22,11 +22,11 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
+from torch.distributed.distributed_c10d import PrefixStore
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
+from ..torch_internals import DRAW_INDICES, LoaderIterator, default_store, sampler_of
 from . import failure
 
 FIRST = 3  # steps that are all compared; then
@@ -42,7 +42,7 @@ class Check:
 
     def __init__(self) -> None:
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
-        self.store = PrefixStore("ddpify_check", _get_default_store())
+        self.store = PrefixStore("ddpify_check", default_store())
         self.steps = self.drawn = self.batches = self.posts = 0
         self.proven: set[int] = set()
 
@@ -112,16 +112,16 @@ def start() -> None:
     _running = check = Check()
     failure.END_LIMIT = END_LIMIT
     register_optimizer_step_post_hook(check.step)
-    original = _BaseDataLoaderIter._next_index
+    original = getattr(LoaderIterator, DRAW_INDICES)
 
     @functools.wraps(original)
     def next_index(self: Any) -> Any:
-        index = original(self)  # type: ignore[no-untyped-call]
-        if not hasattr(self._index_sampler, "tells_whole_batches"):  # of which a rank loads its rows
+        index = original(self)
+        if not hasattr(sampler_of(self), "tells_whole_batches"):  # of which a rank loads its rows
             check.draw(index)
         return index
 
-    _BaseDataLoaderIter._next_index = next_index  # type: ignore[method-assign]
+    setattr(LoaderIterator, DRAW_INDICES, next_index)
 
 
 def draw(samples: Sequence[int]) -> None:

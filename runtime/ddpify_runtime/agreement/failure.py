@@ -9,8 +9,8 @@ from contextlib import suppress
 from datetime import timedelta
 
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import _get_default_store
 
+from ..torch_internals import default_store
 from . import standard_streams
 
 # How long a rank waits for the others in the middle of a step: they compute the same, so they are not far.
@@ -28,7 +28,7 @@ def everyone_is_here(limit: timedelta) -> bool:
     """
     global _met
     _met += 1
-    store, key = _get_default_store(), f"ddpify/{_met}"
+    store, key = default_store(), f"ddpify/{_met}"
     if store.add(key, 1) == dist.get_world_size():
         store.set(f"{key}/all", "")
     try:

@@ -22,13 +22,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch_xla
 import torch_xla.core.xla_model as xm
 import torch_xla.runtime as xr
 from torch import Tensor
-from torch.testing._internal.distributed import multi_threaded_pg
 
-_XLA = torch_xla._XLAC
+from .. import torch_internals
+from ..torch_xla_internals import gathered, ordinal, reset_token, run
+
 _CHANNEL = 1
 _LIMIT = 120.0  # seconds; longer than the compilations of the ranks differ
 
@@ -48,8 +48,7 @@ _ended: set[int] = set()
 
 def install() -> None:
     """Replace the collectives of xla_model, and give each thread a default process group. Once a process."""
-    multi_threaded_pg._install_threaded_pg()
-    torch._C._distributed_c10d._set_thread_isolation_mode(True)  # type: ignore[attr-defined]
+    torch_internals.give_threads_groups()
     for function in (all_reduce, all_gather, reduce_scatter, all_to_all, collective_permute):
         setattr(xm, function.__name__, function)
 
@@ -57,7 +56,7 @@ def install() -> None:
 def prepare_thread(device: str) -> None:
     """Enter a device in the tables of the C++ side, before anything else is done on it."""
     with _lock:
-        _XLA._set_all_reduce_token(device, None)
+        reset_token(device)
         torch.ones((), device=device).item()
 
 
@@ -146,23 +145,18 @@ def _gathered(tensors: list[Tensor], groups: list[list[int]] | None) -> list[Ten
     for dtype in dict.fromkeys(tensor.dtype for tensor in tensors):
         chosen = [number for number, tensor in enumerate(tensors) if tensor.dtype == dtype]
         flat = torch.cat([tensors[number].detach().reshape(-1) for number in chosen]).unsqueeze(0)
-        _run(flat)
+        run(flat)
         _meet(tuple(sorted(rank for group in every for rank in group)))
         device = str(flat.device)
         with _lock:
-            _XLA._set_all_reduce_token(device, None)
-            gathered = _XLA._xla_all_gather(flat, 0, len(members), every, False, _CHANNEL, True)
-            _XLA._set_all_reduce_token(device, None)
-        _run(gathered)
-        pieces = gathered.split([tensors[number].numel() for number in chosen], dim=1)
+            reset_token(device)
+            everything = gathered(flat, len(members), every, _CHANNEL)
+            reset_token(device)
+        run(everything)
+        pieces = everything.split([tensors[number].numel() for number in chosen], dim=1)
         for number, piece in zip(chosen, pieces, strict=True):
             found[number] = piece.reshape(len(members), *tensors[number].shape)
     return [found[number] for number in range(len(tensors))]
-
-
-def _run(tensor: Tensor) -> None:
-    """Run what was recorded for a tensor, and wait for it with the interpreter's lock released."""
-    _XLA._xla_sync_multi([tensor], [], True, True)
 
 
 def _meet(ranks: tuple[int, ...]) -> None:
@@ -182,8 +176,7 @@ def _meet(ranks: tuple[int, ...]) -> None:
 
 def _rank(tensor: Tensor) -> int:
     """The rank of a tensor's device. Not global_ordinal(): autograd may call from a thread of its own."""
-    rank: int = _XLA._xla_get_device_ordinal(str(tensor.device))
-    return rank
+    return ordinal(str(tensor.device))
 
 
 def _members(tensor: Tensor, groups: list[list[int]] | None) -> list[int]:

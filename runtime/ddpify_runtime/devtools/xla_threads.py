@@ -66,7 +66,7 @@ def _set_environment(devices: int, script: str) -> None:
 
 def _start_children_here() -> None:
     """Let torch_xla.launch start a process that runs this module first, and the script from here."""
-    from torch_xla._internal import pjrt
+    from ddpify_runtime.torch_xla_internals import pjrt
 
     original = pjrt.run_multiprocess
 
@@ -84,33 +84,32 @@ def _start_children_here() -> None:
 
 def _become_the_script() -> None:
     """In the started process: prepare torch_xla, then import the script as multiprocessing would have done."""
-    from torch_xla._internal import pjrt
-
     from ddpify_runtime.devtools import xla_thread_collectives
+    from ddpify_runtime.torch_xla_internals import RUN_THREADS, pjrt
 
     xla_thread_collectives.install()
-    pjrt._run_thread_per_device = _run_thread_per_device
+    setattr(pjrt, RUN_THREADS, _run_threads)
     globals().update(runpy.run_path(os.environ[_SCRIPT], run_name="__mp_main__"))
 
 
-def _run_thread_per_device(
+def _run_threads(
     local_rank: int, local_world_size: int, fn: Callable[[], Any], initializer_fn: Callable[[int, int], None]
 ) -> dict[int, Any]:
-    """torch_xla's function of this name; it also notices a rank that fails or ends while others wait for it.
+    """In the place of torch_xla's own; it also notices a rank that fails or ends while others wait for it.
 
     Returns what `fn` returned, by rank. Raises what a rank raised, the first one that did.
     """
-    import torch_xla
     from torch_xla.core import xla_model
 
     from ddpify_runtime.devtools import xla_thread_collectives
+    from ddpify_runtime.torch_xla_internals import make_current, ordinal
 
     initializer_fn(local_rank, local_world_size)
     devices = xla_model.get_xla_supported_devices()
     failures: list[BaseException] = []
 
     def work(rank: int, device: str) -> Any:
-        torch_xla._XLAC._xla_set_default_device(device)
+        make_current(device)
         try:
             xla_thread_collectives.prepare_thread(device)
             return fn()
@@ -120,7 +119,7 @@ def _run_thread_per_device(
         finally:
             xla_thread_collectives.leave(rank)
 
-    ranks = [torch_xla._XLAC._xla_get_device_ordinal(device) for device in devices]
+    ranks = [ordinal(device) for device in devices]
     with ThreadPoolExecutor(max_workers=len(devices)) as pool:
         results: dict[int, Future[Any]] = {
             rank: pool.submit(work, rank, device) for rank, device in zip(ranks, devices, strict=True)

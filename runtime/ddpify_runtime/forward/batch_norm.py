@@ -15,11 +15,10 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import Function
-from torch.nn.modules._functions import SyncBatchNorm
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from .. import engines
 from ..sharding.collectives import sum_over_ranks
+from ..torch_internals import CALL, BatchNorm, SyncBatchNormFunction, call_past_slot, check_dims
 from . import region
 
 
@@ -30,7 +29,7 @@ class BatchNormCall:
     rank's running statistics have been since the ranks had the same.
     """
 
-    def __init__(self, module: _BatchNorm, local: bool = False) -> None:
+    def __init__(self, module: BatchNorm, local: bool = False) -> None:
         self.module = module
         self.local = local
         self.moved = False
@@ -41,11 +40,11 @@ class BatchNormCall:
         if here is not None and self.local and module.training and module.track_running_stats:
             self.moved = True
         if here is None or self.local or not uses_batch:
-            return module._call_impl(input)  # type: ignore[no-any-return]
+            return call_past_slot(module)(input)  # type: ignore[no-any-return]
         if here.mode == "record":
             here.statistics.append(statistics(input))
-            return module._call_impl(input)  # type: ignore[no-any-return]
-        module._check_input_dim(input)
+            return call_past_slot(module)(input)  # type: ignore[no-any-return]
+        check_dims(module, input)
         if here.mode == "replay":
             mean, variance = here.statistics.pop(0)
             return F.batch_norm(input, mean, variance, module.weight, module.bias, eps=module.eps)
@@ -56,10 +55,10 @@ def route(module: nn.Module, local: bool = False) -> list[BatchNormCall]:
     """Route the call of every batch normalisation in a module, unless its class has a forward of its own."""
     calls = []
     for part in module.modules():
-        if isinstance(part, _BatchNorm) and type(part).forward is _BatchNorm.forward:
-            call = vars(part).get("_compiled_call_impl")
+        if isinstance(part, BatchNorm) and type(part).forward is BatchNorm.forward:
+            call = vars(part).get(CALL)
             if not isinstance(call, BatchNormCall) or call.local != local:
-                part.__dict__["_compiled_call_impl"] = call = BatchNormCall(part, local)
+                vars(part)[CALL] = call = BatchNormCall(part, local)
             calls.append(call)
     return calls
 
@@ -94,7 +93,7 @@ def _is_first(rank: int, device: torch.device) -> Tensor:
     return torch.tensor(rank == 0).to(device)
 
 
-def track(module: _BatchNorm, mean: Tensor, unbiased: Tensor, momentum: float) -> None:
+def track(module: BatchNorm, mean: Tensor, unbiased: Tensor, momentum: float) -> None:
     if module.running_mean is not None and module.running_var is not None:
         module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
         module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
@@ -109,8 +108,8 @@ def statistics(input: Tensor) -> tuple[Tensor, Tensor]:
     return wide.mean(_dims(input)), wide.var(_dims(input), correction=0)
 
 
-def weight_of_batch(module: _BatchNorm) -> float:
-    """As in torch's _BatchNorm.forward: counts the batch, and gives the weight of the new statistics."""
+def weight_of_batch(module: BatchNorm) -> float:
+    """As in BatchNorm.forward: counts the batch, and gives the weight of the new statistics."""
     if not module.training or not module.track_running_stats:
         return 0.0
     if module.num_batches_tracked is not None:
@@ -120,12 +119,12 @@ def weight_of_batch(module: _BatchNorm) -> float:
     return module.momentum if module.momentum is not None else 0.0
 
 
-def _over_ranks(module: _BatchNorm, input: Tensor) -> Tensor:
+def _over_ranks(module: BatchNorm, input: Tensor) -> Tensor:
     """Normalise with the statistics of all values that the ranks hold together, per channel."""
     momentum = weight_of_batch(module)
     tracked = module.training and module.track_running_stats
     if input.is_cuda:
-        normalised: Tensor = SyncBatchNorm.apply(
+        normalised: Tensor = SyncBatchNormFunction.apply(
             input,
             module.weight,
             module.bias,

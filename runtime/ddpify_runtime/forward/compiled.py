@@ -8,7 +8,6 @@ compiling: on copies, under modes that see every operation.
 from __future__ import annotations
 
 import functools
-import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from copy import deepcopy
@@ -17,6 +16,8 @@ from typing import Any
 
 import torch
 from torch import nn
+
+from ..torch_internals import CALL, compiles, is_compiled_wrapper, original_of, uncompiled
 
 _times = 0
 
@@ -49,10 +50,10 @@ def follow(compiled: Callable[[nn.Module, nn.Module], None], in_place: Callable[
 
     @functools.wraps(make_in_place)
     def compile_in_place(self: nn.Module, *args: Any, **kwargs: Any) -> None:
-        before = vars(self).get("_compiled_call_impl")
+        before = vars(self).get(CALL)
         make_in_place(self, *args, **kwargs)
-        if in_place(before, vars(self)["_compiled_call_impl"]):
-            vars(self)["_compiled_call_impl"] = before
+        if in_place(before, vars(self)[CALL]):
+            vars(self)[CALL] = before
 
     compile._ddpify = True  # type: ignore[attr-defined]
     torch.compile = compile
@@ -61,7 +62,7 @@ def follow(compiled: Callable[[nn.Module, nn.Module], None], in_place: Callable[
 
 def eagerly() -> AbstractContextManager[Any]:
     """Compute without compiling what torch.compile was asked to."""
-    if "torch._dynamo.eval_frame" not in sys.modules:  # which takes seconds to import; nothing is compiled without it
+    if not compiles():
         return nullcontext()
     eager: AbstractContextManager[Any] = torch.compiler.set_stance("force_eager")
     return eager
@@ -69,31 +70,22 @@ def eagerly() -> AbstractContextManager[Any]:
 
 def is_compiled(module: nn.Module) -> bool:
     """Whether a module or a part of it was compiled."""
-    return any(_is_wrapper(part) or any(map(_is_compiled_function, _calls(part))) for part in module.modules())
+    return any(is_compiled_wrapper(part) or any(map(original_of, _calls(part))) for part in module.modules())
 
 
 def copied(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
     """A deep copy that computes the same without torch.compile; memo: as for copy.deepcopy."""
     for part in reversed(list(module.modules())):
-        if _is_wrapper(part):
-            memo[id(part)] = deepcopy(part._orig_mod, memo)
+        if is_compiled_wrapper(part):
+            memo[id(part)] = deepcopy(uncompiled(part), memo)
     made = deepcopy(module, memo)
     for part in made.modules():
-        original = getattr(vars(part).get("forward"), "_torchdynamo_orig_callable", None)
+        original = original_of(vars(part).get("forward"))
         if isinstance(original, MethodType) and isinstance(original.__self__, nn.Module):
             vars(part)["forward"] = MethodType(original.__func__, part)
     return made
 
 
-def _is_wrapper(module: nn.Module) -> bool:
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")
-    return dynamo is not None and isinstance(module, dynamo.OptimizedModule)
-
-
 def _calls(module: nn.Module) -> tuple[Any, Any]:
-    call = vars(module).get("_compiled_call_impl")
+    call = vars(module).get(CALL)
     return module.forward, getattr(call, "call", call)
-
-
-def _is_compiled_function(function: Any) -> bool:
-    return hasattr(function, "_torchdynamo_orig_callable")

@@ -18,6 +18,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from .. import engines
+from ..torch_internals import saved_tensors_are_packed
 from .losses import UnknownLoss
 from .region import Region
 
@@ -76,7 +77,7 @@ class Decisions(TorchFunctionMode):
             result = _plain(func, *args)
             self.region.decisions.append((args[0].shape, result.clone()))
             return result
-        if not torch.is_grad_enabled() or torch._C._autograd._top_saved_tensors_default_hooks(False) is not None:
+        if not torch.is_grad_enabled() or saved_tensors_are_packed():
             raise UnknownLoss("it decides by its samples in what is checkpointed, which is computed again by itself")
         if not self.region.decisions:
             raise UnknownLoss("it decides more often for a part of the batch")
@@ -98,7 +99,7 @@ def decides(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
 
 def _plain(func: Callable[..., Any], *args: Any) -> Tensor:
     """What torch gives; it is no loss, although a sum may be one."""
-    with torch._C.DisableTorchFunction():
+    with torch.DisableTorchFunction():
         result: Tensor = func(*args)
     return result
 

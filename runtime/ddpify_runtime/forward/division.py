@@ -9,10 +9,10 @@ from typing import Any
 
 import torch
 from torch import nn
-from torch.nn.modules.batchnorm import _BatchNorm
 
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows
+from ..torch_internals import BatchNorm, hooks
 from .decisions import Decisions
 from .draws import Draws
 from .inventory import is_hooked
@@ -75,9 +75,10 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
 def watched(module: nn.Module) -> str:
     """What would see, in a divided forward or backward, a part of the batch or a local gradient; "" if nothing does."""
     for name, part in module.named_modules():
-        if part._forward_hooks or part._backward_hooks or part._backward_pre_hooks:
+        before, *others = hooks(part)
+        if any(others):
             return f"a hook on {name or 'it'} sees its batches or gradients"
-        if any(not type(hook).__module__.startswith("torch.") for hook in part._forward_pre_hooks.values()):
+        if any(not type(hook).__module__.startswith("torch.") for hook in before.values()):
             return f"a hook on {name or 'it'} sees its batches"
     for name, parameter in module.named_parameters():
         if parameter.requires_grad and not parameter.is_leaf:
@@ -89,6 +90,6 @@ def watched(module: nn.Module) -> str:
 
 def is_compilable(module: nn.Module, found: Division) -> bool:
     """Whether a compiled module can take its share: it needs no mode that sees its operations, and sends nothing."""
-    batch_statistics = any(isinstance(part, _BatchNorm) for part in module.modules())
+    batch_statistics = any(isinstance(part, BatchNorm) for part in module.modules())
     draws_for_all = found.places and (draws_original() or None in found.places.values())
     return not (draws_for_all or found.losses or found.decides or batch_statistics)

@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.utils._python_dispatch import TorchDispatchMode
 
 from .. import engines
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows, join, share
+from ..torch_internals import TorchDispatchMode, schema
 from .region import Region
 
 FILL = {"bernoulli", "uniform", "normal", "exponential", "random", "log_normal", "cauchy", "geometric"}
@@ -62,7 +62,7 @@ class Draws(TorchDispatchMode):
         if name in FILL and isinstance(args[0], Tensor) and _fills(func, args, kwargs):
             target: Tensor = args[0]
             drawn = self._drawn(name, target.shape, lambda size: func(_empty_like(target, size), *args[1:], **kwargs))
-            return target.copy_(drawn) if func._schema.is_mutable else drawn
+            return target.copy_(drawn) if schema(func).is_mutable else drawn
         if name in CREATE:
             at = next(i for i, value in enumerate(args) if isinstance(value, (list, tuple)))
             return self._drawn(name, args[at], lambda size: func(*args[:at], list(size), *args[at + 1 :], **kwargs))
@@ -134,7 +134,7 @@ def _is_random(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool
 
 def _dropout_argument(func: Any) -> tuple[int, str, Any] | None:
     """Place, name and default of the probability with which a fused kernel drops values."""
-    for place, argument in enumerate(func._schema.arguments):
+    for place, argument in enumerate(schema(func).arguments):
         if argument.name in ("dropout_p", "dropout"):
             return place, argument.name, argument.default_value
     return None

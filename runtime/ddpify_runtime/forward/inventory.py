@@ -8,6 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from ..gradients.reduction import Reduction
+from ..torch_internals import contents, gradient_hooks, hooks
 
 
 class Inventory(NamedTuple):
@@ -30,21 +31,21 @@ def inventory(module: nn.Module) -> Inventory:
         if id(part) in parts:
             continue
         parts[id(part)] = part.training
-        if part._forward_hooks or part._forward_pre_hooks or part._backward_hooks or part._backward_pre_hooks:
-            hooked = True
-        for parameter in part._parameters.values():
+        hooked = hooked or any(hooks(part))
+        parameters, inside = contents(part)
+        for parameter in parameters.values():
             if parameter is not None and parameter.requires_grad:
                 trainable[id(parameter)] = id(parameter), parameter.dtype, parameter.device
                 hooked = hooked or is_hooked(parameter)
-        waiting += [each for each in part._modules.values() if each is not None]
+        waiting += [each for each in inside.values() if each is not None]
     return Inventory(tuple(parts.items()), tuple(trainable.values()), hooked)
 
 
 def is_hooked(parameter: Tensor) -> bool:
     """Whether something of the script's sees the gradient of a parameter, or it is no parameter of its own."""
-    after = parameter._post_accumulate_grad_hooks
+    before, after = gradient_hooks(parameter)
     return bool(
-        parameter._backward_hooks
+        before
         or not parameter.is_leaf
         or (after and not all(isinstance(getattr(hook, "__self__", None), Reduction) for hook in after.values()))
     )

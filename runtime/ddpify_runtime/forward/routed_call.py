@@ -28,6 +28,7 @@ from ..lazy.batch import Share
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, divides, leave, split, spread
 from ..sharding.structure import Form
+from ..torch_internals import call_past_slot, uncompiled
 from ..trial.attempt import NotDivisible
 from ..trial.find_division import confirmed, find
 from . import batch_norm, compiled, region, routes
@@ -82,8 +83,8 @@ class RoutedCall:
         ):  # the last batch is often short
             self._warn(
                 found.reason
-                or f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as devices "
-                "need where all ranks run one program"
+                or f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as "
+                "devices need where all ranks run one program"
             )
         if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
             args, kwargs = structure.unflatten(map(_whole, leaves), spec)
@@ -108,7 +109,7 @@ class RoutedCall:
 
     @property
     def name(self) -> str:
-        return type(getattr(self.module, "_orig_mod", self.module)).__name__
+        return type(uncompiled(self.module)).__name__
 
     def _division(self, leaves: list[Any], spec: Form) -> Division:
         """How this form of input is divided.
@@ -132,7 +133,7 @@ class RoutedCall:
 
         def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = structure.unflatten(values, spec)
-            output = module._call_impl(*args, **kwargs)
+            output = call_past_slot(module)(*args, **kwargs)
             left, form = structure.flatten((args, kwargs))
             if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
                 raise NotDivisible("it changes its input")
@@ -140,7 +141,7 @@ class RoutedCall:
 
         self.batch_norms = batch_norm.route(self.module, local=not self.sync_batch_norm)
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
-        module = getattr(self.module, "_orig_mod", self.module)
+        module = uncompiled(self.module)
         whole = [_whole(leaf) for leaf in leaves]
         with compiled.eagerly():
             found = find(module, call, whole, known, gradients=calls.bit_length() % 6 == 1)

@@ -13,8 +13,8 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import nn
-from torch.autograd import Variable
 
+from ..torch_internals import after_backward, graph_task
 from .reduction import align
 
 
@@ -37,10 +37,10 @@ class NativeReduction:
 
     def enter(self) -> None:
         """A backward pass enters the shared region: reduce what it accumulates."""
-        task = torch._C._current_graph_task_id()
+        task = graph_task()
         if self.parameters and task != self.task:
             self.task = task
-            Variable._execution_engine.queue_callback(self._complete)
+            after_backward(self._complete)
 
     def _complete(self) -> None:
         """All gradients of the pass are there. What earlier passes left is equal on all ranks, and so is its mean."""

@@ -8,11 +8,17 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.autograd import Variable
 
 from .. import engines
-
-_BUCKET = 250 * 2**20  # bytes, as in DistributedDataParallel
+from ..torch_internals import (
+    after_backward,
+    arm,
+    disarm,
+    forget_empty_hooks,
+    graph_task,
+    reduced_parameters,
+    report_without_gradient,
+)
 
 
 class _Forward(nn.Module):
@@ -38,9 +44,13 @@ def align(parameters: Sequence[nn.Parameter]) -> None:
     forward of the first one could no longer be differentiated.
     """
     tensors = [parameter.data for parameter in parameters if not engines.of(parameter.device).records]
-    if tensors:
-        group = dist.distributed_c10d._get_default_group()
-        dist._broadcast_coalesced(group, tensors, _BUCKET, 0)  # type: ignore[attr-defined]
+    sent = [tensor.contiguous() for tensor in tensors]
+    for work in [dist.broadcast(tensor, 0, async_op=True) for tensor in sent]:
+        if work is not None:
+            work.wait()
+    for tensor, given in zip(tensors, sent, strict=True):
+        if tensor is not given:
+            tensor.copy_(given)
 
 
 class NoReduction:
@@ -73,7 +83,7 @@ class Reduction:
         self.forward_module = _Forward(module, call, trainable)
         self.ddp = nn.parallel.DistributedDataParallel(self.forward_module, init_sync=False, **options)
         self.ddp.broadcast_buffers = False  # before each forward; its argument has another name from torch 2.10 on
-        self.parameters: list[nn.Parameter] = self.ddp._build_params_for_reducer()[0]
+        self.parameters = reduced_parameters(self.ddp)
         self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}
         self.told: set[int] = set()  # of which the reducer knows that they are ready
         self.got: set[int] = set()  # which have a gradient from this pass
@@ -85,8 +95,7 @@ class Reduction:
             for hook in self.hooks:
                 hook.remove()
             for parameter in self.parameters:
-                if not parameter._post_accumulate_grad_hooks:  # torch would not see, after a swap, that it is empty
-                    parameter._post_accumulate_grad_hooks = None  # type: ignore[assignment]
+                forget_empty_hooks(parameter)
             self.ddp = None
             del self.forward_module, self.parameters
 
@@ -99,20 +108,18 @@ class Reduction:
 
     def enter(self) -> None:
         """A backward pass enters the shared region: reduce what it accumulates."""
-        task = torch._C._current_graph_task_id()
+        task = graph_task()
         if self.ddp is None or task == self.task:
             return
         if self.task != -1:  # the pass before ended with an exception that the script caught
-            self.ddp.reducer._reset_state()
+            disarm(self.ddp)
         self.task = task
         self.told.clear()
         self.got.clear()
         self.before = [parameter.grad is None for parameter in self.parameters]
         self.forward_module.got.grad = torch.ones_like(self.forward_module.got)
-        self.ddp.reducer._rebuild_buckets()
-        self.ddp.reducer.prepare_for_backward([])
-        later = Variable._execution_engine.queue_callback
-        later(self._complete)
+        arm(self.ddp)
+        after_backward(self._complete)
 
     def _note(self, parameter: Tensor) -> None:
         self.told.add(self.places[id(parameter)])
@@ -131,9 +138,9 @@ class Reduction:
             here = [float(place not in self.lacking) for place in range(len(self.parameters))]
             got.grad.copy_(torch.tensor(here))
         for place in [*(place for place in others if place not in self.told), last]:
-            self.ddp.reducer._autograd_hook(place)  # type: ignore[attr-defined]
+            report_without_gradient(self.ddp, place)
         # The reducer has queued its own end by now; this comes after it.
-        Variable._execution_engine.queue_callback(self._leave)
+        after_backward(self._leave)
 
     def _leave(self) -> None:
         self.task = -1

@@ -11,9 +11,9 @@ from types import ModuleType
 from typing import Any
 
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from .. import engines
+from ..torch_internals import base_of, tree_leaves, tree_map_only
 from .entries import Entries
 
 QUESTIONS = {
@@ -58,8 +58,7 @@ def same_memory(one: Tensor, other: Tensor) -> bool:
     if one.device != other.device:
         return False
     if engines.of(one.device).records:  # its tensors have no addresses
-        bases = [each if each._base is None else each._base for each in (one, other)]
-        return bases[0] is bases[1]
+        return base_of(one) is base_of(other)
     return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 

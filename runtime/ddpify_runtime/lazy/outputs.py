@@ -15,10 +15,10 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 from torch.autograd import Function
-from torch.utils._pytree import tree_leaves, tree_map_only
 
 from ..forward import losses, region
 from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
+from ..torch_internals import made_wrapper, tree_leaves, tree_map_only
 from .batch import QUESTIONS, Share, in_form, same_memory, wholes
 from .labels import Labels
 from .partial import partial
@@ -42,7 +42,7 @@ class Output(Share):
     def __new__(cls, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
         size = list(local.shape)
         size[place.dim] = size[place.dim] // count(total) * total
-        output: Output = Tensor._make_wrapper_subclass(cls, size, dtype=local.dtype, device=local.device)
+        output: Output = made_wrapper(cls, size, local)
         output._rows, output._joined, output._source = local, None, None
         output._place, output._total, output._entered, output._node = place, total, entered, None
         output._used, output._labels = False, None
@@ -102,7 +102,7 @@ class Output(Share):
     ) -> Any:
         kwargs = kwargs or {}
         func, args = in_form(func, args)
-        with torch._C.DisableTorchFunctionSubclass():
+        with torch.DisableTorchFunctionSubclass():
             if func in QUESTIONS or not any(isinstance(each, Share) for each in tree_leaves((args, kwargs))):
                 return func(*args, **kwargs)
             if func is Tensor.requires_grad.__get__:  # type: ignore[attr-defined]
@@ -151,7 +151,7 @@ def _later(local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], N
 
 
 def _node(output: Output) -> Any:
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch.DisableTorchFunctionSubclass():
         return output.grad_fn
 
 

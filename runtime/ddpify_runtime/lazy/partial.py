@@ -17,6 +17,7 @@ from torch.autograd import Function
 
 from ..forward import region
 from ..sharding.collectives import sum_over_ranks
+from ..torch_internals import made_wrapper
 from .batch import QUESTIONS, Share, same_memory, wholes
 
 _Entered = tuple[Callable[[], None], ...]
@@ -53,7 +54,7 @@ class Partial(Share):
 
     @staticmethod
     def __new__(cls, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Partial:
-        made: Partial = Tensor._make_wrapper_subclass(cls, part.shape, dtype=part.dtype, device=part.device)
+        made: Partial = made_wrapper(cls, part.shape, part)
         made._part, made._common, made._divisor, made._entered = part, common, divisor, entered
         made._joined = made._source = made._node = made._value = None
         made._viewed = False
@@ -121,7 +122,7 @@ class Partial(Share):
             return _backward(*args, **kwargs)
         if func is torch.autograd.grad and any(kind is not cls for kind in types if issubclass(kind, Share)):
             return NotImplemented  # an output knows what was computed from its samples
-        with torch._C.DisableTorchFunctionSubclass():
+        with torch.DisableTorchFunctionSubclass():
             if func in QUESTIONS:
                 return func(*args, **kwargs)
             if isinstance(first, Partial):
@@ -159,7 +160,7 @@ def partial(part: Tensor, common: Tensor | None, entered: _Entered, divisor: int
 
 
 def _node(made: Partial) -> Any:
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch.DisableTorchFunctionSubclass():
         return made.grad_fn
 
 
@@ -167,7 +168,7 @@ def _backward(
     number: Partial, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     gradient = torch.ones_like(number._part) if gradient is None else wholes(gradient)
-    with torch._C.DisableTorchFunctionSubclass():
+    with torch.DisableTorchFunctionSubclass():
         torch.autograd.backward(number, gradient, retain_graph, create_graph, inputs=inputs)
 
 

@@ -24,6 +24,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from ..torch_internals import version_of
+
 _PLAIN = (int, float, complex, str, bytes, bool, type(None))
 _LEAVES = (*_PLAIN, Tensor, ModuleType, type)
 _INTO = 100  # a container with more entries holds samples rather than state: it is not followed into
@@ -175,7 +177,7 @@ def snapshot(of: Reached, deep: bool) -> Snapshot:
 def _state(value: Any, most: int) -> Any:
     """What can change in a value that stays the same object; an array is looked at if it has at most `most` bytes."""
     if isinstance(value, Tensor):
-        return None if value.is_inference() else value._version
+        return None if value.is_inference() else version_of(value)
     if isinstance(value, (dict, list, set, deque, bytearray)):
         return len(value)
     if isinstance(value, torch.Generator):

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from torch.utils.data import Dataset, Subset, default_collate, get_worker_info
-from torch.utils.data._utils.pin_memory import pin_memory
 
+from ..torch_internals import pin_memory
 from . import collated, held_state, streams
 from .collated import Form
 from .held_state import Reached, Snapshot

@@ -17,7 +17,9 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore, _get_default_store
+from torch.distributed.distributed_c10d import PrefixStore
+
+from ..torch_internals import default_store
 
 LIMIT = timedelta(minutes=30)  # how long rank 0 may take to come to what another rank waits for
 
@@ -105,4 +107,4 @@ def travelling(error: Exception) -> Exception:
 
 
 def _store() -> PrefixStore:
-    return PrefixStore("ddpify_remote", _get_default_store())
+    return PrefixStore("ddpify_remote", default_store())

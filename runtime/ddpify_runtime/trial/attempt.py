@@ -10,7 +10,6 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from ..agreement import random_states
 from ..forward.batch_norm import route
@@ -22,6 +21,7 @@ from ..forward.losses import Losses
 from ..forward.region import Region, entered
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, share
+from ..torch_internals import tree_leaves
 from .closeness import different_state, same, tolerance
 from .reads import Reads
 

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..forward.batch_norm import BatchNormCall
+from ..torch_internals import BUFFERS, CALL, MODULES
 
 # Relative difference (2-norm) up to which two float results of another summation order count as the same.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
@@ -56,9 +57,9 @@ def different_state(one: nn.Module, other: nn.Module) -> Iterator[str]:
     Statistics of routed batch normalisations are left out: these are synchronised where it counts.
     """
     for (name, part), (_, twin) in zip(one.named_modules(), other.named_modules(), strict=True):
-        routed = isinstance(vars(part).get("_compiled_call_impl"), BatchNormCall)
+        routed = isinstance(vars(part).get(CALL), BatchNormCall)
         for key, value in vars(part).items():
-            if key in ("_modules", "_compiled_call_impl") or (routed and key == "_buffers"):
+            if key in (MODULES, CALL) or (routed and key == BUFFERS):
                 continue
             if not _same_value(value, vars(twin).get(key)):
                 yield f"{name}.{key}".strip(".")

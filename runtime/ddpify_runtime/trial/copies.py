@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from torch import Tensor, nn
-from torch.utils._pytree import tree_leaves
 
 from ..forward.compiled import copied
+from ..torch_internals import tree_leaves
 
 
 def changed(

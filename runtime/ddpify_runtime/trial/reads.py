@@ -18,8 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode, handle_torch_function
-from torch.utils._pytree import tree_leaves
 
+from .. import torch_internals
 from ..forward.decisions import decides
 from ..forward.losses import reduces
 
@@ -41,7 +41,7 @@ _READS = {
 }
 _SELECTS = {"__getitem__", "__iter__", "select", "take", "unbind"}
 _SIZED_BY_VALUES = {
-    "_pad_packed_sequence",
+    *torch_internals.SIZED_BY_VALUES,
     "argwhere",
     "bincount",
     "masked_select",
@@ -146,7 +146,7 @@ def _harmless_part(node: ast.AST, counts: bool) -> ast.expr | None:
 
 
 def _tensors(values: Any) -> list[Tensor]:
-    return [leaf for leaf in tree_leaves(values) if isinstance(leaf, Tensor)]
+    return [leaf for leaf in torch_internals.tree_leaves(values) if isinstance(leaf, Tensor)]
 
 
 def _indices(func: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:

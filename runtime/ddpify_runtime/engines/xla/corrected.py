@@ -11,25 +11,24 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch._decomp.decompositions import elu_backward
 from torch.nn import functional as F
-from torch.nn.modules.batchnorm import _BatchNorm
 
+from ... import torch_internals, torch_xla_internals
 from ...forward.batch_norm import statistics, track, weight_of_batch
 
 # torch_xla puts a GRU of its own in its place, which knows no packed sequences, no directions and no projections, and
 # gives other gradients when its batch comes first.
-nn.GRU = getattr(nn.GRU, "_orig", nn.GRU)  # type: ignore[misc]
+nn.GRU = torch_xla_internals.gru()  # type: ignore[misc]
 
-_normalised = _BatchNorm.forward
+_normalised = torch_internals.BatchNorm.forward
 _kernels: dict[str, Any] = {}
 
 
-def _with_unbiased_variance(self: _BatchNorm, input: Tensor) -> Tensor:
+def _with_unbiased_variance(self: torch_internals.BatchNorm, input: Tensor) -> Tensor:
     """It puts the biased variance of a batch into `running_var`; all other devices do not (X10)."""
     if input.device.type != "xla" or not (self.training and self.track_running_stats):
         return _normalised(self, input)
-    self._check_input_dim(input)
+    torch_internals.check_dims(self, input)
     momentum = weight_of_batch(self)
     with torch.no_grad():
         mean, variance = statistics(input)
@@ -93,12 +92,12 @@ def _replace(name: str, function: Any) -> None:
     _library.impl(name, function, "XLA", with_keyset=True)
 
 
-_BatchNorm.forward = _with_unbiased_variance  # type: ignore[method-assign]
+torch_internals.BatchNorm.forward = _with_unbiased_variance  # type: ignore[method-assign]
 _library = torch.library.Library("aten", "IMPL")
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")  # that there is another kernel
     # Its own is wrong for negative inputs of elu, selu and celu, by 20 % and more.
-    _library.impl("elu_backward", elu_backward, "XLA")
+    _library.impl("elu_backward", torch_internals.elu_backward(), "XLA")
     _replace("slice_copy.Tensor", _slice_copy)
     _replace("slice_scatter", _slice_scatter)
     _replace("upsample_nearest2d", _nearest)

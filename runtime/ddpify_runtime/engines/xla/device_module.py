@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 from contextlib import nullcontext
 
-import torch
 from torch_xla.core import xla_model
+
+from ...torch_internals import register_device_module
 
 _initialized = True
 
@@ -34,4 +35,4 @@ def set_rng_state(state: int, device: int = 0) -> None:
     xla_model.set_rng_state(state)
 
 
-torch._register_device_module("xla", sys.modules[__name__])
+register_device_module("xla", sys.modules[__name__])

@@ -9,6 +9,7 @@ from typing import Any
 import torch_xla
 import torch_xla.core.xla_model
 
+from ...torch_xla_internals import is_initialized
 from .. import native
 from . import failure
 from .functional import functional
@@ -32,7 +33,7 @@ class Engine(native.Engine):
         return Steps(batches)
 
     def random_state(self) -> int | None:
-        if not torch_xla._XLAC._xla_runtime_is_initialized():
+        if not is_initialized():
             return None
         return int(torch_xla.core.xla_model.get_rng_state())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor
-from torch.utils._pytree import tree_leaves, tree_map_only
+
+from ...torch_internals import functionalized, tree_leaves, tree_map_only
 
 
 def functional(result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -26,7 +26,4 @@ def _is_on_device(value: Any) -> bool:
 
 
 def _wrapped(tensor: Tensor) -> Tensor:
-    if tensor.device.type != "xla" or torch._is_functional_tensor(tensor):
-        return tensor
-    wrapped: Tensor = torch._to_functional_tensor(tensor)
-    return wrapped
+    return functionalized(tensor) if tensor.device.type == "xla" else tensor

@@ -13,21 +13,23 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-_apply: Any = nn.Module._apply
+from ...torch_internals import MOVE
+
+_move: Any = getattr(nn.Module, MOVE)
 
 
-def _applied(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
+def _moved(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Any:
     if recurse:
         for child in self.children():
-            child._apply(fn)
+            getattr(child, MOVE)(fn)
     if not _moves(self, fn):
-        return _apply(self, fn, recurse=False)
+        return _move(self, fn, recurse=False)
     from ...forward.routed_call import release
 
     release(self.parameters(recurse=False))
     torch.__future__.set_swap_module_params_on_conversion(True)
     try:
-        return _apply(self, fn, recurse=False)
+        return _move(self, fn, recurse=False)
     finally:
         torch.__future__.set_swap_module_params_on_conversion(False)
 
@@ -37,4 +39,4 @@ def _moves(module: nn.Module, fn: Callable[[Tensor], Tensor]) -> bool:
     return any(fn(torch.empty(0, dtype=dtype, device=device)).device.type != device.type for device, dtype in kinds)
 
 
-nn.Module._apply = _applied  # type: ignore[method-assign]
+setattr(nn.Module, MOVE, _moved)

@@ -20,9 +20,10 @@ import torch_xla
 import torch_xla.core.xla_model
 import torch_xla.runtime
 from torch import Tensor
-from torch._C._distributed_c10d import _create_work_from_future  # type: ignore[attr-defined]
-from torch.utils._pytree import tree_leaves, tree_map_only
 from torch_xla.distributed.xla_backend import ProcessGroupXla
+
+from ...torch_internals import GROUP_METHODS, finished, tree_leaves, tree_map_only
+from ...torch_xla_internals import mesh_of, run_recorded
 
 NAME = "ddpify_xla"
 
@@ -30,13 +31,12 @@ NAME = "ddpify_xla"
 LIMIT = timedelta(seconds=60)
 
 _WITH_TENSORS = (
+    *GROUP_METHODS,
     "allreduce",
     "broadcast",
     "allgather",
-    "_allgather_base",
     "reduce",
     "reduce_scatter",
-    "_reduce_scatter_base",
     "gather",
     "scatter",
     "alltoall_base",
@@ -69,16 +69,16 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         return self._name
 
     def barrier(self, opts: Any) -> Any:
-        _run_graph()
+        run_recorded()
         return self.host.barrier(opts)
 
     def monitored_barrier(self, timeout: timedelta, wait_all_ranks: bool = False) -> None:
-        _run_graph()
+        run_recorded()
         self.host.monitored_barrier(timeout, wait_all_ranks)
 
     def _run(self, name: str, *args: Any) -> Any:
         if not any(tensor.device.type == "xla" for tensor in tree_leaves(args) if isinstance(tensor, Tensor)):
-            _run_graph()  # a rank that is waited for must not be waiting within its graph
+            run_recorded()  # a rank that is waited for must not be waiting within its graph
             return getattr(self.host, name)(*args)
         if self.device is not None:
             return getattr(self.device, name)(*args)
@@ -88,7 +88,7 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         """Run a collective on host copies. The tensors that it writes to are its first argument, as everywhere."""
         if args and hasattr(args[-1], "timeout"):
             args[-1].timeout = LIMIT
-        _run_graph()  # reading one tensor would run what that needs, and later run it again
+        run_recorded()  # reading one tensor would run what that needs, and later run it again
         copies = tree_map_only(Tensor, Tensor.cpu, results)
         try:
             getattr(self.host, name)(copies, *tree_map_only(Tensor, Tensor.cpu, args)).wait()
@@ -105,19 +105,14 @@ class _OnDevice(ProcessGroupXla):  # type: ignore[misc]
 
     def broadcast(self, tensors: list[Tensor], opts: Any) -> Any:
         root = tensors[opts.rootTensor]
-        torch_xla.core.xla_model.collective_broadcast([root], opts.rootRank, groups=self._mesh, pin_layout=False)
+        torch_xla.core.xla_model.collective_broadcast([root], opts.rootRank, groups=mesh_of(self), pin_layout=False)
         return _done(tensors)
 
 
 def _done(results: Any) -> Any:
     done: Any = torch.futures.Future()
     done.set_result(results)
-    return _create_work_from_future(done)
-
-
-def _run_graph() -> None:
-    """Run all that was recorded. Unlike torch_xla.sync() it is no step: that would also reseed the device."""
-    torch_xla._XLAC._xla_sync_live_tensors(str(torch_xla.device()), [], False)
+    return finished(done)
 
 
 @contextmanager

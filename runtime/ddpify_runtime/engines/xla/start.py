@@ -17,9 +17,9 @@ from typing import NoReturn
 import torch.distributed as dist
 import torch_xla
 import torch_xla.runtime
-from torch_xla._internal import pjrt, tpu
 
 from ...launch import environment
+from ...torch_xla_internals import pjrt, tpu
 
 _launched = False
 

@@ -1,0 +1,222 @@
+"""Every private name of torch that the runtime uses: why, and which public one was weighed.
+
+Nothing else here names one. tests/runtime/torch_internals.py holds each to what it is used for, on the oldest and the
+newest torch that we claim; a torch that changes one of them fails there, by its name.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.autograd import Variable
+from torch.distributed import distributed_c10d
+from torch.nn.modules import _functions, batchnorm
+
+# Documented for "Extending PyTorch" under this name; it has no public one.
+from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
+
+# The leaves of nested values, and the classes that libraries have registered. There is no torch.utils.pytree, and
+# optree, which torch.utils._cxx_pytree asks for, knows other classes.
+from torch.utils._pytree import TreeSpec as TreeSpec
+from torch.utils._pytree import tree_flatten as tree_flatten
+from torch.utils._pytree import tree_leaves as tree_leaves
+from torch.utils._pytree import tree_map_only as tree_map_only
+from torch.utils._pytree import tree_unflatten as tree_unflatten
+
+# Pins a value of any structure, as a loader does; the public way is a method of each tensor.
+from torch.utils.data._utils.pin_memory import pin_memory as pin_memory
+from torch.utils.data.dataloader import _BaseDataLoaderIter
+
+# The store of the process group, through which a rank is heard that is in no collective. A TCPStore of our own would
+# need a port that is free on the first machine.
+default_store = distributed_c10d._get_default_store
+
+# What all batch normalisations derive from, those of libraries too: nn.BatchNorm1d, 2d and 3d are only some of them.
+BatchNorm = batchnorm._BatchNorm
+
+# What nn.SyncBatchNorm calls; as a module it would have another type than the one the user made.
+SyncBatchNormFunction = _functions.SyncBatchNorm
+
+# The indices that any loader draws. A sampler would have to be wrapped in every loader that is made anywhere.
+LoaderIterator = _BaseDataLoaderIter
+DRAW_INDICES = "_next_index"
+
+# Where a module keeps a call of its own, past its class: torch's slot for `module.compile()`, which pickles and copies
+# leave out. A forward hook cannot take the place of the forward, and another class or wrapper is not the user's module.
+CALL = "_compiled_call_impl"
+
+# What a module keeps besides attributes of its own; `children()` and `buffers()` cannot be told from these in `vars`.
+BUFFERS, MODULES = "_buffers", "_modules"
+
+# Names of kernels whose output has a size that depends on values, as a function mode is told them.
+SIZED_BY_VALUES = {"_pad_packed_sequence"}
+
+
+def sampler_of(iterator: Any) -> Any:
+    """What a loader's iterator draws indices from; the loader, which would tell, is not at hand there."""
+    return iterator._index_sampler
+
+
+def call_past_slot(module: nn.Module) -> Callable[..., Any]:
+    """The call of a module with its hooks, past CALL. `module.forward` would leave out the hooks."""
+    call: Callable[..., Any] = module._call_impl
+    return call
+
+
+def check_dims(module: BatchNorm, input: Tensor) -> None:
+    """Refuse an input of the wrong number of dimensions, in the words of its class; there is no public check."""
+    module._check_input_dim(input)
+
+
+def hooks(module: nn.Module) -> tuple[Mapping[int, Any], ...]:
+    """The hooks before and after the forward, before and after the backward; torch lets them be set, not asked for."""
+    return module._forward_pre_hooks, module._forward_hooks, module._backward_pre_hooks, module._backward_hooks
+
+
+def contents(module: nn.Module) -> tuple[Mapping[str, nn.Parameter | None], Mapping[str, nn.Module | None]]:
+    """The parameters and the parts of one module: `parameters()` and `children()` make names, and take three times as
+    long before every forward."""
+    return module._parameters, module._modules
+
+
+def gradient_hooks(parameter: Tensor) -> tuple[Mapping[int, Any] | None, Mapping[int, Any] | None]:
+    """The hooks on a gradient: before it is accumulated, and after; as for `hooks`."""
+    return parameter._backward_hooks, parameter._post_accumulate_grad_hooks
+
+
+def forget_empty_hooks(parameter: Tensor) -> None:
+    """After the last hook is removed: torch would not see, when parameters are swapped, that there is none."""
+    if not parameter._post_accumulate_grad_hooks:
+        parameter._post_accumulate_grad_hooks = None  # type: ignore[assignment]
+
+
+def made_wrapper(cls: type[Tensor], size: Any, like: Tensor) -> Any:
+    """A tensor of a subclass without memory of its own; `as_subclass` would need that of the whole."""
+    return Tensor._make_wrapper_subclass(cls, size, dtype=like.dtype, device=like.device)
+
+
+def base_of(tensor: Tensor) -> Tensor:
+    """What a tensor is a view of, or itself; addresses tell it elsewhere, and XLA tensors have none."""
+    return tensor if tensor._base is None else tensor._base
+
+
+def version_of(tensor: Tensor) -> int:
+    """How often a tensor was written to; comparing its values would cost as much as loading them."""
+    return tensor._version
+
+
+def schema(func: Any) -> Any:
+    """The arguments of an operation that a dispatch mode sees; `inspect.signature` knows nothing of it."""
+    return func._schema
+
+
+def graph_task() -> int:
+    """The number of the backward pass that runs, -1 outside of one; nothing public tells two passes apart."""
+    number: int = torch._C._current_graph_task_id()
+    return number
+
+
+def after_backward(function: Callable[[], None]) -> None:
+    """Have a function called when all of the pass that runs is done, as DistributedDataParallel does. Hooks on tensors
+    are called for what gets a gradient only."""
+    Variable._execution_engine.queue_callback(function)
+
+
+def saved_tensors_are_packed() -> bool:
+    """Whether hooks on saved tensors are active, as in checkpointing; torch lets them be set, not asked for."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None
+
+
+def reduced_parameters(ddp: nn.parallel.DistributedDataParallel) -> list[nn.Parameter]:
+    """The parameters by their numbers in the reducer, which leave out what is ignored or given twice."""
+    found: list[nn.Parameter] = ddp._build_params_for_reducer()[0]
+    return found
+
+
+def arm(ddp: nn.parallel.DistributedDataParallel) -> None:
+    """Have the reducer wait for every parameter in the backward that runs. Its forward arms it once only (L10, L11)."""
+    ddp.reducer._rebuild_buckets()
+    ddp.reducer.prepare_for_backward([])
+
+
+def disarm(ddp: nn.parallel.DistributedDataParallel) -> None:
+    """Have the reducer forget a backward that ended with an exception."""
+    ddp.reducer._reset_state()
+
+
+def report_without_gradient(ddp: nn.parallel.DistributedDataParallel, number: int) -> None:
+    """Tell the reducer that a parameter is ready; `find_unused_parameters` goes by the forward, which may lie far
+    back, and by what one rank saw."""
+    ddp.reducer._autograd_hook(number)  # type: ignore[attr-defined]
+
+
+def uncompiled(module: nn.Module) -> nn.Module:
+    """The module that torch.compile was given, or the same one; the wrapper has no public way to it."""
+    return getattr(module, "_orig_mod", module)
+
+
+def is_compiled_wrapper(module: nn.Module) -> bool:
+    """Whether torch.compile made this of a module; asked without importing the compiler, which takes seconds."""
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")
+    return dynamo is not None and isinstance(module, dynamo.OptimizedModule)
+
+
+def compiles() -> bool:
+    """Whether anything has been compiled, or could have been."""
+    return "torch._dynamo.eval_frame" in sys.modules
+
+
+def original_of(function: Any) -> Any:
+    """The function that torch.compile was given, None for one that is not compiled; `__wrapped__` is set by others."""
+    return getattr(function, "_torchdynamo_orig_callable", None)
+
+
+# For devices with an engine of their own.
+
+
+def finished(future: torch.futures.Future[Any]) -> Any:
+    """A collective of a process group written in Python, from its future; dist.Work cannot be made of one."""
+    from torch._C._distributed_c10d import _create_work_from_future  # type: ignore[attr-defined]
+
+    return _create_work_from_future(future)
+
+
+# Methods that torch's process groups have beside those with public names; one written in Python has to have them too.
+GROUP_METHODS = ("_allgather_base", "_reduce_scatter_base")
+
+
+def register_device_module(name: str, module: Any) -> None:
+    """Make a module `torch.<name>`; torch.utils.rename_privateuse1_backend is for a device that has no name yet."""
+    torch._register_device_module(name, module)
+
+
+def functionalized(tensor: Tensor) -> Tensor:
+    """A tensor whose views see what is written to it, where the device has no memory to share; torch.func.functionalize
+    is for whole functions."""
+    if torch._is_functional_tensor(tensor):
+        return tensor
+    wrapped: Tensor = torch._to_functional_tensor(tensor)
+    return wrapped
+
+
+def elu_backward() -> Any:
+    """The gradient of elu in other operations, as torch's compiler computes it; the public one is the device's own."""
+    from torch._decomp.decompositions import elu_backward
+
+    return elu_backward
+
+
+# What `module.to()` and its like call for each module; the hooks of a module see no move.
+MOVE = "_apply"
+
+
+def give_threads_groups() -> None:
+    """Give each thread a default process group of its own; torch has one for a process, this one is for its tests."""
+    from torch.testing._internal.distributed import multi_threaded_pg
+
+    multi_threaded_pg._install_threaded_pg()
+    torch._C._distributed_c10d._set_thread_isolation_mode(True)  # type: ignore[attr-defined]

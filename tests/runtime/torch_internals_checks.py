@@ -1,0 +1,313 @@
+"""What each private name of torch has to do for us: `python torch_internals_checks.py` holds them to it.
+
+Without pytest, so that any interpreter can run it: prints a line of JSON, the torch that it met and what failed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+import traceback
+from types import FunctionType
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from ddpify_runtime import torch_internals as internals
+from torch import Tensor, nn
+from torch.utils.checkpoint import checkpoint
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Held(Tensor):
+    """A tensor that is none."""
+
+    @staticmethod
+    def __new__(cls, size: tuple[int, ...], like: Tensor) -> Held:
+        made: Held = internals.made_wrapper(cls, size, like)
+        return made
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        return torch.full((3,), float("nan")) if "add" in func.overloadpacket.__name__ else NotImplemented
+
+
+def a_wrapper_has_a_size_and_no_memory() -> None:
+    held = Held((10**6, 10**6), torch.zeros(1, dtype=torch.float64))
+    assert held.shape == (10**6, 10**6) and held.dtype == torch.float64
+    assert torch.add(held, 1).isnan().all()
+
+
+def trees_are_taken_apart_and_put_together() -> None:
+    value = {"a": [1, (torch.ones(2), None)]}
+    leaves, form = internals.tree_flatten(value)
+    assert isinstance(form, internals.TreeSpec) and len(leaves) == form.num_leaves == len(internals.tree_leaves(value))
+    assert internals.tree_unflatten(leaves, form) == value
+    assert internals.tree_map_only(int, lambda number: number + 1, value)["a"][0] == 2
+    size = internals.tree_flatten([torch.Size([1])], is_leaf=lambda each: isinstance(each, torch.Size))[0]
+    assert size == [torch.Size([1])]
+
+
+def a_dispatch_mode_sees_what_is_drawn() -> None:
+    seen = []
+
+    class Mode(internals.TorchDispatchMode):
+        def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+            arguments = [argument.name for argument in internals.schema(func).arguments]
+            seen.append((torch.Tag.nondeterministic_seeded in func.tags, arguments))
+            return func(*args, **(kwargs or {}))
+
+    with Mode():  # type: ignore[no-untyped-call]
+        F.dropout(torch.ones(3), 0.5)
+    assert any(draws for draws, _ in seen) and any("p" in arguments for _, arguments in seen)
+
+
+def a_call_in_the_slot_is_called_and_stays_behind() -> None:
+    import copy
+
+    module, seen = nn.Linear(2, 2), []
+    module.register_forward_hook(lambda *_: seen.append("hook"))
+
+    def call(input: Tensor) -> Any:
+        seen.append("slot")
+        return internals.call_past_slot(module)(input)
+
+    vars(module)[internals.CALL] = call
+    module(torch.ones(1, 2))
+    assert seen == ["slot", "hook"]
+    assert vars(copy.deepcopy(module)).get(internals.CALL) is None
+    assert internals.CALL not in module.state_dict()
+    module.compile(backend="eager")
+    assert vars(module)[internals.CALL] is not call
+
+
+def hooks_and_contents_are_seen() -> None:
+    module = nn.Sequential(nn.Linear(2, 2))
+    assert not any(internals.hooks(module))
+    for place, register in enumerate(
+        (
+            module.register_forward_pre_hook,
+            module.register_forward_hook,
+            module.register_full_backward_pre_hook,
+            module.register_full_backward_hook,
+        )
+    ):
+        handle = register(lambda *_: None)  # type: ignore[operator]
+        assert [bool(each) for each in internals.hooks(module)] == [each == place for each in range(4)]
+        handle.remove()
+    parameters, parts = internals.contents(module)
+    assert not parameters and list(parts.values()) == [module[0]]
+    assert list(internals.contents(module[0])[0].values()) == list(module.parameters())
+    assert {internals.BUFFERS, internals.MODULES} <= vars(module).keys()
+
+
+def hooks_on_gradients_are_seen_and_forgotten() -> None:
+    parameter = nn.Parameter(torch.ones(2))
+    assert not any(internals.gradient_hooks(parameter))
+    before = parameter.register_hook(lambda gradient: gradient)
+    after = parameter.register_post_accumulate_grad_hook(lambda _: None)
+    assert all(internals.gradient_hooks(parameter))
+    before.remove()
+    after.remove()
+    assert not any(internals.gradient_hooks(parameter))
+    internals.forget_empty_hooks(parameter)
+    torch.utils.swap_tensors(parameter, nn.Parameter(torch.zeros(2)))
+    assert not parameter.any()
+
+
+def views_and_writes_are_told() -> None:
+    whole = torch.zeros(4)
+    assert internals.base_of(whole[1:]) is whole and internals.base_of(whole) is whole
+    before = internals.version_of(whole)
+    whole[1:].add_(1)
+    assert internals.version_of(whole) > before
+
+
+def a_backward_pass_has_a_number_and_an_end() -> None:
+    told: list[Any] = []
+    leaf = torch.ones(2, requires_grad=True)
+    value = leaf * 2
+
+    def seen(_: Tensor) -> None:
+        told.append(internals.graph_task())
+        internals.after_backward(lambda: told.append(leaf.grad is not None))
+
+    value.register_hook(seen)
+    assert internals.graph_task() == -1
+    value.sum().backward(retain_graph=True)
+    value.sum().backward()
+    first, ended, second, ended_again = told
+    assert ended is ended_again is True and first != second and -1 not in (first, second)
+
+
+def checkpointing_is_seen() -> None:
+    seen = []
+
+    def forward(input: Tensor) -> Tensor:
+        seen.append(internals.saved_tensors_are_packed())
+        return input * 2
+
+    checkpoint(forward, torch.ones(2, requires_grad=True), use_reentrant=False)
+    assert seen == [True] and not internals.saved_tensors_are_packed()
+
+
+def a_batch_normalisation_is_told_and_checks_its_input() -> None:
+    module = nn.BatchNorm2d(3)
+    assert isinstance(module, internals.BatchNorm) and type(module).forward is internals.BatchNorm.forward
+    try:
+        internals.check_dims(module, torch.ones(2, 3))
+    except ValueError as error:
+        assert "4D" in str(error)
+    else:
+        raise AssertionError("it takes any input")
+    assert issubclass(internals.SyncBatchNormFunction, torch.autograd.Function)
+
+
+def the_indices_that_a_loader_draws_are_told() -> None:
+    drawn, original = [], getattr(internals.LoaderIterator, internals.DRAW_INDICES)
+    loader = DataLoader(TensorDataset(torch.arange(5)), batch_size=2)
+
+    def draw(self: Any) -> Any:
+        drawn.append(original(self))
+        assert internals.sampler_of(self) is loader.batch_sampler
+        return drawn[-1]
+
+    setattr(internals.LoaderIterator, internals.DRAW_INDICES, draw)
+    try:
+        list(loader)
+    finally:
+        setattr(internals.LoaderIterator, internals.DRAW_INDICES, original)
+    assert drawn == [[0, 1], [2, 3], [4]]
+
+
+def a_value_can_be_pinned() -> None:
+    value = {"a": [torch.ones(2)], "b": "text"}
+    if torch.cuda.is_available():
+        value = internals.pin_memory(value)
+        assert value["a"][0].is_pinned()
+
+
+def what_was_compiled_is_known() -> None:
+    module = nn.Linear(2, 2)
+    assert internals.uncompiled(module) is module and not internals.is_compiled_wrapper(module)
+    made: Any = torch.compile(module, backend="eager")
+    assert internals.compiles() and internals.is_compiled_wrapper(made) and internals.uncompiled(made) is module
+
+    def function(number: Tensor) -> Tensor:
+        return number + 1
+
+    assert internals.original_of(function) is None
+    assert internals.original_of(torch.compile(function, backend="eager")) is function
+
+
+def the_reducer_can_be_armed_in_a_backward() -> None:
+    """A pass of which one parameter gets nothing, one that ends early, one that is whole."""
+    module = nn.ModuleDict({"used": nn.Linear(2, 2, bias=False), "other": nn.Linear(2, 2, bias=False)})
+    ddp = nn.parallel.DistributedDataParallel(module, init_sync=False)
+    parameters = internals.reduced_parameters(ddp)
+    assert [id(each) for each in parameters] == [id(each) for each in module.parameters()]
+
+    def backward(*absent: int, fails: bool = False) -> None:
+        def enter(_: Tensor) -> None:
+            internals.arm(ddp)
+            if fails:
+                raise KeyError
+
+            def complete() -> None:
+                for number in absent:
+                    internals.report_without_gradient(ddp, number)
+
+            internals.after_backward(complete)
+
+        value = module["used"](torch.ones(1, 2))
+        value = value if absent else value + module["other"](torch.ones(1, 2))
+        value.register_hook(enter)
+        value.sum().backward()
+
+    backward(1)
+    assert parameters[0].grad is not None and parameters[0].grad.eq(1).all()
+    try:
+        backward(fails=True)
+    except KeyError:
+        internals.disarm(ddp)
+    backward()
+    assert parameters[0].grad.eq(2).all() and parameters[1].grad is not None and parameters[1].grad.eq(1).all()
+
+
+def the_group_has_a_store() -> None:
+    store = internals.default_store()
+    store.set("ddpify", "here")
+    assert store.get("ddpify") == b"here" and store.add("ddpify number", 2) == 2
+
+
+def a_collective_can_be_made_of_a_future() -> None:
+    future: torch.futures.Future[Any] = torch.futures.Future()
+    future.set_result([torch.ones(1)])
+    assert internals.finished(future).wait()
+    for name in internals.GROUP_METHODS:
+        assert hasattr(dist.ProcessGroup, name)
+
+
+def a_tensor_can_be_functionalized() -> None:
+    wrapped = internals.functionalized(torch.zeros(2))
+    wrapped[0].add_(1)
+    assert internals.functionalized(wrapped) is wrapped
+
+
+def the_gradient_of_elu_is_torchs() -> None:
+    leaf = torch.linspace(-2, 2, 9, requires_grad=True)
+    F.elu(leaf).sum().backward()
+    found = internals.elu_backward()(torch.ones(9), 1.0, 1.0, 1.0, False, leaf.detach())
+    assert leaf.grad is not None
+    torch.testing.assert_close(found, leaf.grad)
+
+
+def a_move_goes_through_every_module() -> None:
+    moved, original = [], getattr(nn.Module, internals.MOVE)
+
+    def move(self: nn.Module, *args: Any, **kwargs: Any) -> Any:
+        moved.append(type(self))
+        return original(self, *args, **kwargs)
+
+    setattr(nn.Module, internals.MOVE, move)
+    try:
+        nn.Sequential(nn.ReLU()).to(torch.float64)
+    finally:
+        setattr(nn.Module, internals.MOVE, original)
+    assert moved == [nn.Sequential, nn.ReLU]
+
+
+def a_module_can_be_that_of_a_device() -> None:
+    import types
+
+    module = types.ModuleType("made_up")
+    if not hasattr(torch, "xla"):
+        internals.register_device_module("xla", module)
+        assert torch.xla is module  # type: ignore[attr-defined]
+
+
+CHECKS = [
+    value for value in list(globals().values()) if isinstance(value, FunctionType) and value.__module__ == __name__
+]
+
+
+def main() -> None:
+    failed = {}
+    with tempfile.TemporaryDirectory() as folder:
+        dist.init_process_group("gloo", init_method=f"file://{folder}/store", rank=0, world_size=1)
+        for check in CHECKS:
+            try:
+                check()
+            except Exception:  # noqa: BLE001  whatever another torch does instead
+                failed[check.__name__] = traceback.format_exc()
+        dist.destroy_process_group()
+    names = [check.__name__ for check in CHECKS]
+    json.dump({"torch": torch.__version__.partition("+")[0], "checks": names, "failed": failed}, sys.stdout)
+
+
+if __name__ == "__main__":
+    main()
