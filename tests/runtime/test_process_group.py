@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 
-import ddpify_runtime
 import pytest
-import torch
 from ddpify_runtime.launch import environment
 from ddpify_runtime.launch.__main__ import main
-
-from .processes import run
 
 SCRIPT = """
 import random, sys
@@ -113,30 +108,37 @@ def test_the_environment_is_checked() -> None:
         environment.read({"RANK": "2", "WORLD_SIZE": "2"})
 
 
-def train_without_numpy() -> float:
-    def unavailable(tensor: torch.Tensor) -> None:
-        raise RuntimeError("Numpy is not available")  # what torch says where it is not installed
+WITHOUT_NUMPY = """
+import importlib.util, os, torch, ddpify_runtime
+assert importlib.util.find_spec("numpy").origin.startswith(os.getcwd())  # where one lies that cannot be imported
+torch.manual_seed(int(os.environ.get("RANK", 0)))
+ddpify_runtime.init_process_group("gloo")
+x = torch.randn(30, 4)
+loader = ddpify_runtime.DataLoader(torch.utils.data.TensorDataset(x, x), batch_size=8, shuffle=True)
+model = ddpify_runtime.DistributedDataParallel(torch.nn.Linear(4, 4))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for inputs, wanted in loader:
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(inputs), wanted).backward()
+    optimizer.step()
+value = ddpify_runtime.rank_zero_value(lambda: sum(each.sum().item() for each in model.parameters()))()
+open(f"rank{ddpify_runtime.get_rank()} of {ddpify_runtime.get_world_size()}", "w").write(str(value))
+ddpify_runtime.destroy_process_group()
+"""
 
-    torch.Tensor.numpy = unavailable  # type: ignore[method-assign, assignment]
-    os.environ["DDPIFY_CHECK"] = "1"
-    torch.manual_seed(int(os.environ["RANK"]))
-    ddpify_runtime.init_process_group("gloo")
-    x = torch.randn(30, 4)
-    loader = ddpify_runtime.DataLoader(torch.utils.data.TensorDataset(x, x), batch_size=8, shuffle=True)
-    model = ddpify_runtime.DistributedDataParallel(torch.nn.Linear(4, 4))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    for inputs, wanted in loader:
-        optimizer.zero_grad()
-        torch.nn.functional.mse_loss(model(inputs), wanted).backward()
-        optimizer.step()
-    return ddpify_runtime.rank_zero_value(lambda: sum(each.sum().item() for each in model.parameters()))()
 
-
-def test_numpy_is_not_needed() -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    first, second = run(2, train_without_numpy, port=port)
-    (alone,) = run(1, train_without_numpy)
+def test_numpy_is_not_needed(tmp_path: Path) -> None:
+    """In interpreters, torchrun's too, in which it cannot be imported."""
+    (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('there is no numpy')")
+    (tmp_path / "train.py").write_text(WITHOUT_NUMPY)
+    paths = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    for processes in ("1", "2"):
+        settings = {"OMP_NUM_THREADS": "1", "DDPIFY_CHECK": "1", "PYTHONPATH": paths, "DDPIFY_NPROC": processes}
+        done = subprocess.run(
+            [sys.executable, "train.py"], cwd=tmp_path, env=os.environ | settings, capture_output=True, text=True,
+            timeout=120, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    alone, first, second = (float((tmp_path / name).read_text()) for name in ("rank0 of 1", "rank0 of 2", "rank1 of 2"))
     assert first == second
     assert first == pytest.approx(alone, rel=1e-5)

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from ..facts.bindings import names_in
-from ..facts.optimizers import Base, Optimizer, optimizers
+from ..facts.optimizers import Optimizer, optimizers
 from ..facts.script import Script
+from ..facts.trained_modules import Base
 from ..rule import Edit, Finding, Insert, Replace, Rule
 from ..targets import Target
 

@@ -7,8 +7,9 @@ from collections.abc import Iterator
 
 from ..facts.bindings import attribute_bindings, bindings
 from ..facts.hand_written import called, wrap_calls, wrapped_names
-from ..facts.optimizers import Base, optimizers
+from ..facts.optimizers import optimizers
 from ..facts.script import Script
+from ..facts.trained_modules import Base
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
 
