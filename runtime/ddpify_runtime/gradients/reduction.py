@@ -1,4 +1,17 @@
-"""The gradients of one module, averaged over ranks by torch's DistributedDataParallel after any kind of backward."""
+"""The gradients of one module, averaged over ranks by torch's DistributedDataParallel after any kind of backward.
+
+Weighed against it: buckets of our own, sent by hooks on the parameters (`register_post_accumulate_grad_hook`,
+`all_reduce(async_op=True)`, copied by `_foreach_copy_`), which needs no private name of the reducer. CPU of a rank per
+step over gloo, in ms, of torch's reducer driven from here / of such buckets / of hand-written DDP. Means of 2 or 3
+runs on a busy machine; they differ by 10 %, those of the MLP on 8 ranks by 40 %. (An MLP of three layers, 64 samples; a
+ResNet-18 with GroupNorm, 16 images of 32 x 32.)
+
+    MLP        2 ranks  1.21 / 1.01 / 0.51    8 ranks   1.86 / 1.81 / 1.08
+    ResNet-18  2 ranks  71.0 / 69.5 / 59.5    8 ranks   53.5 / 52.7 / 57.8
+
+So such buckets cost no more, and the sums of the parameters agree to 1e-9. They are not taken yet: sparse gradients and
+XLA, whose tensors share no memory with a bucket, are to be shown first.
+"""
 
 from __future__ import annotations
 
