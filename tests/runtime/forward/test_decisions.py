@@ -12,7 +12,7 @@ from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .processes import run
+from tests.runtime.processes import run
 
 Decide = Callable[[Tensor, Tensor], Tensor]
 

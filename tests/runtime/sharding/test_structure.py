@@ -18,7 +18,7 @@ from ddpify_runtime.sharding.structure import equal, flatten, unflatten
 from torch import Tensor, nn
 from torch.distributions import Normal
 
-from .processes import run
+from tests.runtime.processes import run
 
 
 @dataclass

@@ -12,7 +12,7 @@ from ddpify_runtime import DataLoader, DistributedDataParallel
 from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
 
-from .processes import run
+from ..processes import run
 
 SIZE, BATCH, EPOCHS = 28, 8, 3
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 from ddpify_runtime.sharding.collectives import Rows, count, join, joined, share, split, spread, sum_over_ranks
 
-from .processes import run
+from tests.runtime.processes import run
 
 FORMS = [Rows(0), Rows(1), Rows(2), Rows(0, major=False)]
 

@@ -14,7 +14,7 @@ from ddpify_runtime import DataLoader, DistributedDataParallel, get_rank, rank_z
 from torch import nn
 from torch.utils.data import Dataset
 
-from .processes import run
+from tests.runtime.processes import run
 
 
 class Config:

@@ -15,7 +15,7 @@ from ddpify_runtime import DistributedDataParallel, rank_zero_value
 from ddpify_runtime.sharding import collectives
 from torch import Tensor, nn
 
-from .processes import run
+from tests.runtime.processes import run
 
 Loss = Callable[[Any, Tensor], Any]
 CASES: dict[str, tuple[Callable[[], Any], Loss, bool]] = {}

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from ddpify_runtime import DistributedDataParallel, get_rank, get_world_size
 from torch import Tensor, nn
 
-from .processes import run
+from ..processes import run
 
 COLLECTIVES = ("all_reduce", "all_gather", "broadcast", "all_gather_into_tensor", "_broadcast_coalesced")
 

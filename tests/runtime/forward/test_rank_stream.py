@@ -11,7 +11,7 @@ from ddpify_runtime import DistributedDataParallel, get_rank
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode
 
-from .processes import run
+from tests.runtime.processes import run
 
 LIBRARY = torch.library.Library("ddpify_tests", "DEF")
 LIBRARY.define("attention(Tensor x, float dropout_p) -> Tensor", tags=(torch.Tag.nondeterministic_seeded,))

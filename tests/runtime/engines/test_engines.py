@@ -18,8 +18,7 @@ from torch import nn
 from torch.utils.data import TensorDataset
 
 from tests.forked import free_port
-
-from .processes import run
+from tests.runtime.processes import run
 
 RUNTIME = Path(ddpify_runtime.__file__).parent
 

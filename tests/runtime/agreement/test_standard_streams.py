@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from .test_process_group import TORCHRUN, start
+from tests.runtime.test_process_group import TORCHRUN, start
 
 # As in many projects on re-identification: the console and a file, synced at every flush.
 TEE = """
