@@ -82,11 +82,14 @@ OUTPUTS: dict[str, Callable[[Tensor, Tensor], Any]] = {
 }
 REFUSED: dict[str, tuple[Callable[[Tensor, Tensor], Any], str]] = {
     "a generator": (lambda logits, hidden: Out(logits, (each for each in hidden)), "it returns a generator"),
-    "a number": (lambda logits, hidden: Out(logits, len(logits)), "it returns 7, which is something else"),
+    "a number": (lambda logits, hidden: Out(logits, len(logits)), "it returns 5, which is something else"),
     "a number by accident": (lambda logits, hidden: Out(logits, len(logits) // 8), "it returns 3, which is something"),
-    "a distribution": (lambda logits, hidden: Out(logits, Normal(hidden, 1.0)), "it returns torch.Size([7, 5])"),
+    "a distribution": (lambda logits, hidden: Out(logits, Normal(hidden, 1.0)), "it returns torch.Size([5, 5])"),
     "a sum of each column": (lambda logits, hidden: Out(logits, hidden.detach().cumsum(0)), "depend on the rest"),
-    "a mean of each column": (lambda logits, hidden: Out(logits, hidden.mean(0)), "a tensor of size [5] for 7 samples"),
+    "a mean of each column": (
+        lambda logits, hidden: Out(logits, hidden[:, :4].mean(0)),
+        "a tensor of size [4] for 5 samples",
+    ),
 }
 
 
