@@ -51,11 +51,19 @@ def _update_loops(script: Script) -> Iterator[Optimizer]:
     for loop in update_loops(script):
         trained = Sources(script, loop)
         trained.follow_all([loop.iter])
-        handed = [value for value in origins(script, loop.iter) if not isinstance(value, ast.Name)]
+        handed = [value for value in origins(script, loop.iter) if not _comes_from_elsewhere(script, value)]
         if not trained.bases:
             trained.passed_in = trained.passed_in and not handed
             trained.follow_all(handed)
         yield Optimizer(loop, tuple(dict.fromkeys(trained.bases)), trained.passed_in)
+
+
+def _comes_from_elsewhere(script: Script, value: ast.expr) -> bool:
+    """Whether it is an argument, or what an optimizer was given: `for p in group["params"]` in its `step`."""
+    if isinstance(value, ast.Subscript):
+        made = origins(script, value.value)
+        return any(isinstance(each, ast.Attribute) and each.attr == "param_groups" for each in made)
+    return isinstance(value, ast.Name)
 
 
 def _optimizers(script: Script) -> Iterator[Optimizer]:

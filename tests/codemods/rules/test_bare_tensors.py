@@ -25,6 +25,26 @@ def test_modules_and_what_cannot_be_followed(source: str) -> None:
     assert_silent(RULE, f"from torch import optim\n{source}")
 
 
+_OPTIMIZER = """\
+class Plain(torch.optim.Optimizer):
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.data.add_(p.grad, alpha=-group["lr"])
+"""
+_FUNCTION = """\
+def step(optimizer):
+    for group in optimizer.param_groups:
+        for p in group["params"]:
+            p.data.sub_(group["lr"] * p.grad)
+"""
+
+
+@pytest.mark.parametrize("source", [_OPTIMIZER, _FUNCTION])
+def test_the_steps_of_an_optimizer_of_the_script(source: str) -> None:
+    assert_silent(RULE, f"import torch\n{source}")
+
+
 @pytest.mark.parametrize(
     "source",
     [
