@@ -42,6 +42,15 @@ def main_guard(tree: ast.Module) -> ast.If | None:
     return guards[-1] if guards else None
 
 
+def option_around(script: Script, node: ast.AST) -> ast.expr | None:
+    """The condition under which alone a node is run: `if args.fp16: from apex import amp`; None for what always is."""
+    guard = main_guard(script.tree)
+    for parent in script.ancestors(node):
+        if isinstance(parent, ast.If) and parent is not guard and not isinstance(parent.test, ast.Constant):
+            return parent.test
+    return None
+
+
 def module_level_work(tree: ast.Module) -> list[ast.stmt]:
     """The top-level statements that do something when the file is run, other than the main guard.
 

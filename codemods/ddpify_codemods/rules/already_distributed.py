@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..facts.header import option_around
 from ..facts.no_group import asks_for_group, never_run
 from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
@@ -19,6 +20,9 @@ _PREFIXES = (
     "smdistributed.",
     "oneccl_bindings_for_pytorch.",
     "torch_ccl.",
+    "mpi4py.",
+    "byteps.",
+    "bagua.",
 )
 _NAMES = frozenset(
     {
@@ -33,9 +37,18 @@ _NAMES = frozenset(
 )
 
 
+# One process has nothing to synchronise; that several have is the runtime's business.
+_SYNCHRONISED_BATCH_NORM = frozenset({"apex.parallel.convert_syncbn_model", "apex.parallel.SyncBatchNorm"})
+
+
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse a script that uses several processes or devices of its own accord; one that only asks keeps its answer."""
-    found = list(_uses(script))
+    uses = list(_uses(script))
+    optional = [(node, option) for node, name in uses if (option := _unneeded(script, node, name)) is not None]
+    for node, option in optional:
+        message = "BatchNorm takes the statistics of the whole batch already"
+        yield Finding(RULE.id, "note", node.lineno, message, f"leave `{ast.unparse(option)}` off")
+    found = [use for use in uses if use[0] not in [node for node, _ in optional]]
     divided = [(node, name) for node, name in found if _divides(name)]
     for node, name in (divided or found)[:1]:
         message = f"it uses {name}: this script already works with several processes"
@@ -54,6 +67,11 @@ def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
                 yield node, script.qualified(node)
         elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
             yield node, node.attr
+
+
+def _unneeded(script: Script, node: ast.AST, name: str) -> ast.expr | None:
+    """The option that asks for apex's synchronised BatchNorm; None where a script cannot go without it."""
+    return option_around(script, node) if name in _SYNCHRONISED_BATCH_NORM else None
 
 
 def _only_asks(script: Script, node: ast.AST) -> bool:

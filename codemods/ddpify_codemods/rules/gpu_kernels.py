@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.header import main_guard
+from ..facts.header import option_around
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -24,7 +24,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         what = _needs_gpu(script, node)
         if what and not _is_optional(script, node):
             message, line = f"{what} needs an NVIDIA GPU", getattr(node, "lineno", 1)
-            option = _option(script, node)
+            option = option_around(script, node)
             if option is not None:
                 yield Finding(RULE.id, "note", line, message, f"leave `{ast.unparse(option)}` off on this target")
                 continue
@@ -65,15 +65,6 @@ def _is_optional(script: Script, node: ast.AST) -> bool:
             return True
         above = script.parents.get(above)
     return False
-
-
-def _option(script: Script, node: ast.AST) -> ast.expr | None:
-    """The condition under which alone it is imported: `if args.fp16: from apex import amp`."""
-    guard = main_guard(script.tree)
-    for parent in script.ancestors(node):
-        if isinstance(parent, ast.If) and parent is not guard and not isinstance(parent.test, ast.Constant):
-            return parent.test
-    return None
 
 
 RULE = Rule(

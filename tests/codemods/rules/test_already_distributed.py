@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ddpify_codemods.rules.already_distributed import RULE
 
-from ..checks import assert_refused, assert_silent
+from ..checks import assert_refused, assert_silent, findings_of
 
 
 @pytest.mark.parametrize(
@@ -32,8 +32,25 @@ def test_one_process(source: str) -> None:
         ("import torch.multiprocessing as mp\nmp.spawn(main)", 2),
         ("model.share_memory()", 1),
         ("import horovod.torch as hvd\nhvd.init()", 2),
+        ("from mpi4py import MPI\nrank = MPI.COMM_WORLD.Get_rank()", 2),
+        ("import mpi4py.MPI as MPI\nrank = MPI.COMM_WORLD.Get_rank()", 2),
+        ("import apex\nmodel = apex.parallel.convert_syncbn_model(model)", 2),
         ("import torch_xla.core.xla_model as xm\ndevice = xm.xla_device()", 2),
     ],
 )
 def test_several_processes(source: str, line: int) -> None:
     assert_refused(RULE, source, line)
+
+
+def test_an_option_for_synchronised_batch_norm_can_be_left_off() -> None:
+    source = """\
+        try:
+            import apex
+        except ImportError:
+            pass
+        if opt.syncBN:
+            model = apex.parallel.convert_syncbn_model(model)
+        """
+    [finding] = findings_of(RULE, source)
+    assert (finding.severity, finding.line) == ("note", 6)
+    assert "`opt.syncBN`" in finding.remedy
