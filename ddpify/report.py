@@ -66,7 +66,7 @@ def text(report: Report) -> tuple[list[str], list[str]]:
     """
     done = [line for file in report.files if file.changes for line in _done(file, report)]
     done += [line for file in report.files for line in _remarks(file)]
-    idle = [file for file in report.files if file.status == "nothing to do" and not file.silent]
+    idle = [file for file in report.files if file.status == "nothing to do" and file.reason and not file.silent]
     if len(idle) == 1:
         done.append(f"nothing to do in {idle[0].name}: {idle[0].reason}")
     elif idle:

@@ -101,7 +101,7 @@ def convert(
         return _untouched(found)
     if not trains:
         trail = lost_trail(scripts) if kind == "one process" else None
-        return _unchanged(program, "no training loop") if trail is None else _refused(found, trail)
+        return _idle(found, "no training loop") if trail is None else _refused(found, trail)
     if kind != "one process":
         if xla_reduce == "native":
             found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)
@@ -118,6 +118,10 @@ def convert(
 
 def _untouched(found: Sequence[_Found]) -> dict[Path, Result]:
     return {each.script.path: Result(each.script.text, findings=each.findings) for each in found}
+
+
+def _idle(found: Sequence[_Found], reason: str) -> dict[Path, Result]:
+    return {each.script.path: Result(each.script.text, findings=each.findings, reason=reason) for each in found}
 
 
 def _refused(found: Sequence[_Found], trail: Lost) -> dict[Path, Result]:

@@ -220,7 +220,15 @@ def test_training_that_cannot_be_followed(text: str, rule: str, line: int) -> No
 )
 def test_gradients_and_modules_that_are_only_looked_at(text: str) -> None:
     result = convert({ENTRY: text}, "cpu")[ENTRY]
-    assert (result.code, result.reason, result.findings) == (text, "no training loop", ())
+    assert (result.code, result.reason) == (text, "no training loop")
+    assert [each.severity for each in result.findings] == ["note"] * ("(name)" in text)  # DDP121
+
+
+def test_what_is_not_found_is_told_of_a_program_that_does_not_train() -> None:
+    """It may be what trains."""
+    result = convert({ENTRY: "import torch\nfrom .learner import Learner\nLearner().run()\n"}, "cpu")[ENTRY]
+    assert result.reason == "no training loop"
+    assert [each.rule for each in result.findings] == ["DDP121"]
 
 
 @pytest.mark.parametrize(

@@ -17,24 +17,34 @@ from ..targets import Target
 from .frameworks import FRAMEWORKS
 
 _LEFT = "so what it does with devices, loaders and files stays as it is"
+_LEFT_ALL = _LEFT.replace("what it does", "what they do")
 _FOUND_BY_PATH = {"importlib.util.spec_from_file_location", "runpy.run_path", "runpy.run_module", "imp.load_source"}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Warn of imports whose module must be a local one and is not there; say which ones only the run can name."""
+    packages: dict[str, int] = {}  # the line that needs each first
     for node in script.nodes:
         if isinstance(node, (ast.Import, ast.ImportFrom)) and not _may_fail(script, node):
-            yield from (_warning(node, name) for name in _missing(script, node))
+            for name in _missing(script, node):
+                if name.startswith(".") or _is_package_of(name, script.roots):
+                    yield _warning(node.lineno, name)
+                else:
+                    packages.setdefault(name.split(".")[0], node.lineno)
         elif isinstance(node, ast.Call) and _is_named_by_the_run(script, node):
             message = f"which module this imports is known in the run only, {_LEFT} if it is no part of the program"
             yield Finding(RULE.id, "note", node.lineno, message, "import it by a name in the source")
+    if packages:
+        yield _warning(min(packages.values()), *packages)
 
 
-def _warning(node: ast.stmt, name: str) -> Finding:
+def _warning(line: int, *names: str) -> Finding:
     remedy = "if it is yours, give ddpify the PYTHONPATH that the script needs"
-    if name.startswith("."):
+    if names[0].startswith("."):
         remedy = "add the file, or correct the import"
-    return Finding(RULE.id, "warning", node.lineno, f"{name} is not found, {_LEFT}", remedy)
+    what, is_one = ", ".join(names), len(names) == 1
+    message = f"{what} is not found, {_LEFT}" if is_one else f"{what} are not found, {_LEFT_ALL}"
+    return Finding(RULE.id, "warning", line, message, remedy if is_one else remedy.replace("it is", "they are"))
 
 
 def _is_named_by_the_run(script: Script, call: ast.Call) -> bool:
@@ -70,13 +80,17 @@ def _is_missing(name: str, roots: tuple[Path, ...]) -> bool:
     top, *rest = name.split(".")
     if top in sys.stdlib_module_names or any(_reaches(root, [top, *rest]) for root in roots):
         return False
-    if any((root / top / "__init__.py").is_file() for root in roots):
+    if _is_package_of(name, roots):
         return True
     if top in {framework.split(".")[0] for framework in FRAMEWORKS}:
         return False
     if _is_installed(top) or not _is_installed("torch"):  # without torch this is no machine that trains
         return False
     return not any(re.search(rf"(?i)\b{top}\b", _requirements(root)) for root in roots)
+
+
+def _is_package_of(name: str, roots: tuple[Path, ...]) -> bool:
+    return any((root / name.split(".")[0] / "__init__.py").is_file() for root in roots)
 
 
 @cache
@@ -154,4 +168,5 @@ destroy_process_group()
 """,
     check=check,
     target="cpu",
+    without_loop=True,
 )

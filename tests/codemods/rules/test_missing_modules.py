@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from ddpify_codemods.facts.script import Script
+from ddpify_codemods.rule import Finding
 from ddpify_codemods.rules import missing_modules
 from ddpify_codemods.targets import TARGETS
 
@@ -70,3 +71,14 @@ def test_names_that_only_the_run_knows(tmp_path: Path, call: str) -> None:
 def test_what_the_requirements_name_is_a_package(tmp_path: Path) -> None:
     (tmp_path / "requirements.txt").write_text("torch>=2\nsome-package-of-nobody==1.0\n")
     assert told(tmp_path, "import some_package_of_nobody") == []
+
+
+def test_what_may_be_packages_is_told_once(tmp_path: Path) -> None:
+    text = "import pkg.nets\nfrom nobody.one import f\nimport other_of_nobody\nimport nobody.two"
+    script = Script(tmp_path / "train.py", text, ast.parse(text), True, frozenset(), (tmp_path,))
+    told(tmp_path, text)  # makes the folders
+    found = [each for each in missing_modules.check(script, TARGETS["cpu"]) if isinstance(each, Finding)]
+    assert [(each.line, each.message.split(" not found")[0]) for each in found] == [
+        (1, "pkg.nets is"),
+        (2, "nobody, other_of_nobody are"),
+    ]
