@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import re
 from collections import Counter, defaultdict
@@ -269,11 +270,24 @@ def close_content(name: str, original: Any, ours: Any, tolerance: float) -> Iter
 
 
 def _close_image(original: Any, ours: Any) -> bool:
-    """Return whether two binary PGM or PPM files have the same size and pixels that differ by one grey at most."""
-    if not (isinstance(original, bytes) and isinstance(ours, bytes) and original[:2] in (b"P5", b"P6")):
-        return False
-    a, b = (numpy.frombuffer(content, numpy.uint8).astype(int) for content in (original, ours))
-    return a.shape == b.shape and bool(numpy.all(numpy.abs(a - b) <= 1))
+    """Return whether two images have the same size and pixels that differ by one grey at most."""
+    a, b = _pixels(original), _pixels(ours)
+    return a is not None and b is not None and a.shape == b.shape and bool(numpy.all(numpy.abs(a - b) <= 1))
+
+
+def _pixels(content: Any) -> Any:
+    """Return the greys of an image as integers; None for anything else, and without Pillow for all but PGM and PPM."""
+    if not isinstance(content, bytes):
+        return None
+    if content[:2] in (b"P5", b"P6"):
+        return numpy.frombuffer(content, numpy.uint8).astype(int)
+    try:
+        from PIL import Image
+
+        with Image.open(io.BytesIO(content)) as image:
+            return numpy.asarray(image).astype(int)
+    except (ImportError, OSError):
+        return None
 
 
 def _close_leaves(name: str, original: dict[Any, Any], ours: dict[Any, Any], tolerance: float) -> Iterator[str]:

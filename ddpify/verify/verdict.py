@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
+from typing import Any
 
 from ddpify.verify import hazards, texts
 from ddpify.verify.bars import settled
@@ -260,6 +263,7 @@ def _files(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> 
     if found and not verdict.differences:
         again = control()
         unstable = {name for name, _ in _file_differences(evidence.original, again, verdict.tolerance)}
+        unstable |= _renamed(original, again.files, other)
         left_out = [name for name, _ in found if name in unstable]
         if left_out:
             verdict.notes.append(
@@ -272,6 +276,19 @@ def _files(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> 
         names = sorted(name for name in {*original} & {*other} - {*left_out} if not name.endswith("/"))
         shown = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
         verdict.equal.append(("files", shown or "the same names"))
+
+
+def _renamed(original: Mapping[str, Any], again: Mapping[str, Any], other: Mapping[str, Any]) -> set[str]:
+    """The files of `other` whose names hold numbers that no two runs of the original share, such as a time and a
+    process, if it has as many of them."""
+    kinds = {_without_numbers(name) for name in original.keys() ^ again.keys()}
+    counts = [Counter(map(_without_numbers, files)) for files in (original, other)]
+    extra = {name: _without_numbers(name) for name in other.keys() - original.keys()}
+    return {name for name, kind in extra.items() if kind in kinds and counts[0][kind] == counts[1][kind]}
+
+
+def _without_numbers(name: str) -> str:
+    return re.sub(r"\d+", "#", name)
 
 
 def _file_differences(original: Run, other: Run, tolerance: float) -> Iterator[tuple[str, str]]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import numpy
 import pytest
+from PIL import Image
 
 from ddpify.verify import compare
 from ddpify.verify.runs import Record, Run, Step
@@ -134,6 +136,18 @@ def test_names_of_files_and_folders_are_compared() -> None:
     original = run(files={"out/": None, "out/a.txt": "1"})
     assert differences(original, run(files={"out/": None})) == ["files missing: ['out/a.txt']"]
     assert differences(original, run(files={**original.files, "b/": None})) == ["files extra: ['b/']"]
+
+
+@pytest.mark.parametrize("format", ["PNG", "PPM", "BMP"])
+def test_images_may_differ_by_one_grey(format: str) -> None:
+    def image(grey: int, width: int = 8) -> Run:
+        stream = io.BytesIO()
+        Image.fromarray(numpy.full((8, width, 3), grey, numpy.uint8)).save(stream, format)
+        return run(files={"sample": stream.getvalue()})
+
+    assert differences(image(100), image(101)) == []
+    assert differences(image(100), image(102)) == ["file sample differs"]
+    assert differences(image(100), image(100, width=9)) == ["file sample differs"]
 
 
 def test_checkpoints_are_compared_as_a_whole_and_moments_by_kind() -> None:

@@ -16,11 +16,11 @@ def trace(values: Any) -> Any:
     return values.astype(numpy.float32), float(numpy.linalg.norm(values)), ""
 
 
-def run(*sizes: float, ranks: int = 1, stdout: str = "") -> Run:
+def run(*sizes: float, ranks: int = 1, stdout: str = "", files: dict[str, Any] | None = None) -> Run:
     """Steps whose parameters are off by these relative sizes, from one tenth of that in their gradients."""
     steps = [Step(0, [trace(START * (1 + size))], [trace(START * (1 + size / 10))]) for size in sizes]
     records = {rank: Record(list(steps), [Batch(1, (0, 1))], {0: ["Net.weight"]}) for rank in range(ranks)}
-    return Run(0, stdout, "", records, {})
+    return Run(0, stdout, "", records, files or {})
 
 
 def verdict(original: Run, other: Run, control: Run) -> Verdict:
@@ -61,3 +61,14 @@ def test_ranks_that_differ_are_named_before_the_original() -> None:
     other.records[1].steps[:] = run(0, 1e-5).steps()
     found = verdict(run(0, 0), other, run(0, 0))
     assert "step 2: the ranks have different gradients of Net.weight" in found.differences[0].what
+
+
+def test_a_file_that_is_named_after_a_time_and_a_process_has_another_name_in_each_run() -> None:
+    def named(*numbers: int) -> Run:
+        return run(0, ranks=2, files={f"runs/events.{number}.host": b"" for number in numbers} | {"a1": b"1"})
+
+    assert not verdict(named(1), named(2), named(3)).differences
+    (difference,) = verdict(named(1), named(2, 4), named(3)).differences  # one of each rank
+    assert difference.what == "files extra: runs/events.2.host"
+    (difference,) = verdict(named(1), named(2), named(1)).differences
+    assert difference.what == "files missing: runs/events.1.host"
