@@ -290,14 +290,20 @@ class _Found:
                     findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
         if script.view is not None:
             edits = missing(script.view, edits)
-        deleted = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)}
-        told = (finding for finding in findings if finding.line not in deleted)
+        unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | _never_started(script)
+        told = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
         return cls(script, tuple(edits), tuple(sorted(told, key=_line)))
 
     @property
     def changes(self) -> tuple[Change, ...]:
         changes = (Change(rule, _line(edit), edit.message) for rule, edit in self.edits if edit.message)
         return tuple(sorted(changes, key=lambda change: change.line))
+
+
+def _never_started(script: Script) -> set[int]:
+    """The lines below `if __name__ == "__main__":` in a module that another file imports."""
+    guard = None if script.is_entry else main_guard(script.tree)
+    return set() if guard is None else set(range(guard.lineno, (guard.end_lineno or guard.lineno) + 1))
 
 
 def _line(item: Edit | Finding) -> int:

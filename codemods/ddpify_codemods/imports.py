@@ -66,6 +66,9 @@ def pattern(node: ast.expr) -> str:
         return re.sub(r"%[sdr]", "*", pattern(node.left))
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
         return re.sub(r"\{[^}]*\}", "*", pattern(node.func.value))
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args:
+        parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else []
+        return pattern(node.func.value).join(map(pattern, parts)) if parts else "*"
     return "*"
 
 

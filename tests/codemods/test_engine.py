@@ -63,6 +63,19 @@ def test_a_refusal_in_one_file_leaves_all_of_them() -> None:
     assert (finding.rule, finding.severity, finding.line) == ("DDP307", "refused", 3)
 
 
+def test_what_a_module_does_as_a_script_of_its_own_refuses_no_other_program() -> None:
+    module = "size = 4\nif __name__ == '__main__':\n    while input() != 'end':\n        breakpoint()\n"
+    results = convert({ENTRY: f"import data\n{TRAINING}", DATA: module}, "cpu")
+    assert results[ENTRY].changes
+    assert not results[DATA].findings
+    assert [each.rule for each in convert({DATA: f"{TRAINING}{module}"}, "cpu")[DATA].findings] == ["DDP307"] * 2
+
+
+def test_the_same_finding_is_told_once_for_a_line() -> None:
+    [result] = convert({ENTRY: f"{TRAINING}x = input() + input()\n"}, "cpu").values()
+    assert [each.rule for each in result.findings] == ["DDP307"]
+
+
 def test_only_the_entry_joins_the_process_group() -> None:
     results = convert({ENTRY: TRAINING, NETS: TRAINING}, "cpu")
     assert "init_process_group" in results[ENTRY].code

@@ -84,6 +84,8 @@ def test_the_root_is_the_folder_of_the_script_by_default(tmp_path: Path) -> None
         ("import_module(f'nets.re{name}')", ["nets/__init__.py", "nets/resnet.py"]),
         ("import_module('.' + name, 'nets')", ["nets/resnet.py", "nets/unet.py"]),
         ("import_module('configs.' + name)", ["configs/a.py"]),
+        ("__import__('.'.join(['nets', name]))", ["nets/__init__.py", "nets/resnet.py", "nets/unet.py"]),
+        ("__import__('.'.join(parts))", []),
         ("import_module(name)", []),
         ("import_module('/abs' + name)", []),
         ("import_module('..')", []),
