@@ -290,7 +290,9 @@ class _Found:
                     findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
         if script.view is not None:
             edits = missing(script.view, edits)
-        unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | _never_started(script)
+        never = _never_started(script)
+        edits = [(rule, edit) for rule, edit in edits if _line(edit) not in never]
+        unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
         told = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
         return cls(script, tuple(edits), tuple(sorted(told, key=_line)))
 

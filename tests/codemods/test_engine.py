@@ -68,6 +68,16 @@ def test_what_a_module_does_as_a_script_of_its_own_refuses_no_other_program() ->
     results = convert({ENTRY: f"import data\n{TRAINING}", DATA: module}, "cpu")
     assert results[ENTRY].changes
     assert not results[DATA].findings
+
+
+def test_what_a_module_does_as_a_script_of_its_own_stays_as_it_is() -> None:
+    module = "import torch\nif __name__ == '__main__':\n    torch.save(torch.ones(1).cuda(), 'x.pt')\n"
+    results = convert({ENTRY: f"import data\n{TRAINING}", DATA: module}, "cpu")
+    assert (results[DATA].code, results[DATA].changes) == (module, ())
+
+
+def test_the_questions_of_a_script_of_its_own_are_told_there() -> None:
+    module = "size = 4\nif __name__ == '__main__':\n    while input() != 'end':\n        breakpoint()\n"
     assert [each.rule for each in convert({DATA: f"{TRAINING}{module}"}, "cpu")[DATA].findings] == ["DDP307"] * 2
 
 
