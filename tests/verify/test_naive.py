@@ -94,6 +94,27 @@ def test_noise_is_in_the_gradients_that_a_closure_computes() -> None:
     assert distance(control.steps()[0].grads, original.steps()[0].grads) >= verdict.NOISE / 2
 
 
+DEEP = """\
+import torch
+from torch import nn
+
+torch.manual_seed(0)
+layers = [part for _ in range(16) for part in (nn.Conv2d(8, 8, 3, padding=1), nn.BatchNorm2d(8), nn.ReLU())]
+model = nn.Sequential(nn.Conv2d(3, 8, 3), *layers, nn.Flatten(), nn.LazyLinear(2))
+x, y = torch.rand(16, 3, 10, 10), torch.arange(16) % 2
+model(x)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+nn.functional.cross_entropy(model(x), y).backward()
+optimizer.step()
+"""
+
+
+def test_noise_is_in_the_first_weights_so_that_the_first_gradient_of_a_deep_network_shows_it() -> None:
+    original, control = (naive.run_original(DEEP, "", noise).steps()[0] for noise in (0.0, verdict.NOISE))
+    assert distance(control.grads, original.grads) >= 10 * verdict.NOISE
+    assert distance(control.params, original.params) <= verdict.TOLERANCE
+
+
 def test_rounding_that_a_line_search_amplifies_is_rounding() -> None:
     found = naive.verify(SEARCHED)
     assert not found.differences

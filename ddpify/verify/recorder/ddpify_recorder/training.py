@@ -14,6 +14,7 @@ from torch.optim import Optimizer
 from torch.utils._pytree import tree_leaves
 
 from ddpify_recorder.recorder import Recorder
+from ddpify_recorder.states import parameters_of
 from ddpify_recorder.traces import digests
 
 
@@ -35,6 +36,8 @@ def _watch_optimizers(recorder: Recorder) -> None:
     def init(self: Optimizer, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
         recorder.number_of(self)
+        if recorder.noise:
+            recorder.noise.on_weights(parameters_of(self))
 
     Optimizer.__init__ = init  # type: ignore[method-assign]
 
