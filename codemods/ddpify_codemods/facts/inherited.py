@@ -12,19 +12,22 @@ from .script import Script
 
 def with_inherited(scripts: Sequence[Script]) -> list[Script]:
     """The same scripts, which know the libraries that they get through each other's imports."""
-    if not any(_local(script, node, scripts) for script in scripts for node in script.find(ast.ImportFrom)):
+    imports = {
+        script.path: [
+            (node, other)
+            for node in script.find(ast.ImportFrom)
+            if (other := _local(script, node, scripts)) is not None and other is not script
+        ]
+        for script in scripts
+    }
+    if not any(imports.values()):
         return list(scripts)
-    by_path = {script.path: script for script in scripts}
     local = {part for script in scripts for part in (script.path.stem, *script.path.parts)}
 
-    def names(script: Script, seen: frozenset[Path]) -> dict[str, str]:
+    def names(script: Script, known: Mapping[Path, Mapping[str, str]]) -> dict[str, str]:
         found: dict[str, str] = {}
-        for node in script.find(ast.ImportFrom):
-            other = _local(script, node, scripts)
-            if other is None or other.path in seen:
-                continue
-            inner = by_path[other.path]
-            theirs = {**names(inner, seen | {other.path}), **inner.imported}
+        for node, inner in imports[script.path]:
+            theirs = {**known[inner.path], **inner.imported}
             libraries = {name: origin for name, origin in theirs.items() if origin.split(".")[0] not in local}
             for alias in node.names:
                 if alias.name == "*":
@@ -33,9 +36,13 @@ def with_inherited(scripts: Sequence[Script]) -> list[Script]:
                     found[alias.asname or alias.name] = libraries[alias.name]
         return found
 
-    return [
-        replace(script, inherited=tuple(sorted(names(script, frozenset({script.path})).items()))) for script in scripts
-    ]
+    known: dict[Path, dict[str, str]] = {script.path: {} for script in scripts}
+    for _ in scripts:  # a name comes a file further each time; in a circle of files two meanings could turn for ever
+        further = {script.path: names(script, known) for script in scripts}
+        if further == known:
+            break
+        known = further
+    return [replace(script, inherited=tuple(sorted(known[script.path].items()))) for script in scripts]
 
 
 def _exported(script: Script, names: Mapping[str, str]) -> list[str]:
