@@ -52,7 +52,7 @@ class Output(Share):
     def local(self) -> Tensor | None:
         """This rank's samples; None once the whole has been used, since it may have been changed."""
         source = self._source
-        if self._is_foreign or self._joined is not None or (source and source[0].local is None):
+        if self._is_foreign or self._joined is not None or (source and source[0].local is None) or self._is_leaf:
             return None
         return self._rows
 
@@ -70,6 +70,12 @@ class Output(Share):
         """Whether a Function of the user's own has returned this, so that it has another gradient than its samples."""
         return _node(self) is not self._node
 
+    @property
+    def _is_leaf(self) -> bool:
+        """Whether gradients are asked for of the whole: `torch.autograd.Variable(x, requires_grad=True)` made this."""
+        with torch._C.DisableTorchFunctionSubclass():
+            return self.requires_grad and self.is_leaf
+
     def enter(self) -> None:
         """A backward pass enters the shared regions that this comes from."""
         _call(self._entered)
@@ -85,6 +91,8 @@ class Output(Share):
                     self._joined = make(source.whole())
                 else:
                     self._joined = joined(self._held(), self._total, self._place, self.enter)
+                if self._is_leaf:
+                    self._joined = self._joined.detach().requires_grad_()
         return self._joined
 
     def _held(self) -> Tensor:

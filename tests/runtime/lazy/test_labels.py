@@ -122,3 +122,26 @@ def prepare(cast: bool) -> int:
 @pytest.mark.parametrize("cast", [False, True])
 def test_what_the_loop_does_to_each_sample_is_done_to_a_ranks_own(cast: bool) -> None:
     assert run(2, prepare, cast) == [0, 0]
+
+
+def differentiate(_: None) -> list[float]:
+    """Gradients of a batch that is a leaf: by torch.autograd.grad, and where backward leaves them."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Flatten(), nn.Linear(20, 7)).double())
+    found = []
+    for x, _labels in DataLoader(samples(False), BATCH):
+        leaf = torch.autograd.Variable(x, requires_grad=True)
+        [slope] = torch.autograd.grad(model(leaf).pow(2).sum(), leaf, create_graph=True)
+        model.zero_grad()
+        slope.pow(2).sum().backward()
+        other = torch.autograd.Variable(x, requires_grad=True)
+        model(other).pow(2).sum().backward()
+        assert leaf.requires_grad and not x.requires_grad
+        found += [float(slope.detach().pow(2).sum()), float(other.grad.pow(2).sum())]  # type: ignore[union-attr]
+    return found
+
+
+def test_a_batch_can_be_made_a_leaf_by_variable() -> None:
+    [alone] = run(1, differentiate, None)
+    for rank in run(2, differentiate, None):
+        assert rank == pytest.approx(alone, rel=1e-12)
