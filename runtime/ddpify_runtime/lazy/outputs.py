@@ -73,7 +73,7 @@ class Output(Share):
     @property
     def _is_leaf(self) -> bool:
         """Whether gradients are asked for of the whole: `torch.autograd.Variable(x, requires_grad=True)` made this."""
-        with torch._C.DisableTorchFunctionSubclass():
+        with torch.DisableTorchFunctionSubclass():
             return self.requires_grad and self.is_leaf
 
     def enter(self) -> None:
