@@ -6,6 +6,7 @@ import contextlib
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from enum import Enum
 from io import TextIOWrapper
 from typing import TYPE_CHECKING, Annotated, Any, TextIO
@@ -48,6 +49,20 @@ class BatchNorm(str, Enum):
 
     batch = "batch"
     local = "local"
+
+
+class Style(str, Enum):
+    """What a conversion imports: ddpify_runtime, or torch alone."""
+
+    exact = "exact"
+    plain = "plain"
+
+
+class BatchSize(str, Enum):
+    """What a loader's batch size counts."""
+
+    whole = "global"
+    per_process = "per-process"
 
 
 class _Starter(typer.core.TyperCommand):
@@ -105,6 +120,16 @@ def convert(
     batch_norm: Annotated[
         BatchNorm | None, typer.Option("--batch-norm", help="Statistics of the whole batch (default), or each rank's.")
     ] = None,
+    style: Annotated[
+        Style | None, typer.Option("--style", help="exact: what one process trains; plain: torch alone, as by hand.")
+    ] = None,
+    batch_size: Annotated[
+        BatchSize,
+        typer.Option("--batch-size", help="Plain: whether the batch size is that of all processes, or of each."),
+    ] = BatchSize.whole,
+    sync_batchnorm: Annotated[
+        bool, typer.Option("--sync-batchnorm", help="Plain, on GPUs: BatchNorm sees the batches of all processes.")
+    ] = False,
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
@@ -117,7 +142,10 @@ def convert(
 
         statistics = batch_norm.value if batch_norm else ""
         words = (tuple(paths), target, diff, check, output, modernize, xla_reduce.value, statistics)
-        return _convert(Options(*words), format)
+        per_process = batch_size is BatchSize.per_process
+        name = style.value if style else ""
+        chosen = replace(Options(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
+        return _convert(chosen, format)
 
     raise typer.Exit(_guarded(work))
 
@@ -160,9 +188,9 @@ def rules() -> None:
     """List the rules."""
 
     def work() -> int:
-        from ddpify_codemods import RULES
+        from ddpify_codemods import ALL_RULES
 
-        for rule in RULES:
+        for rule in ALL_RULES:
             print(f"{rule.id}  {rule.title}")
         return 0
 
@@ -174,12 +202,12 @@ def explain(rule: Annotated[str, typer.Argument(metavar="ID", help="For example 
     """Show one rule: what it does, why, and an example."""
 
     def work() -> int:
-        from ddpify_codemods import RULES
+        from ddpify_codemods import ALL_RULES
 
         from ddpify.config import did_you_mean
         from ddpify.report import explanation
 
-        known = {each.id: each for each in RULES}
+        known = {each.id: each for each in ALL_RULES}
         if rule.upper() in known:
             print(explanation(known[rule.upper()]))
             return 0
@@ -197,6 +225,7 @@ def verify(
     processes: Annotated[int, typer.Option("-n", metavar="N", help="Processes of the converted run.")] = 2,
     steps: Annotated[int, typer.Option(metavar="K", help="End both after K optimizer steps; 0: run to the end.")] = 100,
     target: Annotated[str, typer.Option("--target", "-t", metavar="T", help="cpu or cuda.")] = "cpu",
+    style: Annotated[Style, typer.Option("--style", help="Of the conversion that is verified.")] = Style.exact,
     against: Annotated[
         str, typer.Option(metavar="OTHER.py", help="Compare with a conversion made by hand, started by torchrun.")
     ] = "",
@@ -229,7 +258,7 @@ def verify(
             packages.require()
             from ddpify.verify.command import Options, run
 
-            return run(Options(*words, tuple(link or ()), output, module))
+            return run(Options(*words, tuple(link or ()), output, module, style.value))
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)

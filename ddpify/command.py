@@ -6,7 +6,7 @@ import os
 import shlex
 import stat
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 
@@ -41,6 +41,9 @@ class Options:
     modernize: bool = False
     xla_reduce: str = "ddp"
     batch_norm: str = ""
+    style: str = ""
+    sync_batchnorm: bool = False
+    per_process: bool = False
 
     @property
     def destination(self) -> str:
@@ -82,7 +85,10 @@ def run(options: Options) -> tuple[Report, bytes]:
         raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
     if options.xla_reduce != "ddp" and target != "xla":
         raise BadInput("ddpify", f"--xla-reduce is for XLA devices, the target is {target}", "add --target xla")
-    program = partial(_converted, options=options, target=target, batch_norm=options.batch_norm or settings.batch_norm)
+    style = options.style or settings.style
+    _require_plain(options, style, target)
+    asked = replace(options, style=style, batch_norm=options.batch_norm or settings.batch_norm)
+    program = partial(_converted, target=target, options=asked)
     converted = on_all_cores(program, work)
     pairs = zip(work, converted, strict=True)
     reason = partial(_reason_to_leave, settings)
@@ -101,11 +107,19 @@ def run(options: Options) -> tuple[Report, bytes]:
     return report, b"".join(file.diff for file in report.files) if options.diff else output
 
 
-def _converted(
-    program: tuple[Sequence[Source], Sequence[Path]], options: Options, target: str, batch_norm: str
-) -> Converted:
+def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, options: Options) -> Converted:
     sources, roots = program
-    return convert_program(sources, target, options.modernize, options.xla_reduce, roots, batch_norm)
+    style = options.style if target != ONE_DEVICE else "exact"
+    plain = (style, options.sync_batchnorm, options.per_process)
+    return convert_program(sources, target, options.modernize, options.xla_reduce, roots, options.batch_norm, *plain)
+
+
+def _require_plain(options: Options, style: str, target: str) -> None:
+    if style != "plain" and (options.sync_batchnorm or options.per_process):
+        name = "--sync-batchnorm" if options.sync_batchnorm else "--batch-size per-process"
+        raise BadInput("ddpify", f"{name} is for the plain style", "add --style plain")
+    if options.sync_batchnorm and target != "cuda":
+        raise BadInput("ddpify", f"torch synchronizes BatchNorm on GPUs, the target is {target}", "add --target cuda")
 
 
 def _refuse_contradictions(options: Options) -> None:

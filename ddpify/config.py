@@ -19,7 +19,7 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-KEYS = ("target", "batch-norm", "exclude", "select", "ignore", "per-file-ignores")
+KEYS = ("target", "style", "batch-norm", "exclude", "select", "ignore", "per-file-ignores")
 STATISTICS = ("batch", "local")
 REPORTS = ("DDP4", "DDP5")  # the rules that only report: what converts or refuses is not switched off for a project
 
@@ -31,14 +31,15 @@ _OTHER_NAMES = {"gpu": "cuda", "nvidia": "cuda", "nccl": "cuda", "tpu": "xla", "
 class Settings:
     """What a project has chosen; `file` says it (shown to people), paths are taken from `folder`.
 
-    batch_norm: whose statistics BatchNorm takes, one of STATISTICS; "" where that is not chosen. exclude: files and
-    folders that are passed over. select, ignore: rules of REPORTS, or how their names begin; an empty select stands for
-    all. per_file_ignores: further ones to ignore, by pattern.
+    style: of conversions. batch_norm: whose statistics BatchNorm takes, one of STATISTICS; "" where that is not chosen.
+    exclude: files and folders that are passed over. select, ignore: rules of REPORTS, or how their names begin; an
+    empty select stands for all. per_file_ignores: further ones to ignore, by pattern.
     """
 
     folder: Path = field(default_factory=Path)
     file: str = ""
     target: str = ""
+    style: str = "exact"
     batch_norm: str = ""
     exclude: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
@@ -106,6 +107,9 @@ def _settings(table: Mapping[str, object], folder: Path, file: str) -> Settings:
     if statistics not in ("", *STATISTICS):
         message = f"[tool.ddpify] batch-norm is {statistics!r}"
         raise BadInput(file, message, f"write one of {', '.join(STATISTICS)}")
+    style = table.get("style", "exact")
+    if style not in ("exact", "plain"):
+        raise BadInput(file, f"[tool.ddpify] style is {style!r}", 'write style = "exact" or style = "plain"')
     by_file = table.get("per-file-ignores", {})
     if not isinstance(by_file, dict):
         raise BadInput(file, "[tool.ddpify] per-file-ignores is not a table", 'write {"old/*" = ["DDP501"]}')
@@ -114,7 +118,8 @@ def _settings(table: Mapping[str, object], folder: Path, file: str) -> Settings:
     for key, rules in [*lists.items(), *((f"per-file-ignores of {name!r}", rules) for name, rules in per_file.items())]:
         if key != "exclude":
             _require_rules(rules, key, file)
-    return Settings(folder, file, target, str(statistics), lists["exclude"], lists["select"], lists["ignore"], per_file)
+    chosen = (str(style), str(statistics))
+    return Settings(folder, file, target, *chosen, lists["exclude"], lists["select"], lists["ignore"], per_file)
 
 
 def _words(value: object, key: str, file: str) -> tuple[str, ...]:

@@ -45,6 +45,9 @@ def convert_program(
     xla_reduce: str = "ddp",
     roots: Sequence[Path] = (),
     batch_norm: str = "",
+    style: str = "exact",
+    sync_batchnorm: bool = False,
+    per_process: bool = False,
 ) -> Converted:
     """Convert one program; whatever it contains, nothing is raised.
 
@@ -52,13 +55,15 @@ def convert_program(
         sources: its files, the entry first. target: what for. modernize: whether old XLA code is rewritten.
         xla_reduce: how gradients are reduced on XLA, "ddp" or "native". roots: where its absolute imports are found.
         batch_norm: whose statistics BatchNorm takes, "batch" or "local"; "" for as it is.
+        style: "exact" or "plain". sync_batchnorm, per_process: see ddpify_codemods.convert.
     Returns:
         The results by path, or a problem.
     """
     names = {source.path: source.name for source in sources}
     try:
         program = {source.path: source.text for source in sources}
-        return Converted(convert(program, target, modernize, xla_reduce, roots, batch_norm))
+        options = (modernize, xla_reduce, roots, batch_norm, style, sync_batchnorm, per_process)
+        return Converted(convert(program, target, *options))
     except SourceError as error:
         text = next((source.text for source in sources if source.path == error.path), "")
         return Converted({}, _syntax_problem(names.get(error.path, str(error.path)), error.line, error.message, text))

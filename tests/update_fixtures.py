@@ -12,7 +12,8 @@ TARGETS = ("cpu", "cuda", "xla")
 
 
 def main(names: Sequence[str]) -> None:
-    """Write `after.<target>.py`, or the changed files below `after.<target>/`, for every fixture that is converted.
+    """Write `after.<target>.py`, or the changed files below `after.<target>/`, for every fixture that is converted; for
+    the plain style `after.plain.<target>`.
 
     Args:
         names: names of fixtures.
@@ -20,11 +21,12 @@ def main(names: Sequence[str]) -> None:
     for name in names:
         fixture = fixtures.load(name)
         for target in TARGETS:
-            _remove(fixture, target)
-            for relative, content in fixtures.converted(fixture, target).items():
-                path = fixtures.expected_path(fixture, target, relative)
-                path.parent.mkdir(exist_ok=True, parents=True)
-                path.write_bytes(content)
+            for style, name_of in (("exact", target), ("plain", f"plain.{target}")):
+                _remove(fixture, name_of)
+                for relative, content in fixtures.converted(fixture, target, style=style).items():
+                    path = fixtures.expected_path(fixture, name_of, relative)
+                    path.parent.mkdir(exist_ok=True, parents=True)
+                    path.write_bytes(content)
 
 
 def _remove(fixture: fixtures.Fixture, target: str) -> None:

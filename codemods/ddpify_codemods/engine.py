@@ -16,6 +16,7 @@ from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import Script
 from .facts.trail import Lost, computes_gradients, lost_trail
+from .layout import laid_out
 from .move import LOCAL_BATCH_NORM, ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
 from .runtime_names import RUNTIME
@@ -59,6 +60,9 @@ def convert(
     xla_reduce: str = "ddp",
     roots: Sequence[Path] = (),
     batch_norm: str = "",
+    style: str = "exact",
+    sync_batchnorm: bool = False,
+    per_process: bool = False,
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
@@ -66,7 +70,8 @@ def convert(
     modules that it imports; the name of a target, ONE_DEVICE to go back, or "" for the one that they are converted for;
     whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
     folders where absolute imports are found (none: what they name is not looked for); whose statistics BatchNorm takes,
-    "batch" or "local", or "" for as it is, "batch" where nothing is converted yet.
+    "batch" or "local", or "" for as it is, "batch" where nothing is converted yet; the style, "exact" or "plain"; of
+    the plain style, whether BatchNorm is synchronized, and whether the batch size is that of each process.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -93,6 +98,8 @@ def convert(
             )
     from .rules import RULES  # here, so that a file without work costs no import of them
 
+    if style == "plain":
+        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]
@@ -113,6 +120,101 @@ def convert(
     if changed != dict(program):
         _, again = _read(changed, tuple(roots))
         _raise_if_unstable(_Found.of(script, chosen, rules, modernize) for script in again)
+    return results
+
+
+def _plain(
+    program: Mapping[Path, str],
+    views: Mapping[Path, View],
+    scripts: Sequence[Script],
+    target: Target,
+    roots: Sequence[Path],
+    sync_batchnorm: bool,
+    per_process: bool,
+) -> dict[Path, Result]:
+    """Convert the files of one program to the plain style; for XLA by way of code for GPUs, which is then moved."""
+    from .rules import RULES
+    from .styles import in_program, plain_rules
+
+    kind = distribution.kind(scripts)
+    if kind != "one process" and target.name != "xla":
+        return _unchanged(program, "distributed with torch already")
+    if kind != "one process":
+        return convert(program, target.name, roots=roots)
+    if views:
+        finding = Finding(
+            "DDP601", "refused", 1, "it is converted in the exact style", "ddpify --target none goes back"
+        )
+        return {path: Result(text, findings=(finding,) * (path in views)) for path, text in program.items()}
+    trains = _trains(scripts)
+    rules = [rule for rule in RULES if "one process" in rule.kinds and (trains or rule.without_loop)]
+    first = target
+    if target.name == "xla":  # which has no list of devices
+        first = replace(TARGETS["cuda"], wrapper_arguments="gradient_as_bucket_view=True")
+    scripts = in_program(scripts, sync_batchnorm, per_process)
+    chosen = plain_rules(rules) if trains else rules
+    found = [_Found.of(script, first, chosen, modernize=False) for script in scripts]
+    if any(finding.severity == "refused" for each in found for finding in each.findings):
+        return _untouched(found)
+    if not trains:
+        trail = lost_trail(scripts)
+        return _unchanged(program, "no training loop") if trail is None else _refused(found, trail)
+    results = {
+        each.script.path: Result(
+            laid_out(each.script.text, _rewrite(each), ("DataLoader",)), each.changes, each.findings
+        )
+        for each in found
+    }
+    texts = {path: result.code for path, result in results.items()}
+    if any("ddpify_runtime" in text for text in texts.values()):
+        raise ConversionBug(f"{scripts[0].path}: plain code imports ddpify_runtime")
+    _, again = _read(texts, tuple(roots))
+    if distribution.kind(again) != "eager":
+        raise ConversionBug(f"{scripts[0].path}: the outcome joins no process group")
+    warned = [_Found.of(each, first, [rule for rule in RULES if rule.advice], modernize=False) for each in again]
+    if any(_is_lint(finding) for each in warned for finding in each.findings):
+        return _warned(program, results, warned)
+    if target.name != "xla":
+        return results
+    return _then(program, results, convert(texts, "xla", roots=roots))
+
+
+def _is_lint(finding: Finding) -> bool:
+    """Whether a rule for hand-written code warns; what it only notes, such as local BatchNorm, DDP611 says."""
+    return finding.rule.startswith("DDP5") and finding.severity != "note"
+
+
+def _warned(
+    program: Mapping[Path, str], results: Mapping[Path, Result], warned: Sequence[_Found]
+) -> dict[Path, Result]:
+    """Refuse a conversion in which the rules for hand-written code find something."""
+    refused = {}
+    for each in warned:
+        path = each.script.path
+        lines = _original_lines(program[path], results[path].code)
+        findings = [
+            Finding("DDP610", "refused", lines(found.line), f"by hand, too: {found.message}", "use --style exact")
+            for found in each.findings
+            if _is_lint(found)
+        ]
+        refused[path] = Result(program[path], findings=(*results[path].findings, *findings))
+    return refused
+
+
+def _then(
+    program: Mapping[Path, str], first: Mapping[Path, Result], second: Mapping[Path, Result]
+) -> dict[Path, Result]:
+    """The results of two conversions, one after the other."""
+    results = {}
+    refused = any(each.severity == "refused" for result in second.values() for each in result.findings)
+    for path, result in second.items():
+        lines = _original_lines(program[path], first[path].code)
+        findings = (*first[path].findings, *(replace(each, line=lines(each.line)) for each in result.findings))
+        if refused:
+            results[path] = Result(program[path], findings=findings)
+            continue
+        changes = (*first[path].changes, *(replace(each, line=lines(each.line)) for each in result.changes))
+        results[path] = Result(result.code, changes, tuple(sorted(findings, key=_line)), launch=result.launch)
     return results
 
 

@@ -24,7 +24,7 @@ def insertions(tree: ast.Module, lines: Iterable[str], before: float = float("in
     last = last_leading_import(tree, before)
     leading = list(_sections(tree, last))
     ordered = sorted(lines, key=lambda line: _key(_parsed(line)))
-    standard = [section for section in leading if all(_is_standard(each) for each in section)]
+    standard = [section for section in leading if all(_is_standard(each) and not _is_future(each) for each in section)]
     inserts: list[Insert] = []
     if standard and _is_sorted(standard[0], standard=True):
         inserts = [_in_section(standard[0], line) for line in ordered if _is_standard(_parsed(line))]
@@ -82,6 +82,10 @@ def _last_line(node: ast.stmt) -> int:
 def _roots(node: ImportStatement) -> set[str]:
     names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
     return {name.split(".")[0] for name in names}
+
+
+def _is_future(node: ImportStatement) -> bool:
+    return "__future__" in _roots(node)
 
 
 def _is_standard(node: ImportStatement) -> bool:

@@ -23,6 +23,7 @@ from .rule import (
     Delete,
     DropImport,
     Edit,
+    Guard,
     GuardToFunction,
     Insert,
     Replace,
@@ -35,7 +36,7 @@ from .template import fill
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 StatementEdit: TypeAlias = (
-    Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction
+    Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction | Guard
 )
 
 
@@ -232,7 +233,10 @@ class _Rewriter(cst.CSTTransformer):
         for small, edits in zip(line.body, edits_of, strict=True):
             parts += [*self._inserted(edits, "before"), []] if _inserts(edits, "before") else []
             kept = _kept(self._rewritten(small, edits), edits)
-            if kept is not None:
+            test = next((edit.test for edit in edits if isinstance(edit, Guard)), "")
+            if kept is not None and test:
+                parts += [self._guarded(kept, test, line), []]
+            elif kept is not None:
                 group = parts[-1]
                 assert isinstance(group, list)
                 group.append(kept)
@@ -250,6 +254,11 @@ class _Rewriter(cst.CSTTransformer):
             statements[0] = _with_lines_above(statements[0], list(line.leading_lines))
             return statements, []
         return statements, [] if groups else list(line.leading_lines)
+
+    def _guarded(self, small: cst.BaseSmallStatement, test: str, line: cst.SimpleStatementLine) -> cst.If:
+        small = small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+        inner = cst.SimpleStatementLine([small], trailing_whitespace=line.trailing_whitespace)
+        return cst.If(cst.parse_expression(test, self._module.config_for_parsing), cst.IndentedBlock([inner]))
 
     def _rewritten(self, small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmallStatement:
         for edit in edits:

@@ -74,6 +74,7 @@ class ChangeArgument:
     imports: tuple[str, ...] = ()
     parts: tuple[ast.expr, ...] = ()
     first_named: str = ""
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -92,6 +93,16 @@ class Insert:
     modules: tuple[str, ...] = ()
     above: bool = False
     last: bool = False
+
+
+@dataclass(frozen=True)
+class Guard:
+    """Put the statement `at`, which has no block of its own, below `if test:`."""
+
+    at: ast.stmt
+    test: str
+    message: str
+    modules: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -160,6 +171,7 @@ Edit: TypeAlias = (
     | RewriteImport
     | ChangeParameters
     | GuardToFunction
+    | Guard
 )
 
 
@@ -189,3 +201,4 @@ class Rule:
     kinds: tuple[Kind, ...] = ("one process",)
     on_request: bool = False
     advice: bool = False
+    style: str = "exact"

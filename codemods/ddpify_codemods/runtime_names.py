@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
 from .import_places import insertions
-from .rule import ChangeArgument, Edit, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport, place_of
+from .rule import ChangeArgument, Edit, Guard, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport, place_of
 
 RUNTIME = "ddpify_runtime"
 _LONGEST_LINE = 88  # black's and isort's
@@ -29,7 +29,8 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit],
     names = {f"{name} as {renamed[name]}" if name in renamed else name for name in used - set(there)}
     names |= {f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in given_up}
     names -= {shown(alias) for node in existing for alias in node.names}
-    modules = {line for edit in edits if isinstance(edit, (Replace, Insert, GuardToFunction)) for line in edit.modules}
+    using_modules = (Replace, ChangeArgument, Insert, GuardToFunction, Guard)
+    modules = {line for edit in edits if isinstance(edit, using_modules) for line in edit.modules}
     lines = [line for line in sorted(modules) if line not in _import_lines(tree)]
     added: list[Edit] = []
     if existing and names and not any(" as " in name for name in names):
@@ -73,7 +74,7 @@ def runtime_name(node: ast.expr, names: Mapping[str, str]) -> str:
 def _adds_names(edit: Edit) -> bool:
     """Whether an edit uses names at its own place (what is inserted after an import follows the new imports)."""
     if isinstance(edit, ChangeArgument):
-        return bool(edit.imports)
+        return bool(edit.imports or edit.modules)
     return isinstance(edit, Replace) and bool(edit.imports or edit.modules)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import signal
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -15,8 +16,9 @@ from ddpify.modules import locate, started_as
 from ddpify.verify import compare, ends, picture, scratch, trial, verdict
 from ddpify.verify.processes import TIMED_OUT
 from ddpify.verify.program import Program, converted, reached
-from ddpify.verify.runs import Run
+from ddpify.verify.runs import Record, Run
 from ddpify.verify.trial import Trial, failure
+from ddpify.verify.unions import NEUTRAL, unions
 
 TARGETS = ("cpu", "cuda")
 EQUAL, DIFFERENT, COULD_NOT_RUN = 0, 1, 2
@@ -30,7 +32,7 @@ class Options:
 
     against: a hand-made conversion to hold against the script, instead of converting it. steps: 0 for all.
     timeout: seconds for each run. tolerance: 0 for that of docs/contract.md. output: where pictures go, "" for nowhere.
-    module: script and against are names of modules, as for `python -m`.
+    module: script and against are names of modules, as for `python -m`. style: of the conversion.
     """
 
     script: str
@@ -45,6 +47,7 @@ class Options:
     links: tuple[str, ...] = ()
     output: str = ""
     module: bool = False
+    style: str = "exact"
 
 
 class CouldNotRun(Exception):
@@ -69,7 +72,7 @@ def run(options: Options) -> int:
     _check(options)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # children and copies go then too
     script = Path(options.script).resolve()
-    program = reached(script) if options.against else converted(options.script, options.target)
+    program = reached(script) if options.against else converted(options.script, options.target, options.style)
     try:
         found = _verify(options, script, program, modules)
     except CouldNotRun as error:
@@ -104,6 +107,8 @@ def _check(options: Options) -> None:
 def _verify(options: Options, script: Path, program: Program, modules: Mapping[Path, str]) -> verdict.Verdict:
     other = Path(options.against).resolve() if options.against else script
     setting = plan(options, script, [*program.files, *(reached(other).files if options.against else ())], modules)
+    if options.style == "plain" and not options.against:
+        return _verify_plain(options, script, program, setting)
     original = run_original(setting, script, {})
     title = shown(other) if options.against else "the converted script"
     print(f"running {title} in {options.processes} processes", flush=True)
@@ -120,6 +125,36 @@ def _verify(options: Options, script: Path, program: Program, modules: Mapping[P
         options.tolerance,
     )
     found.notes += _remarks(options, program, original, many)
+    return found
+
+
+def _verify_plain(options: Options, script: Path, program: Program, setting: Trial) -> verdict.Verdict:
+    """Run the conversion first, then the original on the batches that its ranks drew."""
+    title = "the converted script"
+    print(f"running {title} in {options.processes} processes", flush=True)
+    many = trial.run(setting, script, program.changed, options.processes, NEUTRAL)
+    with tempfile.TemporaryDirectory(prefix="ddpify-unions-") as folder:
+        file = Path(folder) / "unions.json"
+        file.write_text(unions([many.records.get(rank, Record()) for rank in range(options.processes)]))
+        settings = {**NEUTRAL, "DDPIFY_UNIONS": str(file), "DDPIFY_SEED": "0"}
+        original = run_original(setting, script, settings)
+        require_end(many, original, title, setting, options.processes)
+        found = verdict.judge(
+            original,
+            many,
+            options.processes,
+            program.text,
+            lambda: run_original(setting, script, settings | {"DDPIFY_NOISE": str(verdict.NOISE)}),
+            options.tolerance,
+            given=True,
+        )
+    found.notes += [
+        "the order of samples is that of DistributedSampler: the original drew what the ranks drew",
+        "in both, BatchNorm used its running statistics, dropout was switched off, noise was left out of steps, and "
+        "what a data set draws depended on the sample alone: plain code cannot draw what one process draws",
+    ]
+    if original.records[0].stopped:
+        found.notes.append(f"both were ended after {options.steps} optimizer steps (--steps)")
     return found
 
 

@@ -39,7 +39,7 @@ def reached(script: Path) -> Program:
     return Program(files, "\n".join(load(path).text for path in files))
 
 
-def converted(name: str, target: str) -> Program:
+def converted(name: str, target: str, style: str = "exact") -> Program:
     """Return a script with its conversion; one that is converted already as it is.
 
     Raises:
@@ -52,7 +52,8 @@ def converted(name: str, target: str) -> Program:
     load, imports, added = readers(inputs)
     reach = program(inputs.named[0], imports, added)
     sources = tuple(load(path) for path in reach.files)
-    outcome = Outcome(sources, convert_program(sources, target, roots=reach.roots, batch_norm="batch"), silent=False)
+    converted = convert_program(sources, target, roots=reach.roots, batch_norm="batch", style=style)
+    outcome = Outcome(sources, converted, silent=False)
     found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     local = LOCAL_BATCH_NORM in found.text or read_settings(inputs.named[0].parent).batch_norm == "local"
     if outcome.failed:

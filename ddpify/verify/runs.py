@@ -78,7 +78,8 @@ class Record:
     """All that the recorder wrote of one process. names, kinds: parameters and class of an optimizer, by its number.
 
     looks: forwards of DistributedDataParallel without gradients. missed: keys that a load_state_dict did not find.
-    hash: of a word; equal where strings are hashed alike. remarks: what ddpify_runtime warned of.
+    hash: of a word; equal where strings are hashed alike. remarks: what ddpify_runtime warned of. lengths: how many
+    batches each training loader says it has, by its number. drawn: the indices of its batches, by their pass.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -91,6 +92,8 @@ class Record:
     missed: int = 0
     hash: int = 0
     remarks: list[str] = field(default_factory=list)
+    lengths: dict[int, int] = field(default_factory=dict)
+    drawn: dict[int, list[list[list[int]]]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,6 +139,11 @@ def _read(path: Path) -> Record:
                 record.missed += values
             elif kind == "hash":
                 record.hash = values
+            elif kind == "divided":
+                number, _, record.lengths[number] = values
+                record.drawn.setdefault(number, []).append([])
+            elif kind == "drawn":
+                record.drawn[values[0]][values[1]].append(values[2])
             elif kind == "remark":
                 record.remarks.append(values)
             elif kind == "names":

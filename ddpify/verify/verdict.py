@@ -62,7 +62,13 @@ class Verdict:
 
 
 def judge(
-    original: Run, other: Run, world_size: int, text: str, control: Callable[[], Run], tolerance: float = 0.0
+    original: Run,
+    other: Run,
+    world_size: int,
+    text: str,
+    control: Callable[[], Run],
+    tolerance: float = 0.0,
+    given: bool = False,
 ) -> Verdict:
     """Compare a run of many processes with one of the original.
 
@@ -70,6 +76,7 @@ def judge(
         original, other: the runs; both ended well. world_size: the number of processes of the other.
         text: the source code of the original. control: runs the original again, with noise of rounding's size.
         tolerance: relative difference that is allowed; 0 for that of docs/contract.md.
+        given: whether the original was given the batches of the other run.
     """
     records = [other.records[rank] for rank in range(world_size)]
     evidence = Evidence(original, other, world_size, compare_batches(original.records[0], records), text)
@@ -90,7 +97,11 @@ def judge(
     verdict.differences += _steps(verdict, evidence, once)
     verdict.differences += _norms(verdict, evidence)
     verdict.differences += _statistics(verdict, evidence)
-    verdict.differences += _batches(verdict, evidence)
+    if given:
+        sentence = "the original was given, step by step, the union of those that the ranks drew"
+        verdict.equal.append(("batches", sentence))
+    else:
+        verdict.differences += _batches(verdict, evidence)
     verdict.differences += _printed(verdict, evidence, once)
     verdict.differences += _files(verdict, evidence, once)
     _randomness(verdict, evidence)

@@ -17,6 +17,17 @@ def test_conversion_is_the_expected_one(name: str, target: str) -> None:
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("name", fixtures.names())
+def test_plain_conversion_is_the_expected_one(name: str, target: str) -> None:
+    fixture = fixtures.load(name)
+    converted, expected = (
+        fixtures.converted(fixture, target, style="plain"),
+        fixtures.expected(fixture, f"plain.{target}"),
+    )
+    assert _texts(converted) == _texts(expected), "if this is as wanted: python -m tests.update_fixtures"
+
+
+@pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("name", [name for name in fixtures.names() if not fixtures.load(name).refused])
 def test_converting_twice_is_converting_once(name: str, target: str) -> None:
     from ddpify_codemods import convert

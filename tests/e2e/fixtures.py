@@ -90,11 +90,11 @@ def program(fixture: Fixture) -> dict[Path, str]:
     return texts
 
 
-def converted(fixture: Fixture, target: str, xla_reduce: str = "ddp") -> dict[str, bytes]:
+def converted(fixture: Fixture, target: str, xla_reduce: str = "ddp", style: str = "exact") -> dict[str, bytes]:
     """Return the files that the converter changes for a target: relative path -> new content."""
     from ddpify_codemods import convert
 
-    results = convert(program(fixture), target, xla_reduce=xla_reduce)
+    results = convert(program(fixture), target, xla_reduce=xla_reduce, style=style)
     return {
         path.relative_to(fixture.folder).as_posix(): encode(path, result.code)
         for path, result in results.items()

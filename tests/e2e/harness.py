@@ -61,6 +61,7 @@ def run_sources(
     cuda_shim: bool = False,
     limit: float = LIMIT,
     start: Start | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> Run:
     """Run files in a new folder, and read what they leave there.
 
@@ -71,6 +72,7 @@ def run_sources(
         cuda_shim: pretend that there is a GPU.
         limit: seconds, after which the run is ended.
         start: what runs the script; forked processes by default.
+        settings: further variables for the recorder.
     """
     with tempfile.TemporaryDirectory(prefix=f"ddpify-{fixture.name}-") as scratch:
         home, work, record = (Path(scratch) / name for name in ("home", "work", "record"))
@@ -79,7 +81,7 @@ def run_sources(
         for name, content in sources.items():
             (work / name).parent.mkdir(parents=True, exist_ok=True)
             (work / name).write_bytes(content)
-        environment = _environment(fixture, home, record, cuda_shim)
+        environment = _environment(fixture, home, record, cuda_shim) | dict(settings or {})
         words = [fixture.entry, *fixture.args]
         rc, stdout, stderr = (start or _forked)(words, world_size, work, environment, limit)
         return Run(

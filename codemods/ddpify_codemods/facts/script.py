@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING:
     from ..view import View
+    from .flow.program import Program
 
 Node = TypeVar("Node", bound=ast.AST)
 
@@ -24,7 +25,8 @@ class Script:
     any file of the program (a call of one of these is not a call of a library). roots: the folders where absolute
     imports are found; none if that is not known. inherited: names of libraries that come through other files.
     only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one. view: what
-    is known of a file that is converted already. in_converted: whether any file of the program is.
+    is known of a file that is converted already. in_converted: whether any file of the program is. program: all of its
+    files, for rules that follow values from one to another.
     """
 
     path: Path
@@ -37,6 +39,7 @@ class Script:
     only_asks_for_group: bool = False
     view: View | None = None
     in_converted: bool = False
+    program: Program | None = None
 
     def is_settled(self, node: ast.AST) -> bool:
         """Whether a conversion has made of the node what it would make of it now."""

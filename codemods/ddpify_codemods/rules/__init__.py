@@ -9,7 +9,7 @@ from ..rule import Rule
 
 
 def _found() -> tuple[Rule, ...]:
-    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__))
+    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__) if not module.ispkg)
     return tuple(sorted((module.RULE for module in modules), key=lambda rule: rule.id))
 
 

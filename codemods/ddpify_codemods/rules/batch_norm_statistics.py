@@ -17,12 +17,21 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Report the first BatchNorm of a script that wraps a model and never mentions synchronised statistics."""
     if not wrap_calls(script) or "SyncBatchNorm" in script.text or "convert_syncbn_model" in script.text:
         return
+    if any(_sends_buffers(script, loop) for loop in script.find(ast.For)):
+        return  # whoever evaluates with the statistics of one rank knows that each has its own
     for call in script.find(ast.Call):
         if script.qualified(call.func) in {f"torch.nn.{layer}" for layer in _LAYERS}:
             message = "each rank normalises with the statistics of its own rows, and keeps its own running statistics"
             remedy = "on GPUs: model = nn.SyncBatchNorm.convert_sync_batchnorm(model), before it is wrapped"
             yield Finding(RULE.id, "note", call.lineno, message, remedy)
             return
+
+
+def _sends_buffers(script: Script, loop: ast.For) -> bool:
+    """`for buffer in model.buffers(): dist.broadcast(buffer, 0)`"""
+    over = isinstance(loop.iter, ast.Call) and ast.unparse(loop.iter.func).endswith(".buffers")
+    calls = (node for node in ast.walk(loop) if isinstance(node, ast.Call))
+    return over and any(script.qualified(call.func) == "torch.distributed.broadcast" for call in calls)
 
 
 RULE = Rule(

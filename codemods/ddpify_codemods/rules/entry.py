@@ -27,7 +27,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield _init(script.tree.body[0], target) if anchor is None else _init(anchor, target, after=True)
         last = script.tree.body[-1]
         last = guard.body[-1] if guard is last and guard is not None else last
-    if not _never_returns(script, last):
+    if not never_returns(script, last):
         blank = "\n" if last is script.tree.body[-1] and hasattr(last, "body") else ""
         code = f"{blank}destroy_process_group()"
         yield Insert(last, code, "leave the process group", "after", imports=("destroy_process_group",), last=True)
@@ -45,7 +45,8 @@ def _init(at: ast.stmt, target: Target, after: bool = False) -> Insert:
     )
 
 
-def _never_returns(script: Script, last: ast.stmt) -> bool:
+def never_returns(script: Script, last: ast.stmt) -> bool:
+    """Whether nothing comes after a statement."""
     if isinstance(last, ast.Raise):
         return True
     if isinstance(last, ast.Expr) and isinstance(last.value, ast.Call):

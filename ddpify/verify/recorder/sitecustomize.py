@@ -9,6 +9,9 @@ DDPIFY_STEPS    end the process, as by sys.exit(0), after so many optimizer step
 DDPIFY_PLAIN    replace every optimizer by plain gradient descent with its learning rates
 DDPIFY_NOISE    add normal noise to the gradients: so large, in units of the root mean square of all of them
 DDPIFY_DROPOUT  "off" makes torch.nn.functional's dropouts do nothing
+DDPIFY_NEUTRAL  let BatchNorm normalize with its running statistics, draw random numbers by sample, and none in steps
+DDPIFY_UNIONS   a file with the batches that training loaders draw (ddpify_recorder.unions)
+DDPIFY_SEED     where the random generators begin
 DDPIFY_INPUTS   record what the samples are that modules are called with
 DDPIFY_PROTECT  folders in which Python code may not write
 """

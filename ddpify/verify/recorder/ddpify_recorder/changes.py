@@ -17,6 +17,23 @@ def switch_off_dropout() -> None:
     """Make the dropouts of torch.nn.functional return what they get."""
     for name in DROPOUTS:
         setattr(torch.nn.functional, name, lambda input, *args, **kwargs: input)
+    attention = torch.nn.functional.scaled_dot_product_attention
+
+    @functools.wraps(attention)
+    def attend(
+        query: Any, key: Any, value: Any, attn_mask: Any = None, dropout_p: float = 0.0, *args: Any, **kwargs: Any
+    ) -> Any:
+        return attention(query, key, value, attn_mask, 0.0, *args, **kwargs)
+
+    torch.nn.functional.scaled_dot_product_attention = attend
+    init = torch.nn.RNNBase.__init__
+
+    @functools.wraps(init)
+    def without_dropout(self: torch.nn.RNNBase, *args: Any, **kwargs: Any) -> None:
+        init(self, *args, **kwargs)
+        self.dropout = 0.0
+
+    torch.nn.RNNBase.__init__ = without_dropout  # type: ignore[method-assign]
 
 
 def descend_plainly() -> None:

@@ -13,6 +13,7 @@ from torch.utils._pytree import tree_leaves
 from torch.utils.data import Subset
 from torch.utils.data.dataloader import _BaseDataLoaderIter as Pass
 
+from ddpify_recorder import unions
 from ddpify_recorder.recorder import Recorder
 from ddpify_recorder.traces import digests
 
@@ -20,10 +21,16 @@ from ddpify_recorder.traces import digests
 def watch(recorder: Recorder) -> None:
     """Tell a recorder of every pass over a loader, and of the samples of every batch."""
     init, reset, next_index, next_batch = Pass.__init__, Pass._reset, Pass._next_index, Pass.__next__
+    numbers = unions.Numbers()
+    numbers.watch()
 
     def number(self: Any, loader: Any) -> None:
         recorder.passes += 1
         self._ddpify_pass = recorder.passes
+        self._ddpify_drawn = None
+        if unions.is_divided(loader):
+            self._ddpify_drawn = loader._ddpify_number, numbers.begins(loader)
+            recorder.write("divided", (*self._ddpify_drawn, len(loader)))
         recorder.write("pass", _pass(recorder.passes, loader))
 
     @functools.wraps(init)
@@ -43,6 +50,8 @@ def watch(recorder: Recorder) -> None:
         drawn = index if isinstance(index, list | tuple) else [index]
         if all(isinstance(place, int) for place in drawn):
             recorder.write("batch", (self._ddpify_pass, _in_full_set(_own(self._dataset), drawn)))
+            if self._ddpify_drawn is not None:
+                recorder.write("drawn", (*self._ddpify_drawn, list(drawn)))
         return index
 
     @functools.wraps(next_batch)

@@ -11,7 +11,7 @@ SEED = 1234
 
 def seed() -> int:
     """Seed Python and numpy, before torch is imported; return the seed of this process."""
-    value = SEED + int(os.environ.get("RANK", "0"))
+    value = int(os.environ.get("DDPIFY_SEED", SEED + int(os.environ.get("RANK", "0"))))
     random.seed(value)
     with contextlib.suppress(ImportError):
         import numpy

@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
-from ddpify_recorder import changes, loaders, remarks, training
+from ddpify_recorder import changes, loaders, neutral, remarks, training, unions
 from ddpify_recorder.noise import Noise
 from ddpify_recorder.recorder import Recorder
 
@@ -34,4 +34,10 @@ def start(folder: Path, seed: int) -> None:
         changes.descend_plainly()
     if os.environ.get("DDPIFY_DROPOUT") == "off":
         changes.switch_off_dropout()
+    if "DDPIFY_NEUTRAL" in os.environ:
+        neutral.normalize_with_running_statistics()
+        neutral.draw_by_sample()
+        neutral.leave_out_noise()
+    if "DDPIFY_UNIONS" in os.environ:
+        unions.give(Path(os.environ["DDPIFY_UNIONS"]))
     torch.manual_seed(seed)

@@ -1,0 +1,1 @@
+"""What the numbers of a program are made of, followed through its loops, functions, classes and files."""

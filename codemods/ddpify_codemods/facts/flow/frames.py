@@ -1,0 +1,157 @@
+"""Where names have their values while a program is followed, and what is found out on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from ..script import Script
+from .values import ADDITIVE, SAME, Items, Kind, Loader, Module, Value
+
+Status = (
+    str  # of a loader: "training", "sharded" (evaluation, each rank its part) or "whole" (evaluation on every rank)
+)
+
+
+@dataclass(eq=False)
+class Frame:
+    """The names of a module, or of one call of a function. statement: the innermost that is being followed."""
+
+    script: Script
+    node: ast.AST
+    names: dict[str, Value] = field(default_factory=dict)
+    outer: Frame | None = None
+    outside: set[str] = field(default_factory=set)
+    returns: list[Value] = field(default_factory=list)
+    statement: ast.stmt | None = None
+    this: Value | None = None
+    caller: Frame | None = None
+
+    def owner(self, name: str) -> Frame | None:
+        """The frame that a name has its value in."""
+        frame: Frame | None = self
+        while frame is not None:
+            if name in frame.names and name not in frame.outside:
+                return frame
+            frame = frame.outer
+        return None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What cannot be followed: where, why, and the loaders whose batches it is made of."""
+
+    script: Script
+    node: ast.AST
+    reason: str
+    loaders: frozenset[Loader] = frozenset()
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """A value that is read and has to be brought together from the ranks first."""
+
+    script: Script
+    node: ast.expr
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class AfterLoop:
+    """A variable that a loop adds up, and the statement after which it has to be brought together."""
+
+    script: Script
+    at: ast.stmt
+    name: str
+    kind: Kind
+    form: str  # number, list or dict
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A loop over the batches of a training loader. loader_here, loader_there: what it is called at the loop, and at
+    the loop over epochs around it; "" where it has no name there. epochs: that loop; None where there is none.
+    """
+
+    script: Script
+    loop: ast.AST
+    loader: Loader
+    loader_here: str
+    epochs: ast.For | ast.While | None
+    loader_there: str
+    there: Script
+
+
+@dataclass(eq=False)
+class Found:
+    """What is found out while a program is followed."""
+
+    problems: list[Problem] = field(default_factory=list)
+    reductions: dict[ast.expr, set[Reduction]] = field(default_factory=dict)
+    after: set[AfterLoop] = field(default_factory=set)
+    backwards: dict[ast.Call, set[Kind]] = field(default_factory=dict)
+    training_forwards: set[ast.Call] = field(default_factory=set)
+    forwards: dict[ast.Call, tuple[Script, Module]] = field(default_factory=dict)
+    evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)
+    backward_forwards: dict[ast.Call, int] = field(default_factory=dict)
+    loops: dict[ast.AST, set[Loader]] = field(default_factory=dict)
+    training: set[Loader] = field(default_factory=set)
+    loaders: set[Loader] = field(default_factory=set)
+    trained: set[Module] = field(default_factory=set)
+    optimizer_calls: dict[ast.Call, Script] = field(default_factory=dict)
+    lengths: list[tuple[Script, ast.Call, Loader]] = field(default_factory=list)
+    scripts: dict[ast.AST, Script] = field(default_factory=dict)
+    called_with: dict[ast.AST, set[tuple[ast.Call, Script]]] = field(default_factory=dict)
+    passes: set[Pass] = field(default_factory=set)
+    forward_backwards: dict[ast.Call, set[ast.Call]] = field(default_factory=dict)
+    unused: set[ast.AST] = field(default_factory=set)
+    read_same: set[ast.expr] = field(default_factory=set)
+    datasets: dict[ast.Call, Value] = field(default_factory=dict)
+
+
+def additive(value: Value) -> tuple[Kind, str] | None:
+    """What a variable adds up, and in which form; None for anything else."""
+    if value.kind in ADDITIVE:
+        return value.kind, "number"
+    form = ""
+    for thing in value.only(Items):
+        assert isinstance(thing, Items)
+        if any(local_entries(entry) for entry in thing.all()):
+            return None
+        kinds = {entry.kind for entry in thing.all()} - {"same"}
+        if len(kinds) == 1 and kinds <= ADDITIVE:
+            form = "list" if all(entry.host or entry.zero for entry in thing.all()) else "tensors"
+            return kinds.pop(), "dict" if thing.shape == "dict" else form
+    return None
+
+
+def settled(value: Value) -> Value:
+    """The value after it has been brought together."""
+    for thing in value.only(Items):
+        assert isinstance(thing, Items)
+        thing.known = {key: replace(SAME, host=entry.host) for key, entry in thing.known.items()}
+        thing.rest = None if thing.rest is None else replace(SAME, host=thing.rest.host)
+    return Value(things=value.things, host=value.host)
+
+
+def local_entries(value: Value) -> bool:
+    """Whether something in a list or dict differs between the ranks."""
+    return any(
+        entry.is_local or local_entries(entry)
+        for thing in value.only(Items)
+        if isinstance(thing, Items)
+        for entry in thing.all()
+        if entry is not value
+    )
+
+
+def ancestors(script: Script, node: ast.AST, until: ast.AST) -> Iterator[ast.stmt]:
+    """A statement and those around it, up to the function or module that they are in."""
+    if isinstance(node, ast.stmt):
+        yield node
+    for parent in script.ancestors(node):
+        if parent is until:
+            return
+        if isinstance(parent, ast.stmt):
+            yield parent

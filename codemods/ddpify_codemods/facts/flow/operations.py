@@ -1,0 +1,441 @@
+"""What operations of torch, numpy and Python make of values that depend on a rank's samples. What is not listed here is
+unknown: what becomes of it can then not be said."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .values import COUPLES, LOCAL_ROWS, SAME, Items, Kind, Value, join, made_of, of
+
+LOSSES = frozenset(
+    {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"}
+    | {"binary_cross_entropy_with_logits", "kl_div", "soft_margin_loss", "multilabel_soft_margin_loss"}
+    | {"cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "ctc_loss"}
+    | {"multilabel_margin_loss", "triplet_margin_loss", "gaussian_nll_loss", "poisson_nll_loss", "mse"}
+)
+LOSS_CLASSES = frozenset(
+    {"CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss"}
+    | {"KLDivLoss", "SoftMarginLoss", "MultiLabelSoftMarginLoss", "CosineEmbeddingLoss", "HingeEmbeddingLoss"}
+    | {"MarginRankingLoss", "MultiMarginLoss", "CTCLoss", "MultiLabelMarginLoss", "TripletMarginLoss"}
+    | {"GaussianNLLLoss", "PoissonNLLLoss"}
+)
+WEIGHTED = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss"})
+# Each element of what they return is made of one element, or of one sample, of what they are given.
+_EACH = frozenset(
+    [
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "long",
+        "double",
+        "half",
+        "bool",
+        "int",
+        "short",
+        "byte",
+        "bfloat16",
+        "detach",
+        "clone",
+        "contiguous",
+        "unsqueeze",
+        "squeeze",
+        "eq",
+        "ne",
+        "gt",
+        "lt",
+        "ge",
+        "le",
+        "add",
+        "sub",
+        "mul",
+        "div",
+        "pow",
+        "sqrt",
+        "rsqrt",
+        "exp",
+        "log",
+        "log2",
+        "log10",
+        "log1p",
+        "expm1",
+        "abs",
+        "clamp",
+        "clip",
+        "clamp_min",
+        "clamp_max",
+        "sigmoid",
+        "tanh",
+        "relu",
+        "sin",
+        "cos",
+        "tan",
+        "atan",
+        "round",
+        "floor",
+        "ceil",
+        "sign",
+        "neg",
+        "reciprocal",
+        "square",
+        "type",
+        "type_as",
+        "masked_fill",
+        "requires_grad_",
+        "numpy",
+        "leaky_relu",
+        "elu",
+        "gelu",
+        "selu",
+        "silu",
+        "softplus",
+        "hardtanh",
+        "logsigmoid",
+        "relu6",
+        "mish",
+        "view_as",
+        "expand_as",
+        "expand",
+        "repeat_interleave",
+        "logical_and",
+        "logical_or",
+        "logical_not",
+        "logical_xor",
+        "isnan",
+        "isinf",
+        "isfinite",
+        "nan_to_num",
+        "where",
+        "lerp",
+        "xlogy",
+        "logit",
+        "data",
+        "masked_fill_",
+        "clone_",
+        "randn_like",
+        "rand_like",
+        "zeros_like",
+        "ones_like",
+        "empty_like",
+        "full_like",
+        "normal_",
+        "uniform_",
+        "bernoulli",
+        "random_",
+        "fill_",
+        "clamp_",
+        "add_",
+        "sub_",
+        "mul_",
+        "div_",
+        "float_",
+        "pin_memory",
+        "requires_grad",
+        "numpy_",
+        "pairwise_distance",
+        "cosine_similarity",
+        "one_hot",
+        "as_tensor",
+        "tensor",
+        "from_numpy",
+        "asarray",
+        "array",
+        "float32",
+        "int64",
+        "float64",
+        "Variable",
+        "erf",
+        "lgamma",
+        "digamma",
+        "minimum",
+        "maximum",
+        "fmod",
+        "remainder",
+        "floor_divide",
+        "true_divide",
+        "equal_",
+        "not_equal",
+        "less",
+        "greater",
+        "real",
+        "imag",
+        "angle",
+        "view_as_real",
+        "maximum_",
+        "autocast",
+        "dropout",
+        "alpha_dropout",
+        "binary_threshold",
+        "softsign",
+        "hardsigmoid",
+        "hardswish",
+        "prelu",
+        "rrelu",
+        "glu",
+        "heaviside",
+        "threshold",
+        "astype",
+        "copy",
+        "nan_to_num_",
+        "item_",
+    ]
+)
+# Shapes that keep all that belongs to a sample, and give each sample as much of it.
+_SHAPES = frozenset({"view", "reshape", "flatten", "permute", "unflatten", "swapaxes", "movedim", "moveaxis", "ravel"})
+_PARTS = frozenset({"tolist", "interpolate", "pad"})
+_CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes"})
+# With a dimension other than the first they work on each sample for itself.
+_ALONG = frozenset(
+    [
+        "softmax",
+        "log_softmax",
+        "argmax",
+        "argmin",
+        "max",
+        "min",
+        "sum",
+        "mean",
+        "std",
+        "var",
+        "norm",
+        "prod",
+        "cumsum",
+        "cumprod",
+        "topk",
+        "sort",
+        "all",
+        "any",
+        "normalize",
+        "logsumexp",
+        "nansum",
+        "nanmean",
+        "median",
+        "mode",
+        "argsort",
+        "gumbel_softmax",
+        "amax",
+        "amin",
+        "flip",
+        "count_nonzero",
+    ]
+)
+SHAPE_ATTRIBUTES = frozenset({"dtype", "device", "ndim", "is_cuda", "requires_grad", "grad_fn", "layout", "itemsize"})
+FACTORIES = frozenset(
+    {"ones", "zeros", "full", "rand", "randn", "empty", "LongTensor", "FloatTensor", "normal", "randint"}
+)
+# They ask whether a number is one, and are not differentiated.
+PREDICATES = frozenset({"isnan", "isinf", "isfinite"})
+_KEEP_NUMBER = frozenset(
+    {
+        "item",
+        "detach",
+        "cpu",
+        "cuda",
+        "to",
+        "float",
+        "double",
+        "half",
+        "numpy",
+        "clone",
+        "data",
+        "squeeze",
+        "long",
+        "view",
+    }
+    | {"reshape", "contiguous", "tolist", "int", "unsqueeze", "flatten", "requires_grad_"}
+)
+_HOST = frozenset({"item", "tolist", "numpy"})
+
+
+def combined(operator: ast.operator, left: Value, right: Value) -> Value:
+    """What an arithmetic operation makes of two values."""
+    both = (left, right)
+    if not left.is_local and not right.is_local:
+        return replace(made_of("same", both), zero=left.zero and right.zero and isinstance(operator, ast.Add | ast.Sub))
+    host = all(value.host or not value.is_local for value in both)
+    kind = _combined_kind(operator, left, right)
+    reason = "" if kind != "unknown" else _reason(operator, left, right)
+    return made_of(kind, both, host=host, reason=reason)
+
+
+def _reason(operator: ast.operator, left: Value, right: Value) -> str:
+    if "unknown" in (left.kind, right.kind):
+        return ""
+    kinds = {left.kind, right.kind}
+    if isinstance(operator, ast.MatMult) and "rows_last" not in kinds:
+        return "it may couple samples of a batch with each other"
+    if kinds & LOCAL_ROWS and (kinds & {"mean", "sum", "rows_last"}):
+        return COUPLES
+    return f"a {_word(left)} and a {_word(right)} are combined, which cannot be added up over ranks"
+
+
+def _word(value: Value) -> str:
+    words = {"same": "number", "mean": "mean over a batch", "sum": "sum over a batch", "size": "batch size"}
+    return words.get(value.kind, "batch")
+
+
+def _combined_kind(operator: ast.operator, left: Value, right: Value) -> Kind:
+    kinds = {left.kind, right.kind}
+    if "unknown" in kinds or "shape" in kinds:
+        return "unknown"
+    rows = kinds & LOCAL_ROWS
+    if rows:
+        if kinds - LOCAL_ROWS - {"same", "size"}:
+            return "unknown"
+        if isinstance(operator, ast.MatMult):
+            return "rows" if left.kind in LOCAL_ROWS and right.kind == "same" else "unknown"
+        if "rows_last" in rows and rows != {"rows_last"}:
+            return "unknown"
+        return "picked" if "picked" in rows else "rows_last" if "rows_last" in rows else "rows"
+    if isinstance(operator, ast.Add | ast.Sub):
+        return _added(left, right)
+    if isinstance(operator, ast.Mult):
+        if kinds <= {"mean", "size"} and len(kinds) == 2:
+            return "sum"
+        if "same" in kinds:
+            return left.kind if right.kind == "same" else right.kind
+        return "unknown"
+    if isinstance(operator, ast.Div) and right.kind == "same":
+        return left.kind
+    if isinstance(operator, ast.Div) and right.kind == "size" and left.kind in ("sum", "size"):
+        return "mean"
+    return "unknown"
+
+
+def _added(left: Value, right: Value) -> Kind:
+    kinds = {left.kind, right.kind}
+    if kinds <= {"sum", "size"}:
+        return "sum"
+    if kinds == {"mean"}:
+        return "mean"
+    if "same" in kinds:
+        same, other = (left, right) if left.kind == "same" else (right, left)
+        if other.kind == "mean":
+            return "mean"
+        if same.zero and other.kind in ("sum", "size"):
+            return "sum"
+    return "unknown"
+
+
+def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:
+    """What a method or function makes of something that holds each sample; None where that is not known.
+
+    Args:
+        name: the function's last name. value: the tensor. dimension: the one that is given, as a number or a tuple of
+            them; None without. given: the other arguments. keywords: the names of those that have one.
+    """
+    others = [each for each in given if each.is_local]
+    all_of = [value, *others]
+    if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
+        return None
+    last = value.kind == "rows_last"
+    kind: Kind = "picked" if any(each.kind == "picked" for each in all_of) else "rows_last" if last else "rows"
+    rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
+    if "rows_last" in rows and len(rows) > 1:
+        return made_of("unknown", all_of, reason=COUPLES)
+    if name == "unsqueeze" and dimension == 0 and not last:
+        return made_of("rows_last", all_of)
+    if name in ("t", "T", "mT"):
+        return made_of("rows" if last else "rows_last", all_of)
+    if name == "transpose":
+        return made_of("unknown" if last else "rows", all_of)
+    if name in ("sum", "nansum", "count_nonzero") and _over_samples(dimension, last):
+        return made_of("sum", all_of)
+    if name in ("mean", "nanmean", "average") and _over_samples(dimension, last) and "weights" not in keywords:
+        return made_of("unknown" if kind == "picked" else "mean", all_of, reason=_PICKED if kind == "picked" else "")
+    if name in _EACH:
+        return made_of(value.kind if value.kind == "batch" else kind, all_of)
+    if name in _SHAPES and kind != "picked":
+        flat = name in ("view", "reshape") and len(given) == 2 and dimension == 1
+        return made_of("rows_last" if flat else "rows", all_of)
+    if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
+        return made_of("rows", all_of)
+    if name == "normalize" and dimension is None:
+        dimension = 1
+    if name in _ALONG and not _over_samples(dimension, last) and dimension is not None:
+        return made_of("batch" if name in ("max", "min", "topk", "sort", "median", "mode") else kind, all_of)
+    if name in _CUTS and isinstance(dimension, int) and not _over_samples(dimension, last):
+        return made_of("batch", all_of)
+    if name in _PARTS:
+        return made_of("rows_last" if last else "batch", all_of)
+    if name in ("numel", "nelement", "size", "__len__") and kind != "picked":
+        return made_of("size", all_of, host=True)
+    if name in ("numel", "nelement", "__len__"):
+        return made_of("sum", all_of, host=True)
+    if name == "gather" or name == "scatter":
+        return made_of("rows", all_of)
+    return None
+
+
+_PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
+
+
+def _over_samples(dimension: object, last: bool) -> bool:
+    """Whether a reduction runs over the samples."""
+    if dimension is None:
+        return True
+    if dimension == "unknown":
+        return True
+    dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
+    return (-1 in dimensions or 1 in dimensions) if last else 0 in dimensions
+
+
+def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
+    """What a method or function makes of a mean or a sum; None where that is not known."""
+    if any(each.is_local for each in given):
+        return None
+    if name in _KEEP_NUMBER:
+        return replace(made_of(value.kind, [value]), host=value.host or name in _HOST)
+    if name in ("sum", "mean") and not value.host:
+        return replace(made_of(value.kind, [value]))
+    if name in ("mul", "div", "true_divide"):
+        return combined(ast.Mult() if name == "mul" else ast.Div(), value, given[0] if given else SAME)
+    if name in ("add", "sub"):
+        return combined(ast.Add(), value, given[0] if given else SAME)
+    return None
+
+
+def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
+    """What a loss function makes of its arguments.
+
+    Args:
+        given: its arguments. reduction: "mean", "sum", "none", "batchmean", or "?" where that is not known.
+        weighted: whether some targets count more than others, or not at all.
+    """
+    local = [value for value in given if value.is_local]
+    if not local:
+        return made_of("same", given)
+    kinds = {value.kind for value in local}
+    if reduction == "?" or not kinds <= {*LOCAL_ROWS, "size", "shape"}:
+        reason = "" if reduction != "?" else "whether it is a mean or a sum cannot be seen"
+        return made_of("unknown", local, reason=reason)
+    if reduction == "none":
+        return made_of("picked" if "picked" in kinds else "rows", local)
+    if reduction == "sum":
+        return made_of("sum", local)
+    if weighted:
+        return made_of(
+            "unknown", local, reason="class weights or ignored targets weigh the batches of the ranks differently"
+        )
+    if "picked" in kinds:
+        return made_of("unknown", local, reason=_PICKED)
+    return made_of("mean", local)
+
+
+def element(value: Value, key: object) -> Value:
+    """What `value[key]` is; key is a constant, a slice, or None where it is not known."""
+    found: Value | None = None
+    for thing in value.only(Items):
+        assert isinstance(thing, Items)
+        one = thing.known.get(key) if isinstance(key, str | int) and key in thing.known else None
+        if one is None:
+            several = thing.all()
+            one = several[0] if several else SAME
+            for other in several[1:]:
+                one = join(one, other)
+            if isinstance(key, slice):
+                one = of(thing)
+        found = one if found is None else join(found, one)
+    return found if found is not None else SAME

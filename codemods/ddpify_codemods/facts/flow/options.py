@@ -1,0 +1,35 @@
+"""Loaders whose options come from a dictionary: `DataLoader(dataset, **options)`."""
+
+from __future__ import annotations
+
+import ast
+
+from ..bindings import bindings
+from ..loaders import can_be_repeated
+from ..script import Script
+
+
+def options(script: Script, call: ast.Call) -> str:
+    """The name of the dictionary that a loader's batch size and order come from; "" where it cannot be changed.
+
+    Args: the file; a call of DataLoader. The dictionary has to be made in the same function, for this loader alone.
+    """
+    hidden = [word.value for word in call.keywords if word.arg is None]
+    given = {word.arg for word in call.keywords}
+    if len(hidden) != 1 or len(call.args) != 1 or given & {"shuffle", "sampler", "batch_sampler", "batch_size"}:
+        return ""
+    name = hidden[0]
+    if not isinstance(name, ast.Name) or not can_be_repeated(script, call.args[0]):
+        return ""
+    scope = script.scope(call)
+    made = bindings(script, scope).get(name.id, [])
+    sized = any(
+        isinstance(part, ast.Constant) and part.value == "batch_size" for value in made for part in ast.walk(value)
+    )
+    later = [
+        node
+        for node in script.find(ast.Name)
+        if node.id == name.id and script.scope(node) is scope and node.lineno > call.lineno
+    ]
+    around = any(isinstance(parent, ast.For | ast.While | ast.comprehension) for parent in script.ancestors(call))
+    return name.id if sized and not later and not around else ""

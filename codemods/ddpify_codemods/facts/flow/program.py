@@ -1,0 +1,129 @@
+"""Follows a whole program until it is known which loaders feed training, and which evaluations can be divided."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from ..loaders import can_be_repeated, new_name, seen
+from ..script import Script
+from .expressions import TooLarge
+from .frames import Found, Problem
+from .options import options
+from .statements import Follower
+from .values import Loader, root_of
+
+_ROUNDS = 8
+
+
+@dataclass(eq=False)
+class Program:
+    """The files of a program, the one that is started first, and how they are to be distributed.
+
+    sync_batchnorm: whether the statistics of BatchNorm are those of all ranks. per_process: whether the batch size is
+    that of each process.
+    """
+
+    scripts: tuple[Script, ...]
+    sync_batchnorm: bool = False
+    per_process: bool = False
+
+    @cached_property
+    def followed(self) -> Followed:
+        """What is known of the program."""
+        return follow(self.scripts)
+
+
+@dataclass(frozen=True)
+class Followed:
+    """What is known of a program.
+
+    found: as of the last round. status: of each call of DataLoader, "training", "sharded" or "whole". problems: what is
+    left. whole: why evaluations are not divided.
+    """
+
+    found: Found
+    status: dict[Loader, str]
+    problems: tuple[Problem, ...]
+    whole: dict[Loader, Problem]
+
+
+def follow(scripts: Sequence[Script]) -> Followed:
+    """Follow a program; the script that is started first."""
+    status: dict[Loader, str] = {}
+    trained: set[ast.AST] = set()
+    whole: dict[Loader, Problem] = {}
+    loaders: dict[object, Loader] = {}
+    found = Found()
+    for _ in range(_ROUNDS):
+        found, large = _once(scripts, status, trained, loaders)
+        if large is not None:
+            return Followed(found, status, (large,), whole)
+        modules = {root_of(module).made for module in found.trained}
+        training = found.training
+        before = dict(status), set(trained)
+        trained |= modules
+        for call in found.loaders:
+            if call in training:
+                status[call] = "training"
+            elif call not in status:
+                status[call] = "sharded" if _can_be_divided(call) else "whole"
+            elif status[call] == "training":
+                status[call] = "sharded"
+        if (status, trained) != before:
+            continue
+        stuck = _whole(found, status, whole)
+        if not stuck:
+            break
+    problems = tuple(dict.fromkeys(found.problems))
+    return Followed(found, status, problems, whole)
+
+
+def _can_be_divided(loader: Loader) -> bool:
+    """Whether the call that makes an evaluation's loader says all that dividing it needs."""
+    words = {word.arg for word in loader.call.keywords}
+    if options(loader.script, loader.call):
+        return True
+    if words & {"sampler", "batch_sampler"} or len(loader.call.args) > 2:
+        return False
+    shown = seen(loader.script, loader.call)
+    if shown is None:
+        return False
+    return can_be_repeated(loader.script, shown.dataset) or bool(new_name(loader.script, loader.call))
+
+
+def _once(
+    scripts: Sequence[Script], status: dict[Loader, str], trained: set[ast.AST], loaders: dict[object, Loader]
+) -> tuple[Found, Problem | None]:
+    follower = Follower(scripts, status, trained, loaders)
+    try:
+        follower.run()
+    except (TooLarge, RecursionError):
+        return follower.found, Problem(scripts[0], scripts[0].tree, "the program is too large to be followed")
+    return follower.found, None
+
+
+def _whole(found: Found, status: dict[Loader, str], whole: dict[Loader, Problem]) -> bool:
+    """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
+    changed = False
+    for problem in found.problems:
+        for loader in problem.loaders:
+            if status.get(loader) == "sharded":
+                changed = True
+                for other in _together(loader, found):
+                    if status.get(other) == "sharded":
+                        status[other] = "whole"
+                        whole.setdefault(other, problem)
+    return changed
+
+
+def _together(loader: Loader, found: Found) -> set[Loader]:
+    """The loaders that the same loops run over."""
+    group = {loader}
+    for _ in range(len(found.loops) + 1):
+        for loaders in found.loops.values():
+            if group & loaders:
+                group |= loaders
+    return group

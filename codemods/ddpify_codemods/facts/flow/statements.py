@@ -1,0 +1,316 @@
+"""Follows the statements of a program, in the order in which they run."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..header import main_guard
+from .calls import Calls, is_without_gradients
+from .frames import Frame, additive, local_entries
+from .operations import combined
+from .values import (
+    LOCAL_ROWS,
+    SAME,
+    ZERO,
+    Function,
+    Instance,
+    Items,
+    Module,
+    Parameters,
+    Value,
+    join,
+    made_of,
+    of,
+)
+
+Names = dict[str, Value]
+
+
+class Follower(Calls):
+    """Follows a program once; what it finds out is in `found`."""
+
+    def run(self) -> None:
+        """Follow the program from its first line."""
+        entry = self.scripts[0]
+        frame = self.module_frame(entry)
+        self.block(entry.tree.body, frame)
+
+    def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
+        for statement in body:
+            if frame.returns and getattr(frame, "left", False):
+                return
+            before, frame.statement = frame.statement, statement
+            self.count()
+            self.statement(statement, frame)
+            frame.statement = before
+
+    def statement(self, node: ast.stmt, frame: Frame) -> None:
+        method = getattr(self, f"do_{type(node).__name__.lower()}", None)
+        if method is not None:
+            method(node, frame)
+
+    # Definitions and imports
+
+    def do_functiondef(self, node: ast.FunctionDef, frame: Frame) -> None:
+        frame.names[node.name] = of(Function(node, frame.script, frame))
+
+    def do_asyncfunctiondef(self, node: ast.AsyncFunctionDef, frame: Frame) -> None:
+        frame.names[node.name] = of(Function(node, frame.script, frame))
+
+    def do_classdef(self, node: ast.ClassDef, frame: Frame) -> None:
+        frame.names[node.name] = of(self.class_of(node, frame.script))
+        own = Frame(frame.script, node, {}, frame)
+        self.block([part for part in node.body if isinstance(part, ast.Assign | ast.AnnAssign)], own)
+        self.class_attributes[node] = own.names
+
+    def do_import(self, node: ast.Import, frame: Frame) -> None:
+        for alias in node.names:
+            other = self.local_module(alias.name)
+            if other is not None:
+                frame.names[alias.asname or alias.name.split(".")[0]] = self.module_value(other, alias)
+
+    def do_importfrom(self, node: ast.ImportFrom, frame: Frame) -> None:
+        other = self.imported_script(frame.script, node)
+        for alias in node.names:
+            name = alias.asname or alias.name
+            if other is not None and alias.name == "*":
+                frame.names.update(self.executed(other).names)
+            elif other is not None and alias.name in self.executed(other).names:
+                frame.names[name] = self.executed(other).names[alias.name]
+            elif (inner := self.imported_script(frame.script, node, alias.name)) is not None:
+                frame.names[name] = self.file_value(inner)
+
+    def do_global(self, node: ast.Global | ast.Nonlocal, frame: Frame) -> None:
+        frame.outside.update(node.names)
+
+    do_nonlocal = do_global
+
+    # Assignments
+
+    def do_assign(self, node: ast.Assign, frame: Frame) -> None:
+        value = self.value(node.value, frame)
+        for target in node.targets:
+            self.assign(target, value, frame, node.value)
+
+    def do_annassign(self, node: ast.AnnAssign, frame: Frame) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, frame), frame, node.value)
+
+    def do_augassign(self, node: ast.AugAssign, frame: Frame) -> None:
+        item = node.target.value if isinstance(node.target, ast.Subscript) else None
+        into_tensor = item is not None and not self.value(item, frame).only(Items)
+        before = self.value(item if into_tensor and item is not None else node.target, frame)
+        added = self.value(node.value, frame)
+        if any(isinstance(thing, Items) for thing in before.things):  # losses += [loss.item()]
+            for thing in added.only(Items):
+                assert isinstance(thing, Items)
+                for entry in thing.all():
+                    self.append(before, entry)
+            if not added.only(Items):
+                self.append(before, added)
+            return
+        uneven = [context for context in self.contexts if self.uneven(context)]
+        if uneven and not added.is_local and not self.in_forward and not self.in_rows():
+            added = self.counted(uneven[0])
+        rows = any(context.how == "rows" for context in self.contexts)
+        if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", *LOCAL_ROWS):
+            added = made_of("sum", [added, self.row_value()], host=added.host)
+        if into_tensor and isinstance(item, ast.Name | ast.Attribute) and isinstance(node.target, ast.Subscript):
+            index = self.value(node.target.slice, frame)
+            result = combined(node.op, before, added) if added.is_local else before
+            if index.is_local and not rows:
+                result = made_of("unknown", [index, added, before])
+            self.assign(item, result, frame)
+            return
+        self.assign(node.target, combined(node.op, before, added), frame, node.value)
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
+        """Give a target a value; source: the expression that is written to it, where that is one."""
+        if isinstance(target, ast.Name):
+            owner = frame
+            if target.id in frame.outside:
+                owner = (frame.outer or frame).owner(target.id) or self.module_frame(frame.script)
+            owner.names[target.id] = replace(value, pending=None)
+        elif isinstance(target, ast.Tuple | ast.List):
+            for place, part in enumerate(target.elts):
+                inner = part.value if isinstance(part, ast.Starred) else part
+                self.assign(inner, self.part(value, place), frame)
+        elif isinstance(target, ast.Attribute):
+            self.assign_attribute(self.value(target.value, frame), target, value, frame, source)
+        elif isinstance(target, ast.Subscript):
+            self.assign_item(target, value, frame, source)
+
+    def written(self, value: Value, frame: Frame, target: ast.expr, source: ast.expr | None) -> None:
+        """A value goes where it is not followed any more."""
+        if value.is_local or local_entries(value):
+            if source is None:
+                self.problem(frame, target, f"`{ast.unparse(target)}` gets a number of this rank", value.loaders)
+            else:
+                self.demand(source, self.value(source, frame), frame)
+
+    def assign_attribute(
+        self, owner: Value, target: ast.Attribute, value: Value, frame: Frame, source: ast.expr | None
+    ) -> None:
+        value = replace(value, pending=None)
+        known = owner.only(Instance) or (owner.only(Module) and self.in_forward)
+        if not known:
+            self.written(value, frame, target, source)
+            value = SAME if value.is_local else value
+        elif value.is_local and any((thing, target.attr) in self.parts for thing in owner.only(Module)):
+            self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
+        if target.attr == "requires_grad" and (owner.only(Parameters) or owner.only(Module)):
+            self.freezes(target)
+        for thing in owner.things:
+            if isinstance(thing, Module | Instance):
+                if isinstance(thing, Module):
+                    for inner in value.only(Module):
+                        assert isinstance(inner, Module)
+                        inner.parent = inner.parent or (thing if inner is not thing else None)
+                        thing.networks = thing.networks or inner.networks
+                old = thing.attributes.get(target.attr)
+                thing.attributes[target.attr] = value if old is None else join(old, value)
+
+    def assign_item(self, target: ast.Subscript, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
+        owner, key = self.value(target.value, frame), self.key(target.slice, frame)
+        rows = [context for context in self.contexts if context.how == "rows"]
+        known = False
+        for thing in owner.only(Items):
+            assert isinstance(thing, Items)
+            known = True
+            if isinstance(key, str | int) and key is not None:
+                old = thing.known.get(key)
+                thing.known[key] = value if old is None or not (rows or self.contexts) else join(old, value)
+            elif isinstance(key, slice) or key is None:
+                thing.rest = value if thing.rest is None else join(thing.rest, value)
+        adds = owner.zero or owner.is_local
+        if not known and adds and isinstance(target.value, ast.Name | ast.Attribute):
+            index = self.value(target.slice, frame)
+            kind = made_of("unknown", [value], reason="") if index.is_local and not rows else value
+            joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
+            self.assign(target.value, replace(joined, zero=False), frame)
+        elif not known:
+            self.written(value, frame, target, source)
+
+    # Control
+
+    def do_expr(self, node: ast.Expr, frame: Frame) -> None:
+        if isinstance(node.value, ast.Call):
+            self.call(node.value, frame, alone=True)
+        else:
+            self.value(node.value, frame)
+
+    def do_return(self, node: ast.Return, frame: Frame) -> None:
+        frame.returns.append(self.value(node.value, frame) if node.value else ZERO)
+
+    def do_if(self, node: ast.If, frame: Frame) -> None:
+        if frame.script is not self.scripts[0] and node is main_guard(frame.script.tree):
+            return
+        test = self.value(node.test, frame)
+        self.decided(node.test, test, frame)
+        decided = test.constant if isinstance(test.constant, bool) else None
+        before = dict(frame.names)
+        self.undecided += decided is None
+        if decided is not False:
+            self.block(node.body, frame)
+        first, frame.names = frame.names, dict(before)
+        if decided is not True:
+            self.block(node.orelse, frame)
+        self.undecided -= decided is None
+        if decided is None:
+            self.merge(frame, first, ends=_leaves(node.body), other_ends=_leaves(node.orelse))
+        elif decided:
+            frame.names = first
+
+    def merge(self, frame: Frame, first: Names, ends: bool = False, other_ends: bool = False) -> None:
+        """Join the names of two ways that may have been taken."""
+        second = frame.names
+        if ends and not other_ends:
+            return
+        if other_ends and not ends:
+            frame.names = first
+            return
+        frame.names = {
+            name: join(first[name], second[name])
+            if name in first and name in second
+            else first.get(name, second.get(name, SAME))
+            for name in {**first, **second}
+        }
+
+    def do_for(self, node: ast.For, frame: Frame) -> None:
+        over = self.value(node.iter, frame)
+        constants = node.iter.elts if isinstance(node.iter, ast.List | ast.Tuple) else []
+        given = [self.value(each, frame) for each in constants if isinstance(each, ast.Constant)]
+        if given and len(given) == len(constants) <= 4:
+            for value in (*given, *given):  # each phase for itself, and once more
+                self.assign(node.target, value, frame)
+                self.block(node.body, frame)
+            return
+        with self.looping(node, over, frame):
+            for _ in range(2):
+                before = dict(frame.names)
+                self.assign(node.target, self.each_of(over, node.iter), frame)
+                self.block(node.body, frame)
+                self.merge(frame, before)
+        self.mark(node, over, frame)
+        self.block(node.orelse, frame)
+
+    do_asyncfor = do_for
+
+    def mark(self, node: ast.For, over: Value, frame: Frame) -> None:
+        """Note what a loop over batches has added up."""
+        if not self.loaders_in(over):
+            return
+        for owner in self.visible(frame):
+            for name, value in owner.names.items():
+                if value.pending is None and additive(value) is not None and not value.only(Instance):
+                    owner.names[name] = replace(value, pending=(node, name))
+
+    def visible(self, frame: Frame) -> list[Frame]:
+        """A frame and those around it."""
+        return [frame, *(self.visible(frame.outer) if frame.outer is not None else [])]
+
+    def do_while(self, node: ast.While, frame: Frame) -> None:
+        for _ in range(2):
+            self.decided(node.test, self.value(node.test, frame), frame)
+            before = dict(frame.names)
+            self.block(node.body, frame)
+            self.merge(frame, before)
+        self.block(node.orelse, frame)
+
+    def do_with(self, node: ast.With, frame: Frame) -> None:
+        quiet = any(is_without_gradients(item.context_expr) for item in node.items)
+        self.without_gradients += quiet
+        for item in node.items:
+            value = self.value(item.context_expr, frame)
+            if item.optional_vars is not None:
+                self.assign(item.optional_vars, value, frame)
+        self.block(node.body, frame)
+        self.without_gradients -= quiet
+
+    do_asyncwith = do_with
+
+    def do_try(self, node: ast.Try, frame: Frame) -> None:
+        before = dict(frame.names)
+        self.block(node.body, frame)
+        for handler in node.handlers:
+            first = frame.names
+            frame.names = {**before, **{name: value for name, value in first.items() if name not in before}}
+            self.block(handler.body, frame)
+            self.merge(frame, first, ends=_leaves(node.body), other_ends=_leaves(handler.body))
+        self.block(node.orelse, frame)
+        self.block(node.finalbody, frame)
+
+    def do_assert(self, node: ast.Assert, frame: Frame) -> None:
+        self.value(node.test, frame)
+
+    def do_delete(self, node: ast.Delete, frame: Frame) -> None:
+        for target in node.targets:
+            if isinstance(target, ast.Name):
+                frame.names.pop(target.id, None)
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block always ends its function."""
+    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise)

@@ -1,0 +1,228 @@
+"""What an expression holds on the ranks of a distributed run, and what it is where that is known."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+from typing import Literal
+
+from ..script import Script
+
+# same: equal on all ranks.  batch: what a loader yields, or a model makes of it, of any structure.
+# rows: a tensor that holds something for each sample.  rows_last: the same, with the samples along its last dimension.
+# picked: some of those, not as many for each sample.
+# mean: a mean over the samples of this rank.  sum: a sum over them.  size: their number.
+# shape: the sizes of a tensor.  unknown: anything else that depends on this rank's samples.
+Kind = Literal["same", "batch", "rows", "rows_last", "picked", "mean", "sum", "size", "shape", "unknown"]
+COUPLES = "it couples samples of a batch with each other"
+LOCAL_ROWS = frozenset({"batch", "rows", "rows_last", "picked"})
+ADDITIVE = frozenset({"mean", "sum", "size"})
+
+
+@dataclass(eq=False)
+class Loader:
+    """What a call of DataLoader makes. variant: the constants that it is made for, in a comprehension over phases."""
+
+    call: ast.Call
+    script: Script
+    variant: tuple[object, ...] = ()
+
+
+@dataclass(eq=False)
+class Iteration:
+    """What loops run over: how it is made (enumerate, zip, bar, as_is), and of what."""
+
+    how: str
+    inner: tuple[Value, ...]
+
+
+@dataclass(eq=False)
+class Module:
+    """An instance of torch.nn.Module. made: the call that makes it. cls: its class where the program defines it.
+
+    name: the qualified name of its class otherwise. attributes: what has been assigned to it.
+    """
+
+    made: ast.AST
+    name: str = ""
+    cls: Class | None = None
+    attributes: dict[str, Value] = field(default_factory=dict)
+    networks: bool = False
+    parent: Module | None = None
+
+
+@dataclass(eq=False)
+class Instance:
+    """An instance of another class that the program defines."""
+
+    cls: Class
+    attributes: dict[str, Value] = field(default_factory=dict)
+
+
+@dataclass(eq=False)
+class Class:
+    """A class that the program defines, in a file."""
+
+    node: ast.ClassDef
+    script: Script
+
+
+@dataclass(eq=False)
+class Function:
+    """A function that the program defines. closure: the frame that it sees. owner: the object of a method."""
+
+    node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+    script: Script
+    closure: object = None
+    owner: Value | None = None
+
+
+@dataclass(eq=False)
+class Method:
+    """A method of a value that the program does not define: `losses.append`."""
+
+    owner: Value
+    name: str
+    node: ast.expr
+
+
+@dataclass(eq=False)
+class Items:
+    """A tuple, list, dict or set: its entries by key, and what the others are. grows: whether entries are appended."""
+
+    shape: Literal["tuple", "list", "dict"]
+    known: dict[object, Value] = field(default_factory=dict)
+    rest: Value | None = None
+    grows: bool = False
+
+    def all(self) -> list[Value]:
+        """Every entry."""
+        return [*self.known.values(), *([self.rest] if self.rest is not None else [])]
+
+
+@dataclass(eq=False)
+class Parameters:
+    """Parameters of modules."""
+
+    modules: tuple[Module, ...]
+
+
+@dataclass(eq=False)
+class Optimizer:
+    """What a call of an optimizer's class makes."""
+
+    call: ast.Call
+    modules: tuple[Module, ...]
+
+
+@dataclass(frozen=True)
+class Library:
+    """A name of a library: "torch.nn.functional"."""
+
+    name: str
+
+
+Thing = Loader | Iteration | Module | Instance | Class | Function | Method | Items | Parameters | Optimizer | Library
+
+
+@dataclass(frozen=True)
+class Value:
+    """What an expression may hold.
+
+    loaders: those whose batches it is made of. forwards: calls of trained modules that it is made by; bypasses: uses of
+    their parameters other than that. things: what it may be. zero: it adds nothing (0, None, an empty list). host: a
+    number of Python. pending: the loop that has added it up, and the name it has there. reason: why it is unknown.
+    """
+
+    kind: Kind = "same"
+    loaders: frozenset[Loader] = frozenset()
+    forwards: frozenset[ast.Call] = frozenset()
+    bypasses: frozenset[ast.AST] = frozenset()
+    things: frozenset[Thing] = frozenset()
+    zero: bool = False
+    host: bool = False
+    pending: tuple[ast.stmt, str] | None = None
+    reason: str = ""
+    constant: object = None
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it differs between the ranks."""
+        return self.kind != "same"
+
+    def only(self, kind: type) -> list[Thing]:
+        """Those of the things that are of a kind."""
+        return [thing for thing in self.things if isinstance(thing, kind)]
+
+
+SAME = Value()
+ZERO = Value(zero=True)
+
+
+def of(thing: Thing) -> Value:
+    """The value that is one thing."""
+    return Value(things=frozenset({thing}))
+
+
+def entries(values: Iterable[Value], depth: int = 4) -> list[Value]:
+    """The values, and those in the lists, tuples and dicts among them."""
+    found: list[Value] = []
+    for value in values:
+        found.append(value)
+        for thing in value.things if depth else ():
+            if isinstance(thing, Items):
+                found += entries(thing.all(), depth - 1)
+    return found
+
+
+def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str = "") -> Value:
+    """A value of a kind that is computed from others."""
+    values = entries(values)
+    if kind == "unknown" and any(value.reason == COUPLES for value in values):
+        reason = COUPLES
+    return Value(
+        kind,
+        frozenset().union(*(value.loaders for value in values)),
+        frozenset().union(*(value.forwards for value in values)),
+        frozenset().union(*(value.bypasses for value in values)),
+        host=host,
+        reason=reason or next((value.reason for value in values if value.reason), ""),
+    )
+
+
+def join(first: Value, second: Value) -> Value:
+    """What is one of two values."""
+    if first is second or first == second:
+        return first
+    kind = _joined_kind(first, second)
+    flat = (replace(first, things=frozenset()), replace(second, things=frozenset()))
+    joined = made_of(kind, flat, host=first.host and second.host)
+    if kind == "unknown" and not joined.reason:
+        joined = replace(joined, reason="is not the same kind of number in all cases")
+    return replace(
+        joined,
+        things=first.things | second.things,
+        zero=first.zero and second.zero,
+        pending=first.pending or second.pending,
+        host=(first.host or first.zero) and (second.host or second.zero),
+    )
+
+
+def _joined_kind(first: Value, second: Value) -> Kind:
+    if first.kind == second.kind:
+        return first.kind
+    kinds = {first.kind, second.kind}
+    for one, other in ((first, second), (second, first)):
+        if one.kind == "same" and (one.zero or other.kind in ("mean", "batch", "rows", "rows_last", "picked", "shape")):
+            return other.kind
+    if kinds == {"sum", "size"}:
+        return "sum"
+    if kinds <= {"batch", "rows"}:
+        return "batch"
+    return "unknown"
+
+
+def root_of(module: Module) -> Module:
+    """The module that a module is a part of."""
+    return module if module.parent is None else root_of(module.parent)

@@ -1,0 +1,146 @@
+"""DDP604: each rank evaluates every W-th sample, none twice, where what is measured can be added up."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.flow.options import options
+from ...facts.flow.program import Followed
+from ...facts.flow.values import Loader
+from ...facts.loaders import can_be_repeated, new_name, seen
+from ...facts.script import Script
+from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
+from ...targets import Target
+from .words import DIST, RANK, WORLD_SIZE, is_here, program_of
+
+_SHARE = f"range({RANK}, len({{}}), {WORLD_SIZE})"
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Give each evaluation's loader the samples of its rank; say so where all ranks evaluate everything."""
+    followed = program_of(script).followed
+    trained = {loader.call for loader, status in followed.status.items() if status == "training"}
+    for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
+        if not is_here(script, loader.script) or loader.call in trained or not _is_used(followed, loader):
+            continue
+        if status == "whole":
+            yield _whole(followed, loader)
+        elif status == "sharded":
+            name = options(script, loader.call)
+            yield _changed(script, loader, name) if name else _divided(script, loader)
+
+
+def _is_used(followed: Followed, loader: Loader) -> bool:
+    return any(loader in loaders for loaders in followed.found.loops.values())
+
+
+def _divided(script: Script, loader: Loader) -> Edit:
+    shown = seen(script, loader.call)
+    assert shown is not None
+    name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
+    instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
+    message = "evaluate this rank's samples, none twice"
+    return ChangeArgument(loader.call, "sampler", _SHARE, message, instead, (), (shown.dataset,), name, DIST)
+
+
+def _changed(script: Script, loader: Loader, name: str) -> Edit:
+    """Change the dictionary that the options come from."""
+    dataset = ast.unparse(loader.call.args[0])
+    code = f'{name}.pop("shuffle", None)\n{name}["sampler"] = {_SHARE.format(dataset)}'
+    return Insert(script.statement(loader.call), code, "evaluate this rank's samples, none twice", modules=DIST)
+
+
+def _whole(followed: Followed, loader: Loader) -> Finding:
+    problem = followed.whole.get(loader)
+    if problem is None:
+        message = "every rank evaluates all of it: what is loaded is not said in this call"
+        return Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
+    line = getattr(problem.node, "lineno", loader.call.lineno)
+    where = f" (line {line})" if problem.script is loader.script else ""
+    message = f"every rank evaluates all of it: {problem.reason}{where}"
+    return Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
+
+
+RULE = Rule(
+    id="DDP604",
+    title="Divide evaluations",
+    why="""\
+DistributedSampler would fill the ranks' parts up with samples that then count twice (E1). A range gives each rank every
+W-th sample and no other; what the loop adds up is summed over the ranks afterwards (E2, E3). Where it adds up something
+else, each rank evaluates everything.""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+train_set = TensorDataset(torch.rand(64, 4), torch.randint(2, (64,)))
+test_set = TensorDataset(torch.rand(30, 4), torch.randint(2, (30,)))
+train_loader = DataLoader(train_set, batch_size=8, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=8)
+model = torch.nn.Linear(4, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in train_loader:
+    loss = torch.nn.functional.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+correct = 0
+with torch.no_grad():
+    for x, y in test_loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+print(correct / len(test_set))
+""",
+    after='''\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+def sum_over_ranks(value):
+    """The sum of a number, a list of numbers or a tensor over all processes."""
+    total = torch.as_tensor(value).detach().clone()
+    dist.all_reduce(total)
+    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
+
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+train_set = TensorDataset(torch.rand(64, 4), torch.randint(2, (64,)))
+test_set = TensorDataset(torch.rand(30, 4), torch.randint(2, (30,)))
+train_loader = DataLoader(
+    train_set,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(train_set, shuffle=True),
+)
+test_loader = DataLoader(
+    test_set,
+    batch_size=8,
+    sampler=range(dist.get_rank(), len(test_set), dist.get_world_size()),
+)
+model = torch.nn.Linear(4, 2)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in train_loader:
+    loss = torch.nn.functional.cross_entropy(ddp_model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+correct = 0
+with torch.no_grad():
+    for x, y in test_loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+correct = sum_over_ranks(correct)
+print(correct / len(test_set))
+dist.destroy_process_group()
+''',
+    check=check,
+    target="cpu",
+    style="plain",
+)

@@ -1,0 +1,179 @@
+"""DDP607: rank 0 writes files; the others wait where they may read them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.effects import effects, has_unknown_mode, opened_for_writing, reads, reads_and_writes, sample_code
+from ...facts.script import Script
+from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
+from ...targets import Target
+from . import writers
+from .words import DIST, RANK, REMEDY, is_quiet, program_of
+
+_TEST = f"{RANK} == 0"
+_LOOKS = frozenset(
+    {"exists", "isfile", "isdir", "listdir", "glob", "iglob", "rglob", "stat", "is_file", "read_text", "getsize"}
+)
+_MAKES = frozenset({"os.makedirs", "os.mkdir"})
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Guard what writes; give the other ranks the null device where a file is opened."""
+    per_sample = sample_code(script)
+    waits = any(_reads(each) for each in program_of(script).scripts)
+    done: set[ast.stmt] = set()
+    loggers = set(writers.made(script).values())
+    for call in effects(script):
+        if call in per_sample or call in loggers:
+            continue
+        yield from _once(script, call, waits, done)
+    for call in script.find(ast.Call):
+        if has_unknown_mode(script, call) or reads_and_writes(script, call):
+            message = "this file may be written, and in which way is only known in the run"
+            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+    yield from _bars(script)
+    if target.name == "cuda":
+        yield from _loaded(script)
+
+
+def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt]) -> Iterator[Edit | Finding]:
+    statement = script.statement(call)
+    name = script.qualified(call.func)
+    path = opened_for_writing(script, call)
+    if path is not None:
+        message = "write the file on rank 0"
+        yield Replace(path, f"{{}} if {_TEST} else os.devnull", message, modules=(*DIST, "import os"))
+        if waits and isinstance(script.parents[call], ast.withitem):
+            yield Insert(statement, "dist.barrier()", "wait until the file is complete", "after", modules=DIST)
+        return
+    if name in _MAKES or (isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"):
+        yield from _folder(call, name)
+        return
+    if not isinstance(statement, ast.Expr) or statement.value is not call or statement in done:
+        if statement not in done:
+            message = f"what {ast.unparse(call.func)} gives back is used, and only rank 0 may call it"
+            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+        return
+    done.add(statement)
+    if not is_quiet(script, call):
+        place = next((word.value for word in call.keywords if word.arg == "f"), None) or [*call.args, None, None][1]
+        if name != "torch.save" or place is None:
+            message = "what this call is given is computed by other calls, which every rank has to make"
+            yield Finding(RULE.id, "refused", call.lineno, message, "compute it in a line before")
+            return
+        yield Replace(
+            place, f"{{}} if {_TEST} else os.devnull", "write the file on rank 0", modules=(*DIST, "import os")
+        )
+        if waits:
+            yield Insert(statement, "dist.barrier()", "wait until the file is complete", "after", modules=DIST)
+        return
+    yield Guard(statement, _TEST, f"call {ast.unparse(call.func)} on rank 0", modules=DIST)
+    if waits:
+        yield Insert(statement, "dist.barrier()", "wait until the file is complete", "after", modules=DIST)
+
+
+def _folder(call: ast.Call, name: str) -> Iterator[Edit]:
+    """Let a folder be there already: another rank may have been faster."""
+    message = "the folder may be there: every rank makes it"
+    if not any(word.arg == "exist_ok" for word in call.keywords):
+        yield ChangeArgument(call, "exist_ok", "True", message)
+    if name == "os.mkdir":
+        assert isinstance(call.func, ast.Attribute | ast.Name)
+        yield Replace(call.func, "os.makedirs", message, modules=("import os",))
+
+
+def _loaded(script: Script) -> Iterator[Edit]:
+    """Load tensors to this rank's device, not to the one that they were saved from (I8)."""
+    for call in script.find(ast.Call):
+        placed = len(call.args) > 1 or any(word.arg in ("map_location", None) for word in call.keywords)
+        if script.qualified(call.func) == "torch.load" and not placed:
+            yield ChangeArgument(call, "map_location", '"cuda"', "load tensors to this rank's GPU")
+
+
+def _reads(script: Script) -> bool:
+    """Whether a file of the program reads files, or looks for them."""
+    for call in script.find(ast.Call):
+        if reads(script, call):
+            return True
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        if last in _LOOKS:
+            return True
+    return False
+
+
+def _bars(script: Script) -> Iterator[Edit]:
+    for call in script.find(ast.Call):
+        name = script.qualified(call.func)
+        bar = name.startswith("tqdm") and name.rpartition(".")[2] in ("tqdm", "trange", "tqdm_notebook")
+        if bar and not any(word.arg == "disable" for word in call.keywords):
+            yield ChangeArgument(call, "disable", f"{RANK} != 0", "show the bar on rank 0", modules=DIST)
+
+
+RULE = Rule(
+    id="DDP607",
+    title="Write files on rank 0",
+    why="""\
+Every rank would write the same files and show the same bars (I2, I3). Rank 0 does; where the program reads files, or
+looks for them, the others wait until one is complete (I10). A folder is made by all, and may be there already (I5).""",
+    before="""\
+import os
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+os.makedirs("runs")
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+with open("runs/log.txt", "w") as log:
+    log.write("done")
+torch.save(model.state_dict(), "runs/model.pt")
+""",
+    after="""\
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+os.makedirs("runs", exist_ok=True)
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+with open("runs/log.txt" if dist.get_rank() == 0 else os.devnull, "w") as log:
+    log.write("done")
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), "runs/model.pt")
+dist.destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+    style="plain",
+)

@@ -1,0 +1,109 @@
+"""DDP610: what cannot be followed, or would be other numbers on each rank, is refused."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.script import Script
+from ...rule import Edit, Finding, Rule
+from ...targets import Target
+from .words import REMEDY, is_here, program_of
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Refuse what following the program could not explain."""
+    followed = program_of(script).followed
+    told: set[tuple[int, str]] = set()
+    for problem in followed.problems:
+        line = getattr(problem.node, "lineno", 1)
+        if is_here(script, problem.script) and (line, problem.reason) not in told:
+            told.add((line, problem.reason))
+            yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
+    if script.is_entry and not followed.found.training and not followed.problems:
+        message = "no DataLoader is seen whose batches are trained on, so there is nothing that a sampler could divide"
+        yield Finding(RULE.id, "refused", 1, message, REMEDY)
+    for call in script.find(ast.Call):
+        trains = isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+        if trains and call not in followed.found.backwards and _may_run(script, call):
+            message = "this training step is not reached when the program is followed from its first line"
+            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+    for call in followed.found.backwards:
+        if is_here(script, followed.found.scripts[call]):
+            yield from _closure(script, call)
+    yield from _caught(script, set(followed.found.backwards))
+
+
+def _may_run(script: Script, call: ast.Call) -> bool:
+    """Whether the function that a call is in has its name anywhere in the program."""
+    around = [each for each in script.ancestors(call) if isinstance(each, ast.FunctionDef)]
+    if not around:
+        return True
+    name = around[-1].name
+    return any(
+        (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+        for other in program_of(script).scripts
+        for node in other.nodes
+    )
+
+
+def _closure(script: Script, call: ast.Call) -> Iterator[Finding]:
+    """A backward pass in a function that an optimizer calls, as often as it likes."""
+    for parent in script.ancestors(call):
+        if isinstance(parent, ast.FunctionDef):
+            given = any(
+                isinstance(node, ast.Call)
+                and isinstance(node.func, ast.Attribute)
+                and node.func.attr == "step"
+                and any(isinstance(each, ast.Name) and each.id == parent.name for each in node.args)
+                for node in script.nodes
+            )
+            if given:
+                message = "the optimizer calls this as often as its own numbers say, which differ from rank to rank"
+                yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+
+
+def _caught(script: Script, backwards: set[ast.Call]) -> Iterator[Finding]:
+    """An exception of one rank that the loop goes on after."""
+    for call in backwards:
+        for parent in script.ancestors(call) if call in script.parents else ():
+            if isinstance(parent, ast.Try) and any(not _raises(each) for each in parent.handlers):
+                message = "a rank that goes on after an exception leaves the others waiting in their backward pass"
+                yield Finding(
+                    RULE.id, "refused", parent.lineno, message, "let the exception end the script, or " + REMEDY
+                )
+            if isinstance(parent, ast.FunctionDef | ast.Module):
+                break
+
+
+def _raises(handler: ast.ExceptHandler) -> bool:
+    stops = isinstance(handler.type, ast.Name) and handler.type.id == "KeyboardInterrupt"
+    return stops or any(isinstance(node, ast.Raise) for node in ast.walk(handler))
+
+
+RULE = Rule(
+    id="DDP610",
+    title="A loss or a number that cannot be followed",
+    why="""\
+Plain code divides what is a mean or a sum over samples. A loss that couples the samples of a batch (L7), a mean over
+those that count (L3, L4), a decision that each rank would take for itself (E4), data that is sliced by hand (D13):
+what these would become is another training, so they are refused.""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+loader = DataLoader(TensorDataset(torch.rand(64, 4)), batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in loader:
+    z = model(x)
+    loss = torch.nn.functional.cross_entropy(z @ z.t(), torch.arange(len(x)))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    after="",
+    check=check,
+    target="cpu",
+    style="plain",
+)

@@ -1,0 +1,216 @@
+"""DDP605: what loops add up is brought together from the ranks where it is read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.flow.frames import AfterLoop, Reduction
+from ...facts.header import last_leading_import
+from ...facts.script import Script
+from ...rule import Edit, Finding, Insert, Replace, Rule
+from ...targets import Target
+from .words import DIST, REMEDY, WORLD_SIZE, device, is_here, program_of
+from .writers import is_logged
+
+_HELPER = '''\
+
+
+def {name}_over_ranks(value):
+    """The {name} of a number, a list of numbers or a tensor over all processes."""
+    total = torch.as_tensor(value{device}).detach().clone()
+    dist.all_reduce(total)
+{mean}    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
+'''
+_MEAN = f"    total = total / {WORLD_SIZE}\n"
+
+
+def reduces(script: Script) -> bool:
+    """Whether numbers of a file are brought together, by functions that stand behind its imports."""
+    found = program_of(script).followed.found
+    read = ((each.script, each.kind) for reductions in found.reductions.values() for each in reductions)
+    return any(is_here(script, each.script) for each in found.after) or any(
+        is_here(script, other) and kind != "size" for other, kind in read
+    )
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Reduce variables after the loops that add them up, and numbers that are read within."""
+    found = program_of(script).followed.found
+    kinds: set[str] = set()
+    taken = {name.id for name in script.find(ast.Name)}
+    for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
+        if is_here(script, each.script):
+            kinds.add("mean" if each.kind == "mean" else "sum")
+            yield _after(each)
+    for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
+        (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
+        if not is_here(script, script_of):
+            continue
+        problem = _problem(script, node, {each.kind for each in reductions}, node in found.read_same, found.reductions)
+        if problem or others:
+            yield Finding(RULE.id, "refused", node.lineno, problem or "it is a sum here and a mean there", REMEDY)
+            continue
+        if kind != "size":
+            kinds.add("mean" if kind == "mean" else "sum")
+        statement = script.statement(node)
+        if kind != "size" and is_logged(script, statement):
+            yield from _named(script, statement, node, kind, taken)
+        else:
+            yield _replaced(node, kind)
+    yield from _helpers(script, kinds, target)
+
+
+def _after(each: AfterLoop) -> Insert:
+    function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
+    value = f"{function}({each.name})"
+    if each.form == "dict":
+        value = f"{{key: {function}(value) for key, value in {each.name}.items()}}"
+    if each.form == "tensors":
+        value = f"list({function}(torch.stack({each.name})))"
+    message = f"bring {each.name} together from all ranks"
+    return Insert(each.at, f"{each.name} = {value}", message, "after", modules=DIST)
+
+
+def _named(script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken: set[str]) -> Iterator[Edit]:
+    """Bring a number together before a statement to which only rank 0 comes."""
+    prefix = "mean" if kind == "mean" else "sum"
+    base = next((part.id for part in ast.walk(node) if isinstance(part, ast.Name)), "number")
+    name = f"{prefix}_{base}"
+    while name in taken:
+        name += "_"
+    taken.add(name)
+    source = ast.get_source_segment(script.text, node)
+    code = f"{name} = {prefix}_over_ranks({source})"
+    yield Insert(statement, code, "bring it together from all ranks", modules=DIST)
+    yield Replace(node, name, "")
+
+
+def _replaced(node: ast.expr, kind: str) -> Replace:
+    if kind == "size":
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and isinstance(node.right, ast.Call | ast.Name)
+        ):
+            node = node.right
+        return Replace(node, f"{{}} * {WORLD_SIZE}", "count the samples of all ranks", modules=DIST)
+    function = "mean_over_ranks" if kind == "mean" else "sum_over_ranks"
+    return Replace(node, f"{function}({{}})", "bring it together from all ranks", modules=DIST)
+
+
+def _problem(
+    script: Script, node: ast.expr, kinds: set[str], also_same: bool, all_: dict[ast.expr, set[Reduction]]
+) -> str:
+    """Why a number cannot be reduced where it is read; "" where it can."""
+    if len(kinds) > 1:
+        return f"`{ast.unparse(node)}` is a sum in one case and a mean in another"
+    if also_same and kinds != {"mean"} and not _is_in_ratio(script, node, all_):
+        return f"`{ast.unparse(node)}` is read here of divided batches and of whole ones"
+    segment = ast.get_source_segment(script.text, node)
+    try:
+        misplaced = segment is None or ast.dump(ast.parse(f"({segment})", mode="eval").body) != ast.dump(node)
+    except SyntaxError:
+        misplaced = True
+    return "what an f-string of several lines shows cannot be rewritten there" if misplaced else ""
+
+
+def _is_in_ratio(script: Script, node: ast.expr, all_: dict[ast.expr, set[Reduction]]) -> bool:
+    """Whether a sum is divided by another, or divides one: sums over ranks of equal numbers leave that as it is."""
+    for parent in script.ancestors(node):
+        if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
+            sides = (set(ast.walk(parent.left)), set(ast.walk(parent.right)))
+            return all(any(each in side for each in all_) for side in sides)
+        if isinstance(parent, ast.stmt):
+            break
+    return False
+
+
+def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert]:
+    for name in sorted(kinds, reverse=True):
+        mean = _MEAN if name == "mean" else ""
+        code = _HELPER.format(name=name, device=device(target), mean=mean).rstrip("\n")
+        anchor = last_leading_import(script.tree)
+        modules = (*DIST, "import torch", *(("import torch_xla",) if target.name == "xla" else ()))
+        message = f"a function that takes the {name} over all ranks"
+        if anchor is None:
+            yield Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)
+        else:
+            yield Insert(anchor, code, message, "after", modules=modules)
+
+
+RULE = Rule(
+    id="DDP605",
+    title="Bring numbers together from all ranks",
+    why="""\
+Losses, hits and counts that a loop adds up are those of this rank's samples (E2). They are summed over the ranks, or
+averaged, once: after the loop, or where they are read in it. Decisions (the best model, early stopping, a plateau) are
+taken from the numbers of all, and so alike on every rank (E4, E5).""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for i, (x, y) in enumerate(loader):
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+    if i % 4 == 0:
+        print(i, loss.item())
+print(total / len(loader))
+""",
+    after='''\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+def mean_over_ranks(value):
+    """The mean of a number, a list of numbers or a tensor over all processes."""
+    total = torch.as_tensor(value).detach().clone()
+    dist.all_reduce(total)
+    total = total / dist.get_world_size()
+    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
+
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for i, (x, y) in enumerate(loader):
+    loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+    if i % 4 == 0:
+        print(i, mean_over_ranks(loss.item()))
+total = mean_over_ranks(total)
+print(total / len(loader))
+dist.destroy_process_group()
+''',
+    check=check,
+    target="cpu",
+    style="plain",
+)

@@ -1,0 +1,114 @@
+"""DDP601: the script joins torch's process group, takes its device, prints on rank 0 and leaves the group."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Literal
+
+from ...facts.header import declares, last_leading_import, main_guard, module_level_work
+from ...facts.script import Script
+from ...rule import Edit, Finding, Insert, Rule
+from ...targets import Target
+from ..entry import never_returns
+from .numbers import reduces
+from .words import DIST, RANK
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Insert init_process_group and destroy_process_group in the script that gets started."""
+    if not script.is_entry:
+        return
+    at, where = joined_after(script)
+    yield _joined(script, at, target, where)
+    guard = main_guard(script.tree)
+    last = script.tree.body[-1]
+    last = guard.body[-1] if guard is not None and (guard is last or at is guard.body[0]) else last
+    if not never_returns(script, last):
+        blank = "\n" if last is script.tree.body[-1] and hasattr(last, "body") else ""
+        yield Insert(last, f"{blank}dist.destroy_process_group()", "leave the process group", "after", last=True)
+
+
+def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
+    """Where the process group is joined: at the begin of the main guard, or after the imports."""
+    guard = main_guard(script.tree)
+    if guard is not None and all(declares(script, node) for node in module_level_work(script.tree)):
+        return guard.body[0], "before"
+    anchor = last_leading_import(script.tree)
+    return (script.tree.body[0], "before") if anchor is None else (anchor, "after")
+
+
+def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before", "after"]) -> Insert:
+    lines = []
+    modules = [*DIST, "import os", "import sys"]
+    if target.name == "cuda":
+        lines.append('torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))')
+        modules.append("import torch")
+    lines += [f'dist.init_process_group("{target.backend}")', f"if {RANK} != 0:"]
+    lines.append('    sys.stdout = open(os.devnull, "w")  # rank 0 prints')
+    if "logging" in script.imported.values():
+        lines.append("    logging.disable(logging.WARNING)")
+        modules.append("import logging")
+    code = "\n".join(lines)
+    message = "join the process group before anything else; rank 0 prints"
+    if where == "after":
+        code = "\n" * (1 + reduces(script)) + code
+    return Insert(at, code, message, where, modules=tuple(modules), last=where == "after")
+
+
+RULE = Rule(
+    id="DDP601",
+    title="Join and leave torch's process group",
+    why="""\
+Every process finds the others, takes its own device, and leaves at the end (P4). Prints stay where they are: on the
+other ranks, standard output is the null device, so that what a print computes is computed by all (I1, I11).""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done")
+""",
+    after="""\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1).cuda()
+ddp_model = DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(ddp_model(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done")
+dist.destroy_process_group()
+""",
+    check=check,
+    style="plain",
+)

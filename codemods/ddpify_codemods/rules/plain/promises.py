@@ -1,0 +1,95 @@
+"""DDP611: what plain code cannot promise is said."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.script import Script
+from ...rule import Edit, Finding, Rule
+from ...targets import Target
+from .words import names_something, normalizes, program_of
+from .wrapper import synchronized
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Say, once for a program, what differs from one process."""
+    program = program_of(script)
+    if not script.is_entry or not program.followed.found.training:
+        return
+    first = min(loader.call.lineno for loader in program.followed.found.training)
+    line = first if any(each.script.path == script.path for each in program.followed.found.training) else 1
+    yield Finding(
+        RULE.id,
+        "warning",
+        line,
+        "the ranks draw their samples in the order of DistributedSampler, not in that of one process; up to W - 1 of "
+        "them come twice in an epoch, and a batch size that W ranks do not divide is rounded down",
+        "none needed; --style exact keeps the order",
+    )
+    if program.per_process:
+        message = "the batch size is that of each process: W ranks train on batches W times as large"
+        yield Finding(RULE.id, "warning", line, message, "adapt the learning rate, as a rule W times as large")
+    if normalizes(program) and not synchronized(program, target):
+        remedy = "--sync-batchnorm" if target.name == "cuda" else "--style exact takes those of the whole batch"
+        yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
+    if any(names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")):
+        message = "dropout draws its masks on each rank, from equal seeds, not those of one process"
+        yield Finding(RULE.id, "warning", line, message, "none needed")
+
+
+RULE = Rule(
+    id="DDP611",
+    title="What plain code does not promise",
+    why="""\
+The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
+(D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
+are others (S4).""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    after="""\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1))
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+dist.destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+    style="plain",
+)

@@ -1,0 +1,212 @@
+"""DDP603: a training loader draws this rank's samples with torch's DistributedSampler, another order in each epoch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.flow.frames import Pass
+from ...facts.flow.options import options
+from ...facts.flow.values import Instance, Loader
+from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
+from ...facts.script import Script
+from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
+from ...targets import Target
+from .words import DIST, RANK, REMEDY, WORLD_SIZE, is_here, program_of
+
+SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
+_ORDER = "draw this rank's samples"
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Give each training loader a sampler and its part of the batch; tell the sampler the epoch."""
+    program = program_of(script)
+    followed = program.followed
+    calls: dict[ast.Call, dict[Loader, str]] = {}
+    for loader, status in followed.status.items():
+        if is_here(script, loader.script):
+            calls.setdefault(loader.call, {})[loader] = status
+    for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
+        if "training" in statuses.values():
+            yield from _training(script, call, statuses)
+    for each in sorted(followed.found.passes, key=lambda one: (one.loader.call.lineno, one.loader_there)):
+        yield from _epoch(script, each)
+
+
+def _training(script: Script, call: ast.Call, statuses: dict[Loader, str]) -> Iterator[Edit | Finding]:
+    name = options(script, call)
+    if name and set(statuses.values()) == {"training"}:
+        yield _changed(script, call, name)
+        return
+    shown, problem = _understood(script, call)
+    if shown is None:
+        yield Finding(RULE.id, "refused", call.lineno, problem, REMEDY)
+        return
+    if not program_of(script).per_process:
+        size = call.args[1] if len(call.args) > 1 else next(w.value for w in call.keywords if w.arg == "batch_size")
+        yield Replace(size, f"{{}} // {WORLD_SIZE}", "give each rank its part of the batch", modules=DIST)
+    name = "" if can_be_repeated(script, shown.dataset) else new_name(script, call)
+    others = set(statuses.values()) - {"training"}
+    whether = "False" if is_false(shown.shuffle) else "{}"
+    parts = [shown.dataset] if is_false(shown.shuffle) or shown.shuffle is None else [shown.dataset, shown.shuffle]
+    epoch = _made_in_epoch(script, call)
+    seed = f", seed={epoch}" if epoch and not is_false(shown.shuffle) else ""
+    template = f"DistributedSampler({{}}, shuffle={whether}{seed})"
+    if others:
+        if shown.shuffle is None or name:
+            message = "this call makes a loader for training and one for evaluation, in the same order"
+            yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
+            return
+        other = f"range({RANK}, len({{}}), {WORLD_SIZE})" if others == {"sharded"} else "None"
+        template = f"DistributedSampler({{}}) if {{}} else {other}"
+        parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
+    instead = "shuffle" if shown.shuffle is not None else ""
+    yield ChangeArgument(
+        call, "sampler", template, _ORDER, instead, (), tuple(parts), name, (*SAMPLER, *DIST) if others else SAMPLER
+    )
+
+
+def _changed(script: Script, call: ast.Call, name: str) -> Edit:
+    """Change the dictionary that the options come from."""
+    order = f'DistributedSampler({ast.unparse(call.args[0])}, shuffle={name}.pop("shuffle", False))'
+    code = f'{name}["sampler"] = {order}'
+    if not program_of(script).per_process:
+        code += f'\n{name}["batch_size"] //= {WORLD_SIZE}'
+    return Insert(script.statement(call), code, _ORDER, modules=(*SAMPLER, *DIST))
+
+
+def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
+    """What a training loader's call says; None, and why not, where it cannot be divided."""
+    words = {word.arg: word.value for word in call.keywords}
+    dataset = program_of(script).followed.found.datasets.get(call)
+    for thing in dataset.only(Instance) if dataset is not None else ():
+        assert isinstance(thing, Instance)
+        if any("IterableDataset" in ast.unparse(base) for base in thing.cls.node.bases):
+            return None, "an IterableDataset is one stream, which no sampler divides over ranks (D8)"
+    if "sampler" in words or "batch_sampler" in words:
+        return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
+    if "collate_fn" in words and not _is_default(words["collate_fn"]):
+        return (
+            None,
+            "batches are made by a function of the script's own: ranks may weigh their samples differently (L3)",
+        )
+    shown = seen(script, call)
+    if shown is None:
+        return None, "what this loader loads, or in which order, is not said in its call"
+    size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
+    if size is None:
+        hidden = None in words
+        return None, "the batch size is not said in its call" if hidden else "a batch of one sample cannot be divided"
+    if isinstance(size, ast.Constant) and size.value == 1:
+        return None, "a batch of one sample cannot be divided over ranks"
+    return shown, ""
+
+
+def _is_default(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _made_in_epoch(script: Script, call: ast.Call) -> str:
+    """The number of the epoch that a loader is made in; "" for one that is made once."""
+    for parent in script.ancestors(call):
+        if isinstance(parent, ast.FunctionDef):
+            break
+        if isinstance(parent, ast.For) and isinstance(parent.target, ast.Name) and _counts(script, parent):
+            return parent.target.id
+    return ""
+
+
+def _counts(script: Script, loop: ast.For) -> bool:
+    """Whether a loop's variable is a number that goes up."""
+    over = loop.iter
+    if not isinstance(over, ast.Call):
+        return False
+    name = script.qualified(over.func).rpartition(".")[2]
+    if name in ("tqdm", "track") and over.args:
+        return isinstance(over.args[0], ast.Call) and ast.unparse(over.args[0].func) == "range"
+    return name in ("range", "trange")
+
+
+def _epoch(script: Script, each: Pass) -> Iterator[Edit | Finding]:
+    call = each.loader.call
+    shown = seen(each.loader.script, call)
+    hidden = bool(options(each.loader.script, call))
+    ordered = not hidden and (shown is None or is_false(shown.shuffle))
+    if each.epochs is None or ordered or _made_in_epoch(each.loader.script, call):
+        return
+    message = "another order in each epoch"
+    counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
+    if counted and each.loader_there and _counts(each.there, each.epochs):  # type: ignore[arg-type]
+        if is_here(script, each.there):
+            assert isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
+            code = f"{each.loader_there}.sampler.set_epoch({each.epochs.target.id})"
+            yield Insert(each.epochs.body[0], code, message)
+    elif is_here(script, each.script):
+        if not each.loader_here or not isinstance(each.loop, ast.stmt):
+            line = getattr(each.loop, "lineno", call.lineno)
+            text = "the sampler of the loader that is run over here cannot be told the epoch (D2)"
+            yield Finding(RULE.id, "refused", line, text, "give the loader a name")
+            return
+        name = f"{each.loader_here}.sampler"
+        yield Insert(each.loop, f"{name}.set_epoch({name}.epoch + 1)", message)
+
+
+RULE = Rule(
+    id="DDP603",
+    title="Draw this rank's samples",
+    why="""\
+torch's DistributedSampler gives each rank other samples, another order in each epoch that it is told (D1, D2). The
+batch size stays that of all ranks together, so that the learning rate keeps its meaning (D5). What differs from one
+process: the order, and a few samples that come twice where the ranks do not divide their number (D6).""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+train_set = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+train_loader = DataLoader(train_set, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    for x, y in train_loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    after="""\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+train_set = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+train_loader = DataLoader(
+    train_set,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(train_set, shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    train_loader.sampler.set_epoch(epoch)
+    for x, y in train_loader:
+        loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+dist.destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+    style="plain",
+)

@@ -1,0 +1,136 @@
+"""What the rules of the plain style have in common: the names that they write, and the program that they read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.flow.program import Program
+from ...facts.script import Script
+from ...targets import Target
+
+DIST = ("import torch.distributed as dist",)
+RANK = "dist.get_rank()"
+WORLD_SIZE = "dist.get_world_size()"
+REMEDY = "use --style exact, which divides this too"
+
+
+# What only looks at what it is given.
+_QUIET = frozenset(
+    [
+        "state_dict",
+        "join",
+        "format",
+        "cpu",
+        "numpy",
+        "items",
+        "keys",
+        "values",
+        "vars",
+        "dict",
+        "list",
+        "tuple",
+        "str",
+        "int",
+        "float",
+        "len",
+        "round",
+        "detach",
+        "item",
+        "tolist",
+        "clone",
+        "array",
+        "asarray",
+        "Path",
+        "get",
+        "strftime",
+        "get_last_lr",
+        "get_rank",
+        "get_world_size",
+        "parameters",
+        "module",
+        "size",
+        "dim",
+        "max",
+        "min",
+        "sum",
+        "sorted",
+        "view",
+        "reshape",
+        "permute",
+        "transpose",
+        "squeeze",
+        "unsqueeze",
+        "clamp",
+        "mul",
+        "add",
+        "byte",
+        "to",
+        "argmax",
+        "Path",
+        "namedtuple",
+        "isoformat",
+        "upper",
+        "lower",
+        "split",
+        "repeat",
+        "expand",
+        "contiguous",
+        "flatten",
+        "sorted",
+        "replace",
+        "strip",
+        "zfill",
+        "rjust",
+        "data",
+        "copy",
+        "deepcopy",
+        "named_parameters",
+    ]
+)
+
+
+def program_of(script: Script) -> Program:
+    """The program of a script that is converted to the plain style."""
+    assert script.program is not None
+    return script.program
+
+
+def is_here(script: Script, other: Script) -> bool:
+    """Whether something belongs to the file that a rule looks at."""
+    return script.path == other.path
+
+
+def device(target: Target) -> str:
+    """The argument that puts a tensor where the process group can reduce it, with its comma; "" on a CPU."""
+    return {"cuda": ', device="cuda"', "xla": ", device=torch_xla.device()"}.get(target.name, "")
+
+
+def normalizes(program: Program) -> bool:
+    """Whether a model of the program has statistics of its batches (BatchNorm)."""
+    return any("BatchNorm" in name for script in program.scripts for name in _names(script))
+
+
+def names_something(script: Script, word: str) -> bool:
+    """Whether a name of the file has a word in it."""
+    return any(word in name for name in _names(script))
+
+
+def _names(script: Script) -> Iterator[str]:
+    for node in script.nodes:
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.name
+
+
+def is_quiet(script: Script, call: ast.Call) -> bool:
+    """Whether nothing is drawn, changed or sent by computing what a call is given, so that one rank can do it (I11)."""
+    inner = (each for each in ast.walk(call) if isinstance(each, ast.Call) and each is not call)
+    return all(_last(each.func) in _QUIET or script.qualified(each.func).startswith("os.path.") for each in inner)
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")

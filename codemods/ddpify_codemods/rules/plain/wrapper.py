@@ -1,0 +1,162 @@
+"""DDP602: the model is wrapped in torch's DistributedDataParallel, which training calls and nothing else."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.flow.program import Program
+from ...facts.flow.values import root_of
+from ...facts.flow.wrapping import Wrapping, wrapping
+from ...facts.script import Script
+from ...rule import Edit, Finding, Insert, Replace, Rule
+from ...targets import Target
+from .words import DIST, REMEDY, is_here, normalizes, program_of
+
+_CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
+_OWN_GPU = "device_ids=[torch.cuda.current_device()]"
+_MESSAGE = "call the wrapped model in training"
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Wrap the model before its optimizer is made, and call the wrapper where a backward pass follows."""
+    program = program_of(script)
+    found = wrapping(program)
+    for problem in found.problems:
+        if is_here(script, problem.script):
+            line = getattr(problem.node, "lineno", 1)
+            yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
+    for other, at in found.at:
+        if is_here(script, other):
+            yield _wrapped(script, found, at, program, target)
+    for node, (other, name) in found.calls.items():
+        if is_here(script, other):
+            yield Replace(node, name, _MESSAGE)
+    for node, other in found.modules.items():
+        if is_here(script, other):
+            yield Replace(node, "{}.module", "take the model out of its wrapper")
+    yield from _synchronized(script, program)
+
+
+def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, target: Target) -> Insert:
+    arguments = [found.model]
+    if target.name == "cuda":
+        arguments.append(target.wrapper_arguments if "get_local_rank" not in target.wrapper_arguments else _OWN_GPU)
+    if keeps_buffers(program):
+        arguments.append("broadcast_buffers=False")
+    if any(root_of(module).made in program.followed.found.unused for module in program.followed.found.trained):
+        arguments.append("find_unused_parameters=True")
+    code = f"{found.name} = DistributedDataParallel({', '.join(arguments)})"
+    if synchronized(program, target):
+        code = f"{found.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({found.model})\n{code}"
+    return Insert(at, code, f"make {found.model} distributed as {found.name}", modules=_CLASS)
+
+
+def synchronized(program: Program, target: Target) -> bool:
+    """Whether BatchNorm is to see the batches of all ranks."""
+    return program.sync_batchnorm and target.name == "cuda" and normalizes(program)
+
+
+def keeps_buffers(program: Program) -> bool:
+    """Whether forwards may not send buffers: where ranks do not call the wrapper equally often (in an evaluation), or a
+    second forward would change what the backward pass of the first one needs."""
+    found = program.followed.found
+    several = any(count > 1 for count in found.backward_forwards.values())
+    return several or bool(set(found.evaluations) & found.training_forwards)
+
+
+def _synchronized(script: Script, program: Program) -> Iterator[Insert | Finding]:
+    """Evaluate with the running statistics of rank 0, which are those that it saves."""
+    if not normalizes(program):
+        return
+    found = program.followed.found
+    done: set[tuple[ast.stmt, str]] = set()
+    for call, loops in sorted(found.evaluations.items(), key=lambda each: each[0].lineno):
+        for loop in loops:
+            if loop is None:
+                other, at, model = (
+                    found.forwards[call][0],
+                    found.forwards[call][0].statement(call),
+                    ast.unparse(call.func),
+                )
+            else:
+                other, at, model = loop[1], loop[1].statement(loop[0]), loop[2]
+            if is_here(script, other) and (at, model) not in done:
+                done.add((at, model))
+                yield from _broadcast(script, at, model)
+
+
+def _broadcast(script: Script, at: ast.stmt, model: str) -> Iterator[Insert | Finding]:
+    if not model:
+        message = "the model whose BatchNorm statistics an evaluation needs has no name here"
+        yield Finding(RULE.id, "refused", at.lineno, message, REMEDY)
+        return
+    code = f"for buffer in {model}.buffers():\n    dist.broadcast(buffer, 0)"
+    yield Insert(_around(script, at), code, "evaluate with the running statistics of rank 0", modules=DIST)
+
+
+def _around(script: Script, at: ast.stmt) -> ast.stmt:
+    """The statement, or the `with torch.no_grad():` that begins with it."""
+    parent = script.parents[at]
+    return _around(script, parent) if isinstance(parent, ast.With) and parent.body[0] is at else at
+
+
+RULE = Rule(
+    id="DDP602",
+    title="Wrap the model in torch's DistributedDataParallel",
+    why="""\
+DistributedDataParallel averages the gradients of the ranks. The model keeps its name, so that its parameters, its
+attributes, evaluations and checkpoints stay what they were, and load in the original (M1-M3, I7). What is called in
+training is the wrapper. Where evaluations call it too, or a backward pass follows several forwards, buffers are not
+sent in each forward (M8): ranks would wait for each other, or change what the backward pass needs.""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+torch.save(model.state_dict(), "model.pt")
+""",
+    after="""\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), "model.pt")
+dist.destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+    style="plain",
+)

@@ -1,0 +1,47 @@
+"""The two styles of conversion: exact, with ddpify_runtime, and plain, with torch alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+
+from .facts.flow.program import Program
+from .facts.script import Script
+from .rule import ChangeArgument, Edit, Finding, Insert, Replace, ReplaceImport, Rule, place_of
+from .targets import Target
+
+STYLES = ("exact", "plain")
+# What these do with ddpify_runtime, rules of the plain style do with torch.
+_HAVE_PLAIN_RULES = frozenset({"DDP101", "DDP102", "DDP104", "DDP105", "DDP106", "DDP107", "DDP109"})
+_REMEDY = "use --style exact, or let rank 0 take it and send it with torch.distributed.broadcast_object_list"
+
+
+def plain_rules(rules: Iterable[Rule]) -> list[Rule]:
+    """The rules of the plain style: its own, and those of the exact style that need nothing of ddpify_runtime."""
+    from .rules.plain import PLAIN_RULES
+
+    shared = [replace(rule, check=_without_runtime(rule)) for rule in rules if rule.id not in _HAVE_PLAIN_RULES]
+    return [*shared, *PLAIN_RULES]
+
+
+def in_program(scripts: Iterable[Script], sync_batchnorm: bool = False, per_process: bool = False) -> list[Script]:
+    """The scripts of a program, each knowing the others."""
+    scripts = tuple(scripts)
+    program = Program(scripts, sync_batchnorm, per_process)
+    return [replace(script, program=program) for script in scripts]
+
+
+def _without_runtime(rule: Rule):  # type: ignore[no-untyped-def]
+    """What a rule says, where an edit that would import ddpify_runtime is refused."""
+
+    def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+        for item in rule.check(script, target):
+            if isinstance(item, ReplaceImport) or (
+                isinstance(item, Replace | Insert | ChangeArgument) and item.imports
+            ):
+                message = f"{item.message}: plain code has nothing for it"
+                yield Finding(rule.id, "refused", place_of(item).lineno, message, _REMEDY)
+            else:
+                yield item
+
+    return check

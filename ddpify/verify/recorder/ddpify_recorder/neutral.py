@@ -1,0 +1,116 @@
+"""Takes out what depends on how batches are divided: their statistics, and random numbers drawn for their samples."""
+
+from __future__ import annotations
+
+import functools
+import random
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils.data import DataLoader
+from torch.utils.data._utils.fetch import _MapDatasetFetcher
+from torch.utils.data.dataloader import _BaseDataLoaderIter as Pass
+
+from ddpify_recorder import unions
+
+_NOISE = {"randn": 0.0, "rand": 0.5, "randn_like": 0.0, "rand_like": 0.5}
+
+
+def normalize_with_running_statistics() -> None:
+    """Let BatchNorm normalize with its running statistics, in training too, and leave them as they are."""
+    own = torch.nn.functional.batch_norm
+
+    @functools.wraps(own)
+    def batch_norm(
+        input: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *args: Any, **kwargs: Any
+    ) -> Any:
+        if mean is None:
+            return own(input, torch.zeros(input.size(1)), torch.ones(input.size(1)), weight, bias, False)
+        return own(input, mean, var, weight, bias, False)
+
+    torch.nn.functional.batch_norm = batch_norm  # type: ignore[assignment]
+
+
+def draw_by_sample() -> None:
+    """Let a sample be the same in each epoch and on each rank, whatever is drawn to make it."""
+    fetch = _MapDatasetFetcher.fetch
+
+    @functools.wraps(fetch)
+    def seeded(self: Any, index: Any) -> Any:
+        own = self.dataset
+        with _kept_generators():
+            self.dataset = _Seeded(own)
+            try:
+                return fetch(self, index)  # type: ignore[no-untyped-call]
+            finally:
+                self.dataset = own
+
+    _MapDatasetFetcher.fetch = seeded  # type: ignore[method-assign]
+
+
+class _Seeded:
+    """A data set that is asked for one sample at a time, after the generators were seeded for it."""
+
+    def __init__(self, dataset: Any) -> None:
+        self.dataset = dataset
+
+    def __getitem__(self, index: int) -> Any:
+        torch.manual_seed(index)
+        random.seed(index)
+        if "numpy" in sys.modules:
+            sys.modules["numpy"].random.seed(index % 2**32)
+        return self.dataset[index]
+
+
+@contextmanager
+def _kept_generators() -> Iterator[None]:
+    numpy = sys.modules.get("numpy")
+    states = torch.get_rng_state(), random.getstate(), numpy.random.get_state() if numpy else None
+    try:
+        yield
+    finally:
+        torch.set_rng_state(states[0])
+        random.setstate(states[1])
+        if numpy:
+            numpy.random.set_state(states[2])
+
+
+def leave_out_noise() -> None:
+    """Let what is drawn while a training loader is run over be constant: its amount depends on the batch."""
+    running: list[Any] = []
+    next_batch, torch_functions = Pass.__next__, {name: getattr(torch, name) for name in _NOISE}
+
+    @functools.wraps(next_batch)
+    def recorded(self: Any) -> Any:
+        running[:] = []
+        batch = next_batch(self)
+        if getattr(self, "_ddpify_trains", False):
+            running.append(self)
+        return batch
+
+    init = Pass.__init__
+
+    @functools.wraps(init)
+    def noted(self: Any, loader: DataLoader[Any], *args: Any, **kwargs: Any) -> None:
+        self._ddpify_trains = unions.is_divided(loader) or unions.is_given(loader)
+        init(self, loader, *args, **kwargs)
+
+    Pass.__init__, Pass.__next__ = noted, recorded  # type: ignore[method-assign]
+    for name, own in torch_functions.items():
+        setattr(torch, name, _constant(own, _NOISE[name], running))
+
+
+def _constant(own: Callable[..., torch.Tensor], value: float, running: list[Any]) -> Callable[..., torch.Tensor]:
+    @functools.wraps(own)
+    def drawn(*args: Any, **kwargs: Any) -> torch.Tensor:
+        if not running or kwargs.get("generator") is not None:
+            return own(*args, **kwargs)
+        with _kept_generators():
+            result = own(*args, **kwargs)
+        with torch.no_grad():
+            return result.fill_(value)
+
+    return drawn

@@ -1,0 +1,81 @@
+"""Gives a script in one process, step by step, the union of the batches that the ranks of another run drew."""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from torch.utils.data import DataLoader, Dataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+class Numbers:
+    """Numbers loaders in the order in which they are made; `drawn` gives those of batches that a rank drew."""
+
+    def __init__(self) -> None:
+        self.made = 0
+        self.passes: dict[int, int] = {}
+
+    def watch(self) -> None:
+        """Number the loaders that are made from now on."""
+        init = DataLoader.__init__
+
+        @functools.wraps(init)
+        def numbered(loader: Any, *args: Any, **kwargs: Any) -> None:
+            init(loader, *args, **kwargs)
+            loader._ddpify_number = self.made
+            self.made += 1
+
+        DataLoader.__init__ = numbered  # type: ignore[method-assign, assignment]
+
+    def begins(self, loader: Any) -> int:
+        """The number of a pass that begins, among those of its loader."""
+        number = getattr(loader, "_ddpify_number", -1)
+        self.passes[number] = self.passes.get(number, -1) + 1
+        return self.passes[number]
+
+
+def is_divided(loader: Any) -> bool:
+    """Whether a loader draws a rank's part of a training set."""
+    sampler = loader.sampler if loader.batch_sampler is None else getattr(loader.batch_sampler, "sampler", None)
+    return isinstance(sampler, DistributedSampler)
+
+
+class _Union:
+    """The batches of a loader's passes, one pass after the other."""
+
+    def __init__(self, length: int, passes: list[list[list[int]]]) -> None:
+        self.length, self.passes = length, iter(passes)
+
+    def __len__(self) -> int:
+        return self.length
+
+    def __iter__(self) -> Iterator[list[int]]:
+        found = next(self.passes, None)  # not before: a loader with workers makes an iterator too many
+        if found is None:
+            raise RuntimeError("the original makes more passes over a loader than the ranks did")
+        yield from found
+
+
+def give(file: Path) -> None:
+    """Let loaders draw what a file says.
+
+    Args:
+        file: for the number of a loader, how many batches it says it has, and the indices of those of each pass.
+    """
+    given = {int(number): _Union(*values) for number, values in json.loads(file.read_text()).items()}
+    own = DataLoader._index_sampler.fget  # type: ignore[attr-defined]
+
+    def index_sampler(loader: DataLoader[Dataset[Any]]) -> Any:
+        number = getattr(loader, "_ddpify_number", -1)
+        return given[number] if number in given else own(loader)
+
+    DataLoader._index_sampler = property(index_sampler)  # type: ignore[assignment]
+
+
+def is_given(loader: Any) -> bool:
+    """Whether a loader draws what a file says."""
+    return isinstance(loader._index_sampler, _Union)

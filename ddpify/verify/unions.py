@@ -1,0 +1,28 @@
+"""What the original is given in the place of its own batches: the union of those that the ranks drew."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from ddpify.verify.runs import Record
+
+# For both runs: what depends on how batches are divided is left out.
+NEUTRAL = {"DDPIFY_NEUTRAL": "1", "DDPIFY_DROPOUT": "off"}
+
+
+def unions(ranks: Sequence[Record]) -> str:
+    """The batches of all ranks together, as the recorder reads them.
+
+    Args:
+        ranks: the records of all ranks.
+    """
+    given = {}
+    for number, length in ranks[0].lengths.items():
+        passes = []
+        for parts in zip_longest(*(rank.drawn.get(number, []) for rank in ranks), fillvalue=[]):
+            batches = zip_longest(*parts, fillvalue=[])
+            passes.append([[index for part in batch for index in part] for batch in batches])
+        given[number] = (length, passes)
+    return json.dumps(given)

@@ -1,0 +1,295 @@
+"""What the plain style refuses, and what it makes of numbers: small scripts, each about one thing.
+
+A loss, a number or a decision that would be another one on each rank must never go through without a word.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import Result, convert
+
+HEAD = """\
+import random
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+random.seed(0)
+train_set = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))
+test_set = TensorDataset(torch.rand(30, 4), torch.randint(3, (30,)))
+train_loader = DataLoader(train_set, batch_size=8, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=8)
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+"""
+LOOP = """\
+for epoch in range(3):
+    for x, y in train_loader:
+        loss = {loss}
+        optimizer.zero_grad()
+        loss.backward()
+        {step}
+"""
+CE = "F.cross_entropy(model(x), y)"
+EVALUATION = """\
+for x, y in test_loader:
+    {adds}
+print({shown})
+"""
+
+
+def plain(source: str) -> Result:
+    """What the plain style makes of a script."""
+    return convert({Path("train.py"): source}, "cpu", style="plain")[Path("train.py")]
+
+
+def refusals(result: Result) -> list[str]:
+    """Why a script is refused."""
+    return [finding.message for finding in result.findings if finding.severity == "refused"]
+
+
+def notes(result: Result) -> list[str]:
+    """What is said of evaluations."""
+    return [finding.message for finding in result.findings if finding.rule == "DDP604"]
+
+
+def training(loss: str = CE, step: str = "optimizer.step()", after: str = "") -> str:
+    """A script that trains with a loss, and takes a step."""
+    return HEAD + LOOP.format(loss=loss, step=step) + after
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        'F.cross_entropy(model(x), y, reduction="none").max()',
+        'F.cross_entropy(model(x), y, reduction="none").topk(3)[0].mean()',
+        'F.cross_entropy(model(x), y, reduction="none").sort(descending=True)[0][:4].mean()',
+        'F.cross_entropy(model(x), y, reduction="none")[y > 0].mean()',
+        "F.cross_entropy(model(x), y, weight=torch.rand(3))",
+        "F.cross_entropy(model(x), y, ignore_index=0)",
+        "F.cross_entropy(model(x), torch.where(y > 0, y, -100))",
+        f"{CE} + model(x).std(0).mean()",
+        "(model(x).mean(0) ** 2).sum()",
+        "torch.sqrt(F.mse_loss(model(x)[:, 0], y.float()))",
+        "F.mse_loss(model(x).t() @ model(x), torch.eye(3))",
+        "F.cross_entropy(model(0.5 * x + 0.5 * x[torch.randperm(len(x))]), y)",
+        "F.cross_entropy(model(x.flip(0)), y)",
+        "F.cross_entropy(model(x - x.mean(0)), y)",
+        "F.cross_entropy(model(x[:4]), y[:4])",
+        "F.cross_entropy(F.softmax(model(x), dim=0), y)",
+        "torch.cdist(model(x), model(x)).mean()",
+        "(model(x).unsqueeze(1) - model(x).unsqueeze(0)).pow(2).mean()",
+        'torch.einsum("id,jd->ij", model(x), model(x)).mean()',
+        "torch.matmul(model(x), model(x).T).mean()",
+        "model(x).norm()",
+        "model(x).var()",
+        f"{CE} * model(x).mean()",
+        f"torch.exp({CE})",
+        "1 - 2 * (model(x).sigmoid()[:, 0] * y).sum() / (model(x).sigmoid()[:, 0].sum() + y.sum())",
+        "F.cross_entropy(F.linear(x, model.weight, model.bias), y)",
+    ],
+)
+def test_a_loss_that_ranks_cannot_divide_is_refused(loss: str) -> None:
+    assert refusals(plain(training(loss)))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        CE,
+        'F.cross_entropy(model(x), y, reduction="sum") / len(x)',
+        '(F.cross_entropy(model(x), y, reduction="none") * (y > 0).float()).mean()',
+        f"{CE} + 0.1 * sum(p.pow(2).sum() for p in model.parameters())",
+        "model(x).norm(dim=1).mean()",
+        "((1 - F.softmax(model(x), 1).gather(1, y[:, None])[:, 0]) ** 2 "
+        '* F.cross_entropy(model(x), y, reduction="none"))'
+        ".mean()",
+    ],
+)
+def test_a_mean_over_samples_stays_as_it_is(loss: str) -> None:
+    result = plain(training(loss))
+    assert not refusals(result)
+    assert "        loss.backward()\n" in result.code
+
+
+def test_a_sum_over_samples_is_scaled() -> None:
+    result = plain(training('F.cross_entropy(model(x), y, reduction="sum") / 8'))
+    assert "(loss * dist.get_world_size()).backward()" in result.code
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        "if y[0] == 1: optimizer.step()",
+        "if torch.isnan(model(x)).any(): continue",
+        "seen = set(y.tolist()); print(sorted(seen))",
+        "torch.save(x, 'x.pt')",
+    ],
+)
+def test_a_decision_by_the_samples_of_a_rank_is_refused(step: str) -> None:
+    assert refusals(plain(training(step=step)))
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("if loss.item() < 1: optimizer.step()", "if mean_over_ranks(loss.item()) < 1:"),
+        ("if loss > 10: break", "if mean_over_ranks(loss) > 10: break"),
+        ('optimizer.param_groups[0]["lr"] = loss.item()', '["lr"] = mean_over_ranks(loss.item())'),
+        ("for p in model.parameters(): p.grad *= loss.item()", "p.grad *= mean_over_ranks(loss.item())"),
+        ("model.bias.data.copy_(x.mean(0)[:3])", "model.bias.data.copy_(mean_over_ranks(x.mean(0)[:3]))"),
+        ('for g in optimizer.param_groups: g["lr"] = 0.1 * len(x)', 'g["lr"] = 0.1 * len(x) * dist.get_world_size()'),
+        ("total = min(total, loss.item())", "total = min(total, mean_over_ranks(loss.item()))"),
+        ("print(loss.item(), len(x))", "print(mean_over_ranks(loss.item()), len(x) * dist.get_world_size())"),
+    ],
+)
+def test_a_number_is_brought_together_where_it_is_read(step: str, expected: str) -> None:
+    result = plain(training(step=step))
+    assert not refusals(result)
+    assert expected in result.code
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("total += loss.item()", "total = mean_over_ranks(total)"),
+        ("total += loss.item() * len(x)", "total = sum_over_ranks(total)"),
+        ("total = 0.9 * total + 0.1 * loss.item()", "total = mean_over_ranks(total)"),
+    ],
+)
+def test_a_variable_is_brought_together_after_its_loop(step: str, expected: str) -> None:
+    result = plain(training(step=step, after="print(total)\n"))
+    assert not refusals(result)
+    assert f"\n{expected}\nprint(total)" in result.code
+
+
+def test_a_sum_that_goes_on_after_it_was_read_is_refused() -> None:
+    assert refusals(plain(training(step="total += len(x)\n    print(total)")))
+
+
+def test_a_sum_over_an_evaluation_is_divided() -> None:
+    adds = "total += (model(x).argmax(1) == y).sum().item()"
+    result = plain(training(after=EVALUATION.format(adds=adds, shown="total / len(test_set)")))
+    assert not refusals(result) and not notes(result)
+    assert "sampler=range(dist.get_rank(), len(test_set), dist.get_world_size())" in result.code
+    assert "total = sum_over_ranks(total)" in result.code
+
+
+@pytest.mark.parametrize(
+    ("adds", "shown"),
+    [
+        ("total = max(total, (model(x).argmax(1) == y).float().mean().item())", "total"),
+        ("total += 1", "total"),
+        ("total += F.cross_entropy(model(x), y).item()", "total / len(test_loader)"),
+        ("total += (model(x).argmax(1) == y).sum().item() ** 2", "total"),
+        ("total += (model(x).argmax(1) == y).sum().item(); print(y[0])", "total"),
+    ],
+)
+def test_what_cannot_be_added_up_is_evaluated_whole(adds: str, shown: str) -> None:
+    result = plain(training(after=EVALUATION.format(adds=adds, shown=shown)))
+    assert not refusals(result)
+    assert notes(result)
+    assert "range(dist.get_rank()" not in result.code and "_over_ranks" not in result.code
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        HEAD + "batches = iter(train_loader)\nx, y = next(batches)\n" + training()[len(HEAD) :],
+        training().replace("in train_loader", "in list(train_loader)"),
+        training()
+        .replace("optimizer =", "from functools import partial\nf = partial(model)\noptimizer =")
+        .replace("model(x)", "f(x)"),
+        training()
+        .replace("nn.Linear(4, 3)", "nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))")
+        .replace("model(x)", "model[1](model[0](x))"),
+        training()
+        .replace("nn.Linear(4, 3)", "nn.Linear(8, 3)")
+        .replace("optimizer =", "first = nn.Linear(4, 8)\noptimizer =")
+        .replace("SGD(model.parameters()", "SGD([*first.parameters(), *model.parameters()]")
+        .replace("model(x)", "model(first(x))"),
+        training(after="    for p in model.parameters(): p.requires_grad = False\n"),
+        training(step="loss.backward()"),
+    ],
+)
+def test_a_model_or_loader_that_cannot_be_followed_is_refused(source: str) -> None:
+    assert refusals(plain(source))
+
+
+@pytest.mark.parametrize("body", ["h - h.mean(0)", "h @ h.t() @ h"])
+def test_a_model_that_couples_samples_is_refused(body: str) -> None:
+    model = f"""class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        h = self.layer(x)
+        return {body}
+
+
+model = Net()"""
+    assert refusals(plain(training().replace("model = nn.Linear(4, 3)", model)))
+
+
+def test_an_exception_that_one_rank_goes_on_after_is_refused() -> None:
+    source = training().replace("        loss = ", "        try:\n            loss = ")
+    source = source.replace("        optimizer.zero_grad()\n", "            optimizer.zero_grad()\n")
+    source = source.replace("        loss.backward()\n", "            loss.backward()\n")
+    assert refusals(plain(source.replace("        optimizer.step()", "        except RuntimeError:\n            pass")))
+
+
+@pytest.mark.parametrize(
+    "call", ['writer.add_scalar("loss", loss.item(), epoch)', 'writer.add_scalars("all", {"loss": loss.item()}, epoch)']
+)
+def test_a_number_is_brought_together_before_only_rank_0_logs_it(call: str) -> None:
+    source = training(step=f"optimizer.step()\n        {call}").replace(
+        "total = 0.0\n", "from torch.utils.tensorboard import SummaryWriter\nwriter = SummaryWriter()\n"
+    )
+    result = plain(source)
+    assert not refusals(result)
+    assert "writer = SummaryWriter() if dist.get_rank() == 0 else None" in result.code
+    logged = call.replace("loss.item()", "mean_loss")
+    lines = ["mean_loss = mean_over_ranks(loss.item())", "if dist.get_rank() == 0:", f"    {logged}"]
+    assert "".join(f"        {line}\n" for line in lines) in result.code
+
+
+@pytest.mark.parametrize("use", ["if writer: print(1)", "writer.add_scalar('a', evaluate(model), 0)", "show(writer)"])
+def test_a_logger_that_other_ranks_would_need_is_refused(use: str) -> None:
+    functions = "def evaluate(model):\n    return 0\n\n\ndef show(writer):\n    pass\n\n\n"
+    source = training(after=use + "\n").replace(
+        "total = 0.0\n", f"{functions}from torch.utils.tensorboard import SummaryWriter\nwriter = SummaryWriter()\n"
+    )
+    assert refusals(plain(source))
+
+
+def test_options_in_a_dictionary_are_changed_there() -> None:
+    source = training(after=EVALUATION.format(adds="total += (model(x).argmax(1) == y).sum().item()", shown="total"))
+    source = source.replace(
+        "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n",
+        'train_kwargs = {"batch_size": 8}\ntrain_kwargs.update({"shuffle": True})\n'
+        "train_loader = DataLoader(train_set, **train_kwargs)\n",
+    ).replace(
+        "test_loader = DataLoader(test_set, batch_size=8)\n",
+        'test_kwargs = {"batch_size": 8, "shuffle": True}\ntest_loader = DataLoader(test_set, **test_kwargs)\n',
+    )
+    result = plain(source)
+    assert not refusals(result)
+    assert 'DistributedSampler(train_set, shuffle=train_kwargs.pop("shuffle", False))' in result.code
+    assert 'train_kwargs["batch_size"] //= dist.get_world_size()\ntrain_loader' in result.code
+    assert 'test_kwargs.pop("shuffle", None)\ntest_kwargs["sampler"] = range(' in result.code
+
+
+def test_options_that_another_loader_uses_are_refused() -> None:
+    source = training().replace(
+        "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+        "test_loader = DataLoader(test_set, batch_size=8)\n",
+        'kwargs = {"batch_size": 8}\ntrain_loader = DataLoader(train_set, **kwargs)\n'
+        "test_loader = DataLoader(test_set, **kwargs)\n",
+    )
+    assert refusals(plain(source))

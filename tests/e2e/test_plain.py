@@ -1,0 +1,81 @@
+"""Every fixture that the plain style accepts trains on 2 and 3 ranks what one process trains on the same batches."""
+
+from __future__ import annotations
+
+import functools
+import tempfile
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from ddpify.verify import compare, verdict
+from ddpify.verify.runs import Run
+from ddpify.verify.unions import NEUTRAL, unions
+from tests.e2e import fixtures, harness
+from tests.e2e.fixtures import Fixture
+
+START = "0"  # where generators begin that a script does not seed, as its conversion does
+
+
+@functools.cache
+def plain(name: str) -> dict[str, bytes]:
+    """The files that the plain style changes; none for a fixture that it refuses."""
+    return fixtures.converted(fixtures.load(name), "cpu", style="plain")
+
+
+def differences(fixture: Fixture, ranks: int, precise: bool = False) -> list[str]:
+    """How a plain conversion differs from the original, which is given the batches that its ranks drew.
+
+    Args:
+        fixture: the script. ranks: how many. precise: whether both compute in float64, held to 1e-9.
+    """
+    original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
+    pretend = {"DDPIFY_PRETEND": "doubled" + " no_dynamo" * (not fixture.compile)} if precise else {}
+    many = harness.run_sources(fixture, original | plain(fixture.name), ranks, settings=NEUTRAL | pretend)
+    if many.rc:
+        return [f"the conversion fails: {many.stderr[-3000:]}"]
+    with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(unions([many.records[rank] for rank in range(ranks)]))
+        file.flush()
+        settings = {**NEUTRAL, **pretend, "DDPIFY_UNIONS": file.name, "DDPIFY_SEED": START}
+
+        def alone(**more: str) -> Run:
+            return harness.run_sources(fixture, original, cuda_shim=fixture.cuda_shim, settings=settings | more)
+
+        one = alone()
+        if one.rc or not one.steps():
+            return [f"the original fails: {one.stderr[-3000:]}"]
+        text = "\n".join(fixtures.program(fixture).values())
+        tolerance = 1e-9 if precise else fixture.tolerance
+        found = verdict.judge(
+            one, many, ranks, text, lambda: alone(DDPIFY_NOISE=str(verdict.NOISE)), tolerance, given=True
+        )
+    return [*map(str, found.differences), *compare.divided(many)]
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", [name for name in fixtures.names() if plain(name)])
+def test_plain_conversion_trains_the_same(name: str, ranks: int) -> None:
+    fixture = fixtures.load(name)
+    found = differences(fixture, ranks)
+    if found and "fails" not in found[0]:  # a ReLU that rounding turns over: in float64 it does not
+        found = differences(fixture, ranks, precise=True)
+    assert not found, "\n".join(found)
+
+
+def test_converted_modules_import_torch_alone() -> None:
+    for name in fixtures.names():
+        for code in plain(name).values():
+            assert b"ddpify" not in code, name
+
+
+def test_the_conversion_of_a_conversion_is_itself() -> None:
+    for name in fixtures.names():
+        fixture = fixtures.load(name)
+        program = fixtures.program(fixture) | {
+            Path(fixture.folder / relative): code.decode() for relative, code in plain(name).items()
+        }
+        if plain(name):
+            again = convert(program, "cpu", style="plain")
+            assert {path: result.code for path, result in again.items()} == program, name
