@@ -29,7 +29,7 @@ def watch(recorder: Recorder) -> None:
         self._ddpify_pass = recorder.passes
         self._ddpify_drawn = None
         if unions.is_divided(loader):
-            self._ddpify_drawn = loader._ddpify_number, numbers.begins(loader)
+            self._ddpify_drawn = getattr(loader, "_ddpify_number", -1), numbers.begins(loader)
             recorder.write("divided", (*self._ddpify_drawn, len(loader)))
         recorder.write("pass", _pass(recorder.passes, loader))
 
