@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.flow.options import options
 from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
-from ...facts.loaders import can_be_repeated, new_name, seen
+from ...facts.loaders import can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
 from ...targets import Target
@@ -59,6 +59,9 @@ def _whole(followed: Followed, loader: Loader) -> Finding:
     line = getattr(problem.node, "lineno", loader.call.lineno)
     where = f" (line {line})" if problem.script is loader.script else ""
     message = f"every rank evaluates all of it: {problem.reason}{where}"
+    if any(word.arg == "shuffle" and not is_false(word.value) for word in loader.call.keywords):
+        message = f"every rank evaluates all of it, in an order of its own: {problem.reason}{where}"
+        return Finding(RULE.id, "warning", loader.call.lineno, message, "evaluate in order: shuffle=False")
     return Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
 
 

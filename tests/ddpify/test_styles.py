@@ -1,0 +1,80 @@
+"""`--style plain`, on the command line and in [tool.ddpify]."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.ddpify.command import ddpify, put
+
+TRAIN = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def told(done: subprocess.CompletedProcess[bytes]) -> str:
+    """What a command has printed."""
+    return (done.stdout + done.stderr).decode()
+
+
+def test_plain_code_imports_torch_alone(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    done = ddpify("train.py", "--target", "cuda", "--style", "plain", cwd=tmp_path)
+    code = (tmp_path / "train.py").read_text()
+    assert done.returncode == 0 and "ddpify" not in code
+    assert "DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])" in code
+    again = ddpify("train.py", "--target", "cuda", "--style", "plain", "--check", cwd=tmp_path)
+    assert again.returncode == 0 and (tmp_path / "train.py").read_text() == code
+
+
+def test_a_project_chooses_its_style(tmp_path: Path) -> None:
+    (tmp_path / "pyproject.toml").write_text('[tool.ddpify]\ntarget = "cpu"\nstyle = "plain"\n')
+    put(tmp_path, train=TRAIN)
+    assert ddpify("train.py", cwd=tmp_path).returncode == 0
+    assert "ddpify" not in (tmp_path / "train.py").read_text()
+
+
+def test_options_of_the_plain_style(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    words = ("--style", "plain", "--batch-size", "per-process", "--sync-batchnorm")
+    assert ddpify("train.py", "--target", "cuda", *words, cwd=tmp_path).returncode == 0
+    code = (tmp_path / "train.py").read_text()
+    assert "batch_size=8," in code and "convert_sync_batchnorm(model)" in code
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--sync-batchnorm",), "--sync-batchnorm is for the plain style; add --style plain"),
+        (("--batch-size", "per-process"), "--batch-size per-process is for the plain style; add --style plain"),
+        (("--style", "plain", "--sync-batchnorm"), "torch synchronizes BatchNorm on GPUs, the target is cpu"),
+    ],
+)
+def test_options_of_another_style_are_bad_input(tmp_path: Path, words: tuple[str, ...], said: str) -> None:
+    put(tmp_path, train=TRAIN)
+    done = ddpify("train.py", "--target", "cpu", *words, cwd=tmp_path, code=2)
+    assert said in told(done)
+    assert (tmp_path / "train.py").read_text() == TRAIN
+
+
+def test_an_exact_conversion_is_not_made_plain(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    assert ddpify("train.py", "--target", "cpu", cwd=tmp_path).returncode == 0
+    before = (tmp_path / "train.py").read_text()
+    done = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path, code=2)
+    assert "--target none goes back" in told(done)
+    assert (tmp_path / "train.py").read_text() == before
