@@ -1,4 +1,4 @@
-"""The rules for hand-written code find nothing in any plain conversion; local BatchNorm, which they note, DDP611 says."""
+"""The rules for hand-written code find nothing in plain conversions; local BatchNorm, which they note, DDP611 says."""
 
 from __future__ import annotations
 
