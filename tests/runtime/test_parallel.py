@@ -129,6 +129,20 @@ def batch_norm_with_a_gradient_penalty(model: nn.Module, x: Tensor, y: Tensor) -
     yield F.cross_entropy(output, y) + slope.square().mean()
 
 
+class Activated(nn.BatchNorm1d):
+    """A batch normalisation with a forward of its own, as timm has."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        assert self.momentum is not None
+        given = input, self.running_mean, self.running_var, self.weight, self.bias
+        return torch.relu(F.batch_norm(*given, training=self.training, momentum=self.momentum, eps=self.eps))
+
+
+@case(lambda: Classifier(nn.Linear(6, 6, bias=False), Activated(6), nn.Linear(6, 6), Activated(6)))
+def batch_norm_of_a_class_of_its_own(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
 @case(lambda: Classifier(nn.BatchNorm1d(6, momentum=None, affine=False)))
 def batch_norm_cumulative(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
@@ -717,7 +731,7 @@ def test_samples_may_be_in_the_second_dimension() -> None:
 
 
 def test_each_rank_computes_its_share() -> None:
-    for model in (linear(), OwnLoss(), OwnLosses(), PenalisesItself()):
+    for model in (linear(), OwnLoss(), OwnLosses(), PenalisesItself(), Classifier(Activated(6))):
         assert run(3, rows_seen, model) == [4, 4, 4]
     assert run(3, rows_seen, linear(), "native") == [4, 4, 4]
 

@@ -6,7 +6,8 @@ function; elsewhere, where that refuses to run, one that communicates as it does
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import inspect
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,6 +16,7 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.autograd import Function
+from torch.overrides import TorchFunctionMode
 
 from .. import engines
 from ..sharding.collectives import sum_over_ranks
@@ -48,17 +50,67 @@ class BatchNormCall:
         if here.mode == "replay":
             mean, variance = here.statistics.pop(0)
             return F.batch_norm(input, mean, variance, module.weight, module.bias, eps=module.eps)
-        return _over_ranks(module, input)
+        momentum = weight_of_batch(module)
+        tracked = module.training and module.track_running_stats
+        running = (module.running_mean, module.running_var) if tracked else (None, None)
+        return _over_ranks(input, *running, module.weight, module.bias, momentum, module.eps)
+
+
+class CustomBatchNormCall(BatchNormCall):
+    """The same where a class has a forward of its own, which may add an activation: `F.batch_norm` in it is handled."""
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        here = region.current()
+        if here is not None and self.local and self.module.training and self.module.track_running_stats:
+            self.moved = True
+        if here is None or self.local:
+            return call_past_slot(self.module)(*args, **kwargs)
+        with _OfWholeBatch(here):
+            return call_past_slot(self.module)(*args, **kwargs)
+
+
+class _OfWholeBatch(TorchFunctionMode):
+    """Handles `F.batch_norm` of a batch, according to the region's mode."""
+
+    def __init__(self, here: region.Region) -> None:
+        super().__init__()
+        self.here = here
+
+    def __torch_function__(
+        self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
+    ) -> Any:
+        kwargs = kwargs or {}
+        if func is not F.batch_norm:
+            return func(*args, **kwargs)
+        bound = _SIGNATURE.bind(*args, **kwargs)
+        bound.apply_defaults()
+        input, running_mean, running_var, weight, bias, training, momentum, eps = bound.args
+        if not training:
+            return func(*args, **kwargs)
+        if self.here.mode == "share":
+            return _over_ranks(input, running_mean, running_var, weight, bias, momentum, eps)
+        if self.here.mode == "record":
+            self.here.statistics.append(statistics(input))
+        mean, variance = self.here.statistics[-1] if self.here.mode == "record" else self.here.statistics.pop(0)
+        values = input.numel() // input.size(1) // self.here.local * self.here.total
+        # By the same numbers for the whole and a part: a mean of nothing but rounding is the same in both.
+        track(running_mean, running_var, mean, variance * (values / (values - 1)), momentum)
+        return func(input, mean, variance, weight, bias, eps=eps)
+
+
+_SIGNATURE = inspect.signature(F.batch_norm)
 
 
 def route(module: nn.Module, local: bool = False) -> list[BatchNormCall]:
-    """Route the call of every batch normalisation in a module, unless its class has a forward of its own."""
+    """Route the call of every batch normalisation in a module."""
     calls = []
     for part in module.modules():
-        if isinstance(part, BatchNorm) and type(part).forward is BatchNorm.forward:
+        if isinstance(part, BatchNorm) and not isinstance(part, nn.SyncBatchNorm):
             call = vars(part).get(CALL)
             if not isinstance(call, BatchNormCall) or call.local != local:
-                vars(part)[CALL] = call = BatchNormCall(part, local)
+                plain = type(part).forward is BatchNorm.forward
+                call = BatchNormCall(part, local) if plain else CustomBatchNormCall(part, local)
+                vars(part)[CALL] = call
             calls.append(call)
     return calls
 
@@ -93,10 +145,13 @@ def _is_first(rank: int, device: torch.device) -> Tensor:
     return torch.tensor(rank == 0).to(device)
 
 
-def track(module: BatchNorm, mean: Tensor, unbiased: Tensor, momentum: float) -> None:
-    if module.running_mean is not None and module.running_var is not None:
-        module.running_mean.lerp_(mean.to(module.running_mean.dtype), momentum)
-        module.running_var.lerp_(unbiased.to(module.running_var.dtype), momentum)
+def track(
+    running_mean: Tensor | None, running_var: Tensor | None, mean: Tensor, unbiased: Tensor, momentum: float
+) -> None:
+    with torch.no_grad():
+        if running_mean is not None and running_var is not None:
+            running_mean.lerp_(mean.to(running_mean.dtype), momentum)
+            running_var.lerp_(unbiased.to(running_var.dtype), momentum)
 
 
 def _dims(input: Tensor) -> list[int]:
@@ -119,28 +174,26 @@ def weight_of_batch(module: BatchNorm) -> float:
     return module.momentum if module.momentum is not None else 0.0
 
 
-def _over_ranks(module: BatchNorm, input: Tensor) -> Tensor:
+def _over_ranks(
+    input: Tensor,
+    running_mean: Tensor | None,
+    running_var: Tensor | None,
+    weight: Tensor | None,
+    bias: Tensor | None,
+    momentum: float,
+    eps: float,
+) -> Tensor:
     """Normalise with the statistics of all values that the ranks hold together, per channel."""
-    momentum = weight_of_batch(module)
-    tracked = module.training and module.track_running_stats
     if input.is_cuda:
+        group, ranks = dist.group.WORLD, dist.get_world_size()
         normalised: Tensor = SyncBatchNormFunction.apply(
-            input,
-            module.weight,
-            module.bias,
-            module.running_mean if tracked else None,
-            module.running_var if tracked else None,
-            module.eps,
-            momentum,
-            dist.group.WORLD,
-            dist.get_world_size(),
+            input, weight, bias, running_mean, running_var, eps, momentum, group, ranks
         )
         return normalised
     wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
-    normalised, mean, variance, total = _Normalise.apply(wide, module.weight, module.bias, module.eps)  # type: ignore[no-untyped-call]
-    if tracked:
-        with torch.no_grad():
-            track(module, mean, variance * (total / (total - 1)), momentum)
+    normalised, mean, variance, total = _Normalise.apply(wide, weight, bias, eps)  # type: ignore[no-untyped-call]
+    if running_mean is not None:
+        track(running_mean, running_var, mean, variance * (total / (total - 1)), momentum)
     output: Tensor = normalised.to(input.dtype)
     return output
 

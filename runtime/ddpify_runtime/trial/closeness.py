@@ -33,7 +33,7 @@ def same(expected: Any, found: Any) -> bool:
 
 def tolerance(tensor: Tensor) -> float:
     """The relative difference, in the 2-norm, up to which values of this kind count as equal."""
-    limit = TOLERANCE.get(tensor.dtype, 0.0)
+    limit = max(TOLERANCE.get(tensor.dtype, 0.0), _least if tensor.is_floating_point() else 0.0)
     return (max(limit, GPU_TOLERANCE) if tensor.is_cuda else limit) * _times
 
 
@@ -51,13 +51,27 @@ def tolerance_times(times: float) -> Iterator[None]:
         _times = before
 
 
+_least = 0.0
+
+
+@contextmanager
+def rounded_as(dtype: torch.dtype | None) -> Iterator[None]:
+    """Allow what rounding in this type makes of values of a finer one; None: nothing more."""
+    global _least
+    before, _least = _least, 0.0 if dtype is None else TOLERANCE[dtype]
+    try:
+        yield
+    finally:
+        _least = before
+
+
 def different_state(one: nn.Module, other: nn.Module) -> Iterator[str]:
     """The names of what two copies of a module keep differently: buffers, frozen parameters, attributes of any kind.
 
     Statistics of routed batch normalisations are left out: these are synchronised where it counts.
     """
     for (name, part), (_, twin) in zip(one.named_modules(), other.named_modules(), strict=True):
-        routed = isinstance(vars(part).get(CALL), BatchNormCall)
+        routed = type(vars(part).get(CALL)) is BatchNormCall
         for key, value in vars(part).items():
             if key in (MODULES, CALL) or (routed and key == BUFFERS):
                 continue

@@ -33,7 +33,7 @@ def _with_unbiased_variance(self: torch_internals.BatchNorm, input: Tensor) -> T
     with torch.no_grad():
         mean, variance = statistics(input)
         values = input.numel() / input.size(1)
-        track(self, mean, variance * (values / (values - 1)), momentum)
+        track(self.running_mean, self.running_var, mean, variance * (values / (values - 1)), momentum)
     return F.batch_norm(input, None, None, self.weight, self.bias, training=True, eps=self.eps)
 
 
