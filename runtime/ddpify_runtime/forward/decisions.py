@@ -2,7 +2,8 @@
 
 They are taken by what holds for the whole batch, which every rank learns when it asks; the script reads a number there
 anyway. So it is for `all` and `any` over everything, and for the largest and smallest of integers; they have no
-gradient, and are the same to the bit however the samples lie. `mask.sum() == mask.numel()` is another word for `all`.
+gradient, and are the same to the bit however the samples lie. `mask.sum() == mask.numel()` is another word for `all`,
+and `0 in ids` for `any`.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.overrides import TorchFunctionMode
+from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from .. import engines
 from ..torch_internals import saved_tensors_are_packed
@@ -45,12 +46,15 @@ class Decisions(TorchFunctionMode):
         counts = func in _SUMS and len(args) == 1 and not kwargs and not _has_fractions(args[0])
         if not counts and not decides(func, args, kwargs):
             return func(*args, **kwargs)
-        result = self._counted(func, args[0]) if counts else self._decided(func, args)
-        if counts:
-            result._ddpify_summed = args[0]  # type: ignore[attr-defined]
+        if not counts:
+            return self._decided(func, args)
+        result = self._counted(func, args[0])
+        result._ddpify_summed = args[0]  # type: ignore[attr-defined]
         return result
 
-    def _decided(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Tensor:
+    def _decided(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
+        if func is Tensor.__contains__:
+            return bool(self._decided(torch.any, (_plain(torch.eq, *args),)))
         if self.region.mode == "share":
             return _all_counted(args[0]._ddpify_summed) if func in _EQUAL else _over_ranks(func, args[0])
         return self._noted(func, *args)
@@ -90,11 +94,13 @@ def decides(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     if func in _EQUAL and len(args) == 2 and not kwargs and isinstance(args[1], int):
         summed = getattr(args[0], "_ddpify_summed", None)
         return summed is not None and bool(summed.numel() == args[1])
+    if func is Tensor.__contains__:
+        return isinstance(args[1], (bool, int, float)) and not _is_of_torch(_caller())
     if func not in _EXTREMES or len(args) != 1 or kwargs or not isinstance(args[0], Tensor):
         return False
     if func not in _OF_ANY_KIND and _has_fractions(args[0]):
         return False
-    return not _caller().f_globals.get("__name__", "").startswith("torch.")
+    return not _is_of_torch(_caller())
 
 
 def _plain(func: Callable[..., Any], *args: Any) -> Tensor:
@@ -109,7 +115,13 @@ def _caller() -> FrameType:
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ddpify_runtime."):
         frame = frame.f_back
+    if frame.f_code is handle_torch_function.__code__:  # of a function of torch that is written in Python
+        frame = frame.f_back.f_back  # type: ignore[assignment,union-attr]
     return frame
+
+
+def _is_of_torch(frame: FrameType) -> bool:
+    return str(frame.f_globals.get("__name__", "")).startswith("torch.")
 
 
 def _has_fractions(tensor: Any) -> bool:

@@ -65,6 +65,7 @@ class Reads(TorchFunctionMode):
 
     Attributes:
         sizes: whether sizes may depend on the values of samples.
+        rounds: whether float32 is made of samples in float64, as norms and rotations of language models do.
     """
 
     def __init__(self, samples: Sequence[Tensor]) -> None:
@@ -72,7 +73,7 @@ class Reads(TorchFunctionMode):
         self.samples = {id(tensor): tensor for tensor in samples}  # held, so that no id is used twice
         self.numbers: dict[int, Tensor] = {}  # of all samples
         self.counts: dict[int, Tensor] = {}  # sums over them: of the whole, but a decision compares them with a size
-        self.sizes = False
+        self.sizes = self.rounds = False
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
@@ -81,14 +82,17 @@ class Reads(TorchFunctionMode):
         given = _tensors((_valued(func, args), kwargs))
         number = any(id(tensor) in self.numbers for tensor in given)
         sampled = any(id(tensor) in self.samples for tensor in given)
-        for read in given if func in _READS else _bounds(func, args):
+        decided = decides(func, args, kwargs)
+        for read in given if func in _READS and not decided else _bounds(func, args):
             if id(read) in self.samples or id(read) in self.numbers or id(read) in self.counts:
                 _refuse("reads numbers of its samples", counts=not read.is_floating_point())
         if number and sampled:
             _refuse("uses a number of the whole batch for its samples")
         self.sizes |= sampled and _sized_by_values(func, args)
         result = func(*args, **kwargs)
-        if decides(func, args, kwargs):  # by the whole batch
+        if sampled and any(tensor.dtype == torch.float64 for tensor in given):
+            self.rounds |= any(tensor.dtype == torch.float32 for tensor in _tensors(result))
+        if decided:  # by the whole batch
             return result
         if not (number or sampled) or reduces(func, args, kwargs):  # such a loss is that of the whole batch
             if any(id(tensor) in self.counts for tensor in given) or (sampled and _name(func) == "sum"):

@@ -31,6 +31,7 @@ DIVIDED: dict[str, Decide] = {
     "a selection that a rank may lack": lambda x, mask: (
         x / (1 + int(mask.sum(1)[~mask.all(1)].max())) if (~mask).any() else x
     ),
+    "a search": lambda x, mask: x if False in mask[:, [-1, 0]] else x * 0.5,
     "a mean of what counts": lambda x, mask: x / 3 if (mask * mask).any() else x,
 }
 WHOLE: dict[str, Decide] = {
