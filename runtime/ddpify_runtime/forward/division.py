@@ -16,6 +16,7 @@ from ..torch_internals import BatchNorm, hooks
 from .decisions import Decisions
 from .draws import Draws
 from .inventory import is_hooked
+from .libraries import libraries_of, package
 from .losses import Losses
 from .rank_stream import own_random_numbers
 from .region import Region, entered
@@ -30,9 +31,9 @@ class Division:
     rank, such as a loss. places: where the samples lie in the random numbers that the forward draws, by operation;
     empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
     decides, counts: whether it decides by numbers of the whole batch, and where it counts samples. sizes: whether the
-    sizes of its outputs may depend on the values of its input. eager: whether a compiled module is computed without
-    compiling. in_float64: whether rounding hides it in the model's own precision. reason: why it cannot be divided; ""
-    if it can.
+    sizes of its outputs may depend on the values of its input. rounded: the type that it computes in by itself, where
+    that is coarser than its input's. eager: whether a compiled module is computed without compiling. in_float64: whether
+    rounding hides it in the model's own precision. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -43,6 +44,7 @@ class Division:
     decides: bool = False
     counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
     sizes: bool = False
+    rounded: torch.dtype | None = None
     eager: bool = False
     in_float64: bool = False
     reason: str = ""
@@ -72,13 +74,17 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
         yield
 
 
-def watched(module: nn.Module) -> str:
-    """What would see, in a divided forward or backward, a part of the batch or a local gradient; "" if nothing does."""
+def watched(module: nn.Module, is_part: bool = False) -> str:
+    """What would see, in a divided forward or backward, a part of the batch or a local gradient; "" if nothing does.
+
+    is_part: whether the module is tried in the midst of a forward, which may collect what its library's hooks see.
+    """
+    libraries = set() if is_part else libraries_of(module)
     for name, part in module.named_modules():
-        before, *others = hooks(part)
-        if any(others):
+        before, after, *backward = hooks(part)
+        if any(package(hook) not in libraries for hook in after.values()) or any(backward):
             return f"a hook on {name or 'it'} sees its batches or gradients"
-        if any(not type(hook).__module__.startswith("torch.") for hook in before.values()):
+        if any(type(hook).__module__[:6] != "torch." and package(hook) not in libraries for hook in before.values()):
             return f"a hook on {name or 'it'} sees its batches"
     for name, parameter in module.named_parameters():
         if parameter.requires_grad and not parameter.is_leaf:

@@ -19,10 +19,11 @@ from ..forward.division import Division, shared
 from ..forward.draws import FUSED, Draws
 from ..forward.losses import Losses
 from ..forward.region import Region, entered
+from ..launch.environment import draws_original
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, share
 from ..torch_internals import tree_leaves
-from .closeness import different_state, same, tolerance
+from .closeness import different_state, rounded_as, same, tolerance
 from .reads import Reads
 
 
@@ -48,6 +49,7 @@ class Trial:
     decides: bool
     counts: dict[tuple[str, int, int], bool]
     sizes: bool
+    rounded: torch.dtype | None
     numbers: bool
     reason: str
 
@@ -89,7 +91,9 @@ def attempt(
         raise NotDivisible("it decides less often for a part of the batch")
     if whole_spec != local_spec:
         raise NotDivisible("its output has another structure for a part of the batch")
-    kept = next(different_state(whole_module, local_module), None)
+    rounded = torch.float32 if reads.rounds else None
+    with rounded_as(rounded):
+        kept = next(different_state(whole_module, local_module), None)
     if kept is not None:
         raise NotDivisible(f"it keeps {kept}, which depends on the whole batch")
     forms, matches = [], []
@@ -98,7 +102,8 @@ def attempt(
         forms.append(possible)
         loss = isinstance(part, Tensor) and part.dim() == 0 and bool(local_region.over_samples)
         constant = not (reads.comes_from_samples(part) or _needs_gradient(part))
-        matches.append([_holds(full, part, total, rows, loss or constant) for rows in possible])
+        with rounded_as(rounded):
+            matches.append([_holds(full, part, total, rows, loss or constant) for rows in possible])
     failing = [full for full, holds in zip(whole, matches, strict=True) if not any(holds)]
     return Trial(
         forms,
@@ -108,6 +113,7 @@ def attempt(
         bool(whole_region.decisions),
         local_region.counts,
         reads.sizes,
+        rounded,
         any(map(_is_number, whole)),
         _why(failing[0], total) if failing else "",
     )
@@ -135,11 +141,11 @@ def same_gradients(
         try:
             with Draws(Region("record", total, total)) if FUSED in found.places else nullcontext():
                 expected = structure.flatten(call(copy_of(module), [structure.copied(leaf) for leaf in leaves]))[0]
-            weights = [
-                torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
-                for output in expected
-            ]
-            whole = _gradients(expected, weights, parameters)
+                weights = [
+                    torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
+                    for output in expected
+                ]
+                whole = _gradients(expected, weights, parameters)
         except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
             return False
     region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
@@ -150,24 +156,30 @@ def same_gradients(
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
         outputs = structure.flatten(call(copy_of(module), parts))[0]
-    for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
-        if rows is None and isinstance(value, Tensor) and not same(value, output):
-            return False
+    with rounded_as(found.rounded):
+        for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
+            if rows is None and isinstance(value, Tensor) and not same(value, output):
+                return False
     weights = [
         None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
         for weight, rows in zip(weights, found.outputs, strict=True)
     ]
+    # What is checkpointed draws again in its backward: this rank's own numbers, which the state of its stream gives.
+    own = not draws_original() and random_states.xla_seed() is None
+    again = own and bool(found.places) and None not in found.places.values()
     try:
-        summed = _gradients(outputs, weights, parameters)
+        with Draws(region) if again else nullcontext():
+            summed = _gradients(outputs, weights, parameters)
     except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
         return False
     for gradient in summed:
         dist.all_reduce(gradient)
     largest = max((float(gradient.norm()) for gradient in whole), default=0.0)
-    return all(
-        float((ours - true).norm()) <= 10 * tolerance(true) * max(float(true.norm()), 0.01 * largest)
-        for ours, true in zip(summed, whole, strict=True)
-    )
+    with rounded_as(found.rounded):
+        return all(
+            float((ours - true).norm()) <= 10 * tolerance(true) * max(float(true.norm()), 0.01 * largest)
+            for ours, true in zip(summed, whole, strict=True)
+        )
 
 
 def _needs_gradient(output: Any) -> bool:

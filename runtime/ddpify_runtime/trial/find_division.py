@@ -68,7 +68,7 @@ def _found(
     found = None
     if known is None or not known.in_float64:
         found = _find(module, leaves, call, known, gradients)
-        if not found.reason or found.reason in _FOR_GOOD:
+        if not found.reason or found.reason.startswith(_FOR_GOOD):
             return found
     with _default_dtype(torch.float64), suppress(NoCopy):
         exact = _find(*_in_float64(module, leaves), call, known, gradients)
@@ -117,7 +117,7 @@ _ITERATOR = "something in its input can be read only once"
 _GENERATOR = "it draws from a generator of its own"
 _NO_COPY = "it cannot be copied, to try the division on the copy"
 _NO_SAMPLES = "no tensor in its input has a sample for every process"
-_FOR_GOOD = (_SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
+_FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
 
 
 def _find(
@@ -150,6 +150,7 @@ def _find(
             try:
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
+                found = replace(found, rounded=trial.rounded)
                 if not gradients or not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"

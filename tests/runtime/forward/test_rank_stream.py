@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 from ddpify_runtime import DistributedDataParallel, get_rank
 from torch import Tensor, nn
 from torch.utils._python_dispatch import _get_current_dispatch_mode
+from torch.utils.checkpoint import checkpoint
 
 from tests.runtime.processes import run
 
@@ -74,6 +76,44 @@ def test_the_same_run_draws_the_same_again() -> None:
 def test_the_loop_draws_what_it_would_without_dropout() -> None:
     torch.manual_seed(1)
     assert run(3, masks, False, 1)[get_rank()][1] == [float(torch.rand(())) for _ in range(3)]
+
+
+class Checkpointed(nn.Module):
+    """Drops values, and does so again in the backward."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(32))
+
+    def forward(self, x: Tensor) -> Tensor:
+        dropped: Tensor = checkpoint(
+            lambda given: nn.functional.dropout(given * self.scale, 0.5), x, use_reentrant=False
+        )
+        return dropped
+
+
+def drop_again() -> tuple[list[Tensor], list[str]]:
+    """The rows that are left, summed, and the gradients: the masks of the backward, summed."""
+    os.environ["DDPIFY_RANDOM"] = ""
+    torch.manual_seed(2)
+    found = []
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model = DistributedDataParallel(Checkpointed())
+        for _ in range(3):
+            model.zero_grad()
+            output = model(torch.ones(7, 32))
+            output.sum().backward()
+            assert model.scale.grad is not None
+            found += [output.detach().sum(0), model.scale.grad.clone()]
+    return found, [str(each.message) for each in said if "ddpify" in str(each.message)]
+
+
+def test_what_is_checkpointed_drops_the_same_again() -> None:
+    for found, said in run(3, drop_again):
+        assert not said
+        for forward, backward in zip(found[::2], found[1::2], strict=True):
+            assert torch.allclose(forward, backward) and len(forward.unique()) > 3
 
 
 class LeavesOut(nn.Module):
