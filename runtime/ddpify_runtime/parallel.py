@@ -20,7 +20,7 @@ from torch import nn
 
 from . import report
 from .forward import batch_norm, compiled, late_draws, routes
-from .forward.routed_call import AnyReduction, RoutedCall, release, say_what_was_not_called
+from .forward.routed_call import AnyReduction, RoutedCall, release, route, say_what_was_not_called
 from .gradients.native_reduction import NativeReduction
 from .gradients.reduction import Reduction
 from .torch_internals import CALL, call_past_slot
@@ -71,7 +71,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         options["gradient_as_bucket_view"] = gradient_as_bucket_view and not _shares_parameters(module)
         return Reduction(module, call, options)
 
-    _route(module, current or call_past_slot(module), reduce, sync_batch_norm)
+    route(module, current or call_past_slot(module), reduce, sync_batch_norm)
     compiled.follow(_compiled, _recompiled)
     late_draws.watch()
     report.start()
@@ -79,19 +79,11 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     return module
 
 
-def _route(
-    module: nn.Module, call: Callable[..., Any], reduce: Callable[..., AnyReduction], sync_batch_norm: bool
-) -> None:
-    release(module.parameters())  # another module that has them gets no view from now on
-    # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
-    vars(module)[CALL] = RoutedCall(module, call, reduce, sync_batch_norm)
-
-
 def _compiled(module: nn.Module, made: nn.Module) -> None:
     """torch.compile(module) would trace past the routed call: route what it made."""
     routed = vars(module).get(CALL)
     if isinstance(routed, RoutedCall):
-        _route(made, call_past_slot(made), routed.reduce, routed.sync_batch_norm)
+        route(made, call_past_slot(made), routed.reduce, routed.sync_batch_norm)
 
 
 def _recompiled(routed: Any, call: Callable[..., Any]) -> bool:

@@ -126,9 +126,9 @@ def after_backward(function: Callable[[], None]) -> None:
     Variable._execution_engine.queue_callback(function)
 
 
-def saved_tensors_are_packed() -> bool:
-    """Whether hooks on saved tensors are active, as in checkpointing; torch lets them be set, not asked for."""
-    return torch._C._autograd._top_saved_tensors_default_hooks(False) is not None
+def saved_tensor_hooks() -> Any:
+    """The hooks on saved tensors that are active, as in checkpointing, or None; torch lets them be set, not asked for."""
+    return torch._C._autograd._top_saved_tensors_default_hooks(False)
 
 
 def reduced_parameters(ddp: nn.parallel.DistributedDataParallel) -> list[nn.Parameter]:

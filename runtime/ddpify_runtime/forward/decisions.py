@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from .. import engines
-from ..torch_internals import saved_tensors_are_packed
+from ..torch_internals import saved_tensor_hooks
 from .losses import UnknownLoss
 from .region import Region
 
@@ -81,7 +81,7 @@ class Decisions(TorchFunctionMode):
             result = _plain(func, *args)
             self.region.decisions.append((args[0].shape, result.clone()))
             return result
-        if not torch.is_grad_enabled() or saved_tensors_are_packed():
+        if not torch.is_grad_enabled() or saved_tensor_hooks() is not None:
             raise UnknownLoss("it decides by its samples in what is checkpointed, which is computed again by itself")
         if not self.region.decisions:
             raise UnknownLoss("it decides more often for a part of the batch")

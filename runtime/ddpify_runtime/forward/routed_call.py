@@ -28,12 +28,12 @@ from ..lazy.batch import Share
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, divides, leave, split, spread
 from ..sharding.structure import Form
-from ..torch_internals import call_past_slot, uncompiled
+from ..torch_internals import CALL, call_past_slot, uncompiled
 from ..trial.attempt import NotDivisible
 from ..trial.find_division import confirmed, find
-from . import batch_norm, compiled, region, routes
+from . import batch_norm, compiled, parts, region, routes
 from .division import Division, is_compilable, shared, watched
-from .inventory import inventory
+from .inventory import Inventory, inventory
 
 AnyReduction: TypeAlias = Reduction | NativeReduction | NoReduction
 
@@ -51,8 +51,11 @@ class RoutedCall:
         call: Callable[..., Any],
         reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
         sync_batch_norm: bool,
+        root: nn.Module | None = None,
     ) -> None:
+        """root: what the module is a part of, and divided where the root cannot be."""
         self.module = module
+        self.root = root
         self.call = call
         self.reduce = reduce
         self.sync_batch_norm = sync_batch_norm
@@ -61,13 +64,17 @@ class RoutedCall:
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, AnyReduction] = {}
         self.trainable: Any = ()
+        self.seen: tuple[Any, str] = (None, "")
         self.divided = False
         self.called = False
         self.said: set[str] = set()
+        self.parts: dict[int, RoutedCall] = {}
         routes.calls.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
+            return self.call(*args, **kwargs)
+        if self.root is not None and not parts.active(self.root):
             return self.call(*args, **kwargs)
         leaves, spec = structure.flatten((args, kwargs))
         self.called = self.called or torch.is_grad_enabled()
@@ -76,19 +83,44 @@ class RoutedCall:
         if not found.reason and not single and divides(leaves[found.batch[0]], found.batch[1]):
             self.divided = self.divided or torch.is_grad_enabled()
             return self._divided(found, leaves, spec)
-        if single:
-            self._warn(SINGLE)
-        elif torch.is_grad_enabled() and not (
-            self.divided and found.reason in ("", FEW)
-        ):  # the last batch is often short
-            self._warn(
-                found.reason
-                or f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as "
+        reason = SINGLE if single else found.reason or FEW
+        if reason == FEW and not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
+            reason = (
+                f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as "
                 "devices need where all ranks run one program"
             )
         if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
             args, kwargs = structure.unflatten(map(_whole, leaves), spec)
-        return self.call(*args, **kwargs)
+        if self.root is not None:
+            return self.call(*args, **kwargs)
+        output = self._in_parts(args, kwargs) if self._has_parts(found.reason, leaves) else self.call(*args, **kwargs)
+        often = reason == FEW and self.divided  # the last batch of an epoch is short
+        if single or (torch.is_grad_enabled() and not often):
+            self._say(reason)
+        return output
+
+    def _has_parts(self, reason: str, leaves: Sequence[Any]) -> bool:
+        """Whether the parts of a module are tried where it cannot be divided as a whole."""
+        recorded = any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves)
+        return reason not in ("", FEW) and not recorded and not compiled.is_compiled(self.module)
+
+    def _in_parts(self, args: Any, kwargs: Any) -> Any:
+        """The forward of the whole batch, with this rank's rows in those of its parts that can be divided."""
+        for part in parts.of(self.module):
+            if vars(part).get(CALL) is None:
+                self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self.module)
+        with parts.entered(self.module):
+            return self.call(*args, **kwargs)
+
+    def _say(self, reason: str) -> None:
+        """What became of a forward that is not divided as a whole."""
+        divided = dict.fromkeys(part.name for part in self.parts.values() if part.divided)
+        if not divided:
+            self._warn(reason)
+            return
+        what = f"{self._forward()} of {self.name}"
+        text = f"{what} is divided in parts ({', '.join(divided)}); the rest runs whole on every process: {reason}"
+        report.note(f"{id(self)} {reason}", text)
 
     def _leaves_one(self, found: Division, leaves: Sequence[Any]) -> bool:
         """Whether a rank would have a single sample, of which it cannot tell how its features vary."""
@@ -117,7 +149,7 @@ class RoutedCall:
         Tried again at calls 4, 16, 64, …, since a model may change its ways; its gradients at calls 64, 4096, …
         """
         now = inventory(self.module)
-        if now.hooked and (reason := watched(self.module)):
+        if now.hooks and (reason := self._watched(now)):
             return Division(reason=reason)  # this time; not remembered
         self.trainable = now.trainable
         # Layers may have been added, replaced or put into another mode since (M7).
@@ -159,11 +191,18 @@ class RoutedCall:
         elif torch.is_grad_enabled():
             with compiled.eagerly():
                 check.gradient(self.module, lambda: confirmed(module, call, whole, found))
-        if known is None and not found.reason:
+        if known is None and not found.reason and self.root is None:
             key = f"{id(self)} {self._forward()}"
             report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
         self.divisions[form] = found
         return found
+
+    def _watched(self, now: Inventory) -> str:
+        """As `watched`; looked at once as long as the parts and their hooks are the same."""
+        seen = now.parts, now.hooks
+        if self.seen[0] != seen:
+            self.seen = seen, watched(self.module, self.root is not None)
+        return self.seen[1]
 
     def _how(self, found: Division, samples: int) -> str:
         """A line about a division, for people."""
@@ -247,6 +286,21 @@ class RoutedCall:
         if self.trainable not in self.reductions:
             self.reductions[self.trainable] = self.reduce(self.module, self.call)
         return self.reductions[self.trainable]
+
+
+def route(
+    module: nn.Module,
+    call: Callable[..., Any],
+    reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
+    sync_batch_norm: bool,
+    root: nn.Module | None = None,
+) -> RoutedCall:
+    """Put a routed call in front of a module's; arguments as for RoutedCall."""
+    release(module.parameters())  # another module that has them gets no view from now on
+    routed = RoutedCall(module, call, reduce, sync_batch_norm, root)
+    # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
+    vars(module)[CALL] = routed
+    return routed
 
 
 def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:

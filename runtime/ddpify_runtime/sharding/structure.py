@@ -68,10 +68,15 @@ def unflatten(leaves: Iterable[Any], form: Form) -> Any:
 
 
 def copied(leaf: Any) -> Any:
-    """A copy of a leaf that a forward could change."""
+    """A copy of a leaf that a forward could change, down to what it holds: a cache of keys fills lists of its own."""
     if isinstance(leaf, Tensor):
         return leaf.detach().clone()
-    return copy.copy(leaf) if _parts(leaf) else leaf
+    if not _parts(leaf):
+        return leaf
+    try:
+        return copy.deepcopy(leaf)
+    except Exception:  # noqa: BLE001  whatever it holds
+        return copy.copy(leaf)
 
 
 def equal(one: Any, other: Any, depth: int = 6) -> bool:

@@ -11,6 +11,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
+from .. import engines
 from ..agreement import random_states
 from ..forward.batch_norm import route
 from ..forward.compiled import copied
@@ -165,7 +166,9 @@ def same_gradients(
         for weight, rows in zip(weights, found.outputs, strict=True)
     ]
     # What is checkpointed draws again in its backward: this rank's own numbers, which the state of its stream gives.
-    own = not draws_original() and random_states.xla_seed() is None
+    own = not draws_original() and not any(
+        engines.of(output.device).records for output in outputs if isinstance(output, Tensor)
+    )
     again = own and bool(found.places) and None not in found.places.values()
     try:
         with Draws(region) if again else nullcontext():
