@@ -5,12 +5,12 @@ TORCH ?= torch==2.13.0
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test nightly lint unit e2e xla scripts fixtures clean
+.PHONY: demo test nightly lint unit e2e xla models scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
-test: lint unit e2e xla
+test: lint unit e2e xla models
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -18,7 +18,7 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: $(VENV)/ready
-	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla
+	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models
 
 e2e: $(VENV)/ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/e2e tests/verify tests/properties
@@ -27,7 +27,11 @@ e2e: $(VENV)/ready
 xla: $(VENV)/ready $(VENV)-xla/ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/xla
 
-# Four XLA devices, repeated runs, and hundreds of random scripts.
+# A dozen models of torchvision, timm and transformers; the others by night.
+models: $(VENV)/models-ready
+	$(BIN)/pytest -n 2 -m "not nightly" tests/models
+
+# Four XLA devices, repeated runs, every model, and hundreds of random scripts.
 nightly: test scripts
 	$(BIN)/pytest -n 2 -m nightly tests
 
@@ -44,6 +48,10 @@ $(VENV)/ready: pyproject.toml runtime/pyproject.toml
 	$(BIN)/pip install --quiet --upgrade pip
 	$(BIN)/pip install --quiet $(TORCH)
 	$(BIN)/pip install --quiet --editable ./runtime --editable '.[dev]'
+	touch $@
+
+$(VENV)/models-ready: $(VENV)/ready
+	$(BIN)/pip install --quiet --editable '.[models]'
 	touch $@
 
 $(VENV)-xla/ready:

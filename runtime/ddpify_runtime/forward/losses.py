@@ -129,6 +129,9 @@ def summands(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, T
     summed = each.sum(dtype=torch.float32) if half else each.sum()  # float16 ends at 65504
     if reduction == "sum":
         return summed, None, dtype
+    if func is F.ctc_loss:  # the mean over samples of what each gives for one of its targets
+        lengths = torch.as_tensor(given["target_lengths"], device=each.device).clamp(min=1)
+        return (each / lengths).sum(), each.numel(), dtype
     if func in CLASSES:
         return summed, weight_of_targets(given), dtype
     return summed, len(given["input"]) if reduction == "batchmean" else each.numel(), dtype
@@ -138,7 +141,7 @@ def reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
     """Whether a call is a loss or full reduction that `reduced` knows."""
     if func in _MEANS or func in _SUMS:
         return len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
-    if func not in CLASSES and func not in _ELEMENTWISE:
+    if func not in CLASSES and func not in _ELEMENTWISE and func is not F.ctc_loss:
         return False
     given = arguments(func, args, kwargs)
     if given.get("size_average") is not None or given.get("reduce") is not None:

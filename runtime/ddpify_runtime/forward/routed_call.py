@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .. import engines, report
 from ..agreement import check, failure
 from ..gradients.native_reduction import NativeReduction
-from ..gradients.reduction import NoReduction, Reduction
+from ..gradients.reduction import NoReduction, PartOfReduction, Reduction
 from ..launch import environment
 from ..lazy import outputs
 from ..lazy.batch import Share
@@ -51,9 +51,9 @@ class RoutedCall:
         call: Callable[..., Any],
         reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
         sync_batch_norm: bool,
-        root: nn.Module | None = None,
+        root: RoutedCall | None = None,
     ) -> None:
-        """root: what the module is a part of, and divided where the root cannot be."""
+        """root: the call of what the module is a part of, and divided where the root cannot be."""
         self.module = module
         self.root = root
         self.call = call
@@ -74,7 +74,7 @@ class RoutedCall:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
             return self.call(*args, **kwargs)
-        if self.root is not None and not parts.active(self.root):
+        if self.root is not None and not parts.active(self.root.module):
             return self.call(*args, **kwargs)
         leaves, spec = structure.flatten((args, kwargs))
         self.called = self.called or torch.is_grad_enabled()
@@ -108,7 +108,7 @@ class RoutedCall:
         """The forward of the whole batch, with this rank's rows in those of its parts that can be divided."""
         for part in parts.of(self.module):
             if vars(part).get(CALL) is None:
-                self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self.module)
+                self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self)
         with parts.entered(self.module):
             return self.call(*args, **kwargs)
 
@@ -149,9 +149,9 @@ class RoutedCall:
         Tried again at calls 4, 16, 64, …, since a model may change its ways; its gradients at calls 64, 4096, …
         """
         now = inventory(self.module)
+        self.trainable = now.trainable
         if now.hooks and (reason := self._watched(now)):
             return Division(reason=reason)  # this time; not remembered
-        self.trainable = now.trainable
         # Layers may have been added, replaced or put into another mode since (M7).
         form = str(spec), torch.is_grad_enabled(), compiled.times(), now.parts, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
@@ -175,6 +175,8 @@ class RoutedCall:
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = uncompiled(self.module)
         whole = [_whole(leaf) for leaf in leaves]
+        if self.root is not None:  # computed on each rank, and so equal up to rounding
+            whole = [_as_on_rank_zero(leaf) for leaf in whole]
         with compiled.eagerly():
             found = find(module, call, whole, known, gradients=calls.bit_length() % 6 == 1)
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
@@ -283,6 +285,8 @@ class RoutedCall:
 
     def _reduction(self) -> AnyReduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
+        if self.root is not None:
+            return PartOfReduction(self.call, self.root._reduction().enter)
         if self.trainable not in self.reductions:
             self.reductions[self.trainable] = self.reduce(self.module, self.call)
         return self.reductions[self.trainable]
@@ -293,7 +297,7 @@ def route(
     call: Callable[..., Any],
     reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
     sync_batch_norm: bool,
-    root: nn.Module | None = None,
+    root: RoutedCall | None = None,
 ) -> RoutedCall:
     """Put a routed call in front of a module's; arguments as for RoutedCall."""
     release(module.parameters())  # another module that has them gets no view from now on
@@ -322,6 +326,14 @@ def _left(part: Any, reduction: AnyReduction) -> Any:
 
 def _whole(leaf: Any) -> Any:
     return leaf.whole() if isinstance(leaf, Share) else leaf
+
+
+def _as_on_rank_zero(leaf: Any) -> Any:
+    if not isinstance(leaf, Tensor) or leaf.layout is not torch.strided:
+        return leaf
+    sent = leaf.detach().clone(memory_format=torch.contiguous_format)
+    dist.broadcast(sent, 0)
+    return sent
 
 
 def _form(leaf: Any) -> Any:

@@ -77,6 +77,17 @@ class NoReduction:
     def release(self) -> None: ...
 
 
+class PartOfReduction(NoReduction):
+    """For a part of a module: all of the module's gradients are reduced together, those outside of the part too.
+
+    These are equal on every rank up to rounding, and stay so to the last bit.
+    """
+
+    def __init__(self, call: Callable[..., Any], enter: Callable[[], None]) -> None:
+        super().__init__(call)
+        self.enter = enter  # type: ignore[method-assign]
+
+
 class Reduction:
     """One DistributedDataParallel, used by every forward with the same set of trainable parameters.
 

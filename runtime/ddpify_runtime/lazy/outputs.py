@@ -13,6 +13,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 
@@ -215,7 +216,8 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     first = next((value for value in (*args, *kwargs.values()) if isinstance(value, Output)), None)
     if first is None or first.local is None:
         return None
-    if first._place == Rows(0) and losses.reduces(func, args, kwargs):
+    # (F.ctc_loss takes time first, and samples after it.)
+    if first._place == Rows(0) and func is not F.ctc_loss and losses.reduces(func, args, kwargs):
         return _loss(first, func, args, kwargs)
     if not args:
         return None

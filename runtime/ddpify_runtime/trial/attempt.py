@@ -86,7 +86,8 @@ def attempt(
         with Reads([part for part, rows in zip(parts, inputs, strict=True) if rows]) as reads:
             local, local_spec = structure.flatten(call(local_module, parts))
             reads.require_none(local)
-        if _trained(local) - {id(parameter) for parameter in module.parameters()}:
+        own = {id(parameter) for parameter in module.parameters()}
+        if _trained(local) - own - reads.samples.keys():  # a forward may want the gradient of its samples
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
     if local_region.decisions:
         raise NotDivisible("it decides less often for a part of the batch")

@@ -1,0 +1,33 @@
+"""The models that people train are divided, and train what one process trains; a dozen at every change."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("transformers", reason="pip install '.[models]'")
+
+from .measure import measure
+from .table import Entry, table
+from .update_docs import PAGE
+
+ROOM = 0.03  # what all samples share, such as embeddings of places, goes into the layers of every rank
+
+
+def entries() -> list[object]:
+    return [
+        pytest.param(entry, id=name, marks=[] if entry.cheap else [pytest.mark.nightly])
+        for name, entry in table().items()
+    ]
+
+
+@pytest.mark.filterwarnings("default")
+@pytest.mark.parametrize("entry", entries())
+def test_a_model_is_divided_and_exact(entry: Entry) -> None:
+    found = measure(entry)
+    assert found.difference <= entry.tolerance
+    assert found.share <= entry.share + ROOM, found.said
+
+
+def test_the_page_has_a_row_for_each() -> None:
+    names = [line.split(" | ")[0].removeprefix("| ") for line in PAGE.read_text().splitlines() if line.startswith("| ")]
+    assert names[1:] == list(table())
