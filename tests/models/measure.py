@@ -25,7 +25,8 @@ DROPOUT = 0.1
 
 @dataclass(frozen=True)
 class Trained:
-    """moved: by how much the steps changed each parameter. values: how many went into layers in the last step."""
+    """moved: by how much the steps changed each parameter. values: how many went into layers in the step with fewest: in others
+    a division is tried."""
 
     moved: Tensor
     losses: list[float]
@@ -75,6 +76,7 @@ def train(entry: Entry, dropout: float, random: str) -> Trained:
         generator = torch.Generator().manual_seed(1)
         losses: list[float] = []
         counts = [0]
+        values: list[int] = []
         with counted(counts):
             for _ in range(STEPS):
                 state = torch.get_rng_state()
@@ -89,9 +91,10 @@ def train(entry: Entry, dropout: float, random: str) -> Trained:
                 loss.backward()
                 optimizer.step()
                 losses.append(float(loss.detach()))
+                values.append(counts[0])
     moved = flattened(parameters) - before
     said = [str(each.message) for each in caught if "ddpify" in str(each.message)]
-    return Trained(moved, losses, counts[0], said + [note for note in report._notes.values() if "whole" in note])
+    return Trained(moved, losses, min(values), said + [note for note in report._notes.values() if "whole" in note])
 
 
 def flattened(parameters: list[nn.Parameter]) -> Tensor:

@@ -520,6 +520,23 @@ def losses_from_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Te
     yield model(x, y) / 5
 
 
+class Heard(Classifier):
+    """Returns a loss over sequences of several lengths, and wants the gradient of its samples, as Wav2Vec2 does."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:  # type: ignore[override]
+        x = x[:, :]
+        x.requires_grad = True
+        steps = super().forward(x)[:, None] * x[:, :5, None]
+        scores = F.log_softmax(steps, 2).transpose(0, 1)
+        targets = torch.stack([1 + y % 2, 2 - y % 2], 1)
+        return F.ctc_loss(scores, targets, torch.full_like(y, 5), y % 3, zero_infinity=True)
+
+
+@case(Heard)
+def loss_over_sequences_from_the_model(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield model(x, y)
+
+
 class PenalisesZero(Classifier):
     """Penalises a parameter that starts at zero, where a sum over ranks looks like the sum of one."""
 
@@ -700,7 +717,7 @@ def rows_seen(model: nn.Module, reduction: Literal["ddp", "native"] = "ddp") -> 
     """How many samples this rank's forward sees of a batch of 12."""
     seen = watch(model)
     x, y = torch.randn(12, 8), torch.arange(12) % 3
-    returns_loss = isinstance(model, (OwnLoss, OwnLosses, PenalisesItself))
+    returns_loss = isinstance(model, (OwnLoss, OwnLosses, PenalisesItself, Heard))
     DistributedDataParallel(model, reduction=reduction)(*((x, y) if returns_loss else (x,)))
     return seen[-1]
 
@@ -731,7 +748,7 @@ def test_samples_may_be_in_the_second_dimension() -> None:
 
 
 def test_each_rank_computes_its_share() -> None:
-    for model in (linear(), OwnLoss(), OwnLosses(), PenalisesItself(), Classifier(Activated(6))):
+    for model in (linear(), OwnLoss(), OwnLosses(), PenalisesItself(), Heard(), Classifier(Activated(6))):
         assert run(3, rows_seen, model) == [4, 4, 4]
     assert run(3, rows_seen, linear(), "native") == [4, 4, 4]
 
