@@ -25,8 +25,8 @@ DROPOUT = 0.1
 
 @dataclass(frozen=True)
 class Trained:
-    """moved: by how much the steps changed each parameter. values: how many went into layers in the step with fewest: in others
-    a division is tried."""
+    """moved: by how much the steps changed each parameter. values: how many went into layers, in the step with fewest:
+    in others a division is tried."""
 
     moved: Tensor
     losses: list[float]

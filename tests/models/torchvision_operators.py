@@ -9,6 +9,7 @@ import importlib.util
 import itertools
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -50,5 +51,5 @@ if not _are_compiled():
     import torchvision.ops.boxes
 
     torchvision.ops.boxes._assert_has_ops = lambda: None
-    pooling = sys.modules["torchvision.ops.roi_align"]
-    pooling._roi_align = pooling._roi_align.__wrapped__  # type: ignore[attr-defined]  without compiling it
+    pooling: Any = sys.modules["torchvision.ops.roi_align"]
+    pooling._roi_align = pooling._roi_align.__wrapped__  # without compiling it

@@ -356,7 +356,7 @@ ENTRIES = [
     hugging("BEiT", build=patches("BeitForImageClassification", "BeitConfig", "drop_path_rate"), dropout=True),
     hugging("ConvNeXt", build=hf_convnext, dropout=True),
     hugging("Swin", build=hf_swin, dropout=True),
-    hugging("SegFormer", build=segformer, batch=painted, dropout=True),
+    hugging("SegFormer", build=segformer, batch=painted, dropout=True, most=0.65),
     hugging("CLIP", build=clip, batch=captioned, dropout=True),
     hugging("CLIP, loss outside", build=clip, batch=captioned, loss=clip_loss_outside, dropout=True),
     hugging("DETR", build=detr, batch=found, dropout=True, double=False, tolerance=1e-4),

@@ -32,8 +32,8 @@ class Division:
     empty if it draws none. losses: for each loss that it computes whether it is over samples; empty if none is.
     decides, counts: whether it decides by numbers of the whole batch, and where it counts samples. sizes: whether the
     sizes of its outputs may depend on the values of its input. rounded: the type that it computes in by itself, where
-    that is coarser than its input's. eager: whether a compiled module is computed without compiling. in_float64: whether
-    rounding hides it in the model's own precision. reason: why it cannot be divided; "" if it can.
+    that is coarser than its input's. eager: whether a compiled module is computed without compiling. in_float64:
+    whether rounding hides it in the model's own precision. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
