@@ -340,7 +340,7 @@ ENTRIES = [
         cheap=True,
     ),
     timms("ResNet (timm)", build=timm_resnet, dropout=True),
-    timms("EfficientNet (timm)", build=timm_efficientnet, dropout=True),
+    timms("EfficientNet (timm)", build=timm_efficientnet, dropout=True, cheap=True),
     timms("ConvNeXt (timm)", build=dropped("convnext_atto", depths=(1, 1, 2, 1), dims=(8, 8, 16, 16)), dropout=True),
     timms("MLP-Mixer (timm)", build=mixer, dropout=True),
     timms(
@@ -357,7 +357,7 @@ ENTRIES = [
     hugging("ConvNeXt", build=hf_convnext, dropout=True),
     hugging("Swin", build=hf_swin, dropout=True),
     hugging("SegFormer", build=segformer, batch=painted, dropout=True, most=0.65),
-    hugging("CLIP", build=clip, batch=captioned, dropout=True),
+    hugging("CLIP", build=clip, batch=captioned, dropout=True, cheap=True),
     hugging("CLIP, loss outside", build=clip, batch=captioned, loss=clip_loss_outside, dropout=True),
     hugging("DETR", build=detr, batch=found, dropout=True, double=False, tolerance=1e-4),
 ]
