@@ -127,7 +127,7 @@ def after_backward(function: Callable[[], None]) -> None:
 
 
 def saved_tensor_hooks() -> Any:
-    """The hooks on saved tensors that are active, as in checkpointing, or None; torch lets them be set, not asked for."""
+    """The hooks on saved tensors that are active, as in checkpointing, or None; torch lets them be set only."""
     return torch._C._autograd._top_saved_tensors_default_hooks(False)
 
 

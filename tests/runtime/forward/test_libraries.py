@@ -13,7 +13,7 @@ import torch
 from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
 
-from .processes import run
+from ..processes import run
 
 
 class Model(nn.Module):

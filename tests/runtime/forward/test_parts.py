@@ -13,7 +13,7 @@ from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
-from .processes import run
+from ..processes import run
 
 
 def encoder(*more: nn.Module) -> nn.Sequential:
