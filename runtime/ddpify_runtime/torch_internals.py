@@ -51,6 +51,7 @@ CALL = "_compiled_call_impl"
 
 # What a module keeps besides attributes of its own; `children()` and `buffers()` cannot be told from these in `vars`.
 BUFFERS, MODULES = "_buffers", "_modules"
+HOOKS = "_hooks"  # in the name of everything that keeps hooks of some kind
 
 # Names of kernels whose output has a size that depends on values, as a function mode is told them.
 SIZED_BY_VALUES = {"_pad_packed_sequence"}

@@ -103,6 +103,8 @@ def hooks_and_contents_are_seen() -> None:
     assert not parameters and list(parts.values()) == [module[0]]
     assert list(internals.contents(module[0])[0].values()) == list(module.parameters())
     assert {internals.BUFFERS, internals.MODULES} <= vars(module).keys()
+    kept = [value for key, value in vars(module).items() if internals.HOOKS in key]
+    assert all(any(each is hooks for hooks in kept) for each in internals.hooks(module))
 
 
 def hooks_on_gradients_are_seen_and_forgotten() -> None:

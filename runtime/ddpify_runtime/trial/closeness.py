@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from ..forward.batch_norm import BatchNormCall
-from ..torch_internals import BUFFERS, CALL, MODULES
+from ..torch_internals import BUFFERS, CALL, HOOKS, MODULES
 
 # Relative difference (2-norm) up to which two float results of another summation order count as the same.
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 2e-5, torch.bfloat16: 3e-2, torch.float16: 5e-3}
@@ -76,8 +76,8 @@ def different_state(one: nn.Module, other: nn.Module) -> Iterator[str]:
             if key in (MODULES, CALL) or (routed and key == BUFFERS):
                 continue
             if (
-                "_hooks" in key
-            ):  # a forward may set some, with other numbers on each copy; they are looked at by themselves
+                HOOKS in key
+            ):  # a forward may set some, numbered otherwise on each copy; they are looked at by themselves
                 continue
             if not _same_value(value, vars(twin).get(key)):
                 yield f"{name}.{key}".strip(".")
