@@ -69,6 +69,8 @@ class RoutedCall:
         self.called = False
         self.said: set[str] = set()
         self.parts: dict[int, RoutedCall] = {}
+        self.present: Any = None  # the modules that are there, and their modes
+        self.parted: Any = None  # those of which the parts were looked for
         routes.calls.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -106,9 +108,11 @@ class RoutedCall:
 
     def _in_parts(self, args: Any, kwargs: Any) -> Any:
         """The forward of the whole batch, with this rank's rows in those of its parts that can be divided."""
-        for part in parts.of(self.module):
-            if vars(part).get(CALL) is None:
-                self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self)
+        if self.parted != self.present:
+            self.parted = self.present
+            for part in parts.of(self.module):
+                if vars(part).get(CALL) is None:
+                    self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self)
         with parts.entered(self.module):
             return self.call(*args, **kwargs)
 
@@ -149,7 +153,7 @@ class RoutedCall:
         Tried again at calls 4, 16, 64, …, since a model may change its ways; its gradients at calls 64, 4096, …
         """
         now = inventory(self.module)
-        self.trainable = now.trainable
+        self.trainable, self.present = now.trainable, now.parts
         if now.hooks and (reason := self._watched(now)):
             return Division(reason=reason)  # this time; not remembered
         # Layers may have been added, replaced or put into another mode since (M7).
