@@ -75,9 +75,7 @@ def different_state(one: nn.Module, other: nn.Module) -> Iterator[str]:
         for key, value in vars(part).items():
             if key in (MODULES, CALL) or (routed and key == BUFFERS):
                 continue
-            if (
-                HOOKS in key
-            ):  # a forward may set some, numbered otherwise on each copy; they are looked at by themselves
+            if HOOKS in key:  # a forward may set some, numbered otherwise on each copy; watched() looks at them
                 continue
             if not _same_value(value, vars(twin).get(key)):
                 yield f"{name}.{key}".strip(".")
