@@ -10,7 +10,7 @@ BIN = $(VENV)/bin
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
-test: lint unit e2e xla models
+test: lint unit e2e xla
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -27,12 +27,12 @@ e2e: $(VENV)/ready
 xla: $(VENV)/ready $(VENV)-xla/ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/xla
 
-# A dozen models of torchvision, timm and transformers; the others by night.
+# A dozen models of torchvision, timm and transformers; all of them by night.
 models: $(VENV)/models-ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/models
 
 # Four XLA devices, repeated runs, every model, and hundreds of random scripts.
-nightly: test scripts
+nightly: test scripts models
 	$(BIN)/pytest -n 2 -m nightly tests
 
 # Hundreds of random scripts instead of the sample that `make e2e` takes.
