@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import ast
-import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 
 from .facts import distribution
-from .facts.header import main_guard, module_level_work
+from .facts.header import main_guard
 from .facts.ignores import ignored
-from .facts.inherited import with_inherited
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
-from .facts.script import Script
+from .facts.script import KEPT, Script
 from .facts.trail import Lost, computes_gradients, lost_trail
 from .layout import laid_out
 from .move import LOCAL_BATCH_NORM, ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
+from .reading import SourceError, parse, read
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
 from .runtime_names import RUNTIME
 from .targets import TARGETS, Target
-from .view import View, missing, view
+from .view import View, missing
 
 
 @dataclass(frozen=True)
@@ -37,16 +37,6 @@ class Result:
     findings: tuple[Finding, ...] = ()
     reason: str = ""
     launch: str = ""
-
-
-class SourceError(Exception):
-    """A file that is not valid Python 3, or not in a form that can be rewritten."""
-
-    def __init__(self, path: Path, line: int, message: str) -> None:
-        super().__init__(f"{path}:{line}: {message}")
-        self.path = path
-        self.line = line
-        self.message = message
 
 
 class ConversionBug(Exception):
@@ -78,7 +68,7 @@ def convert(
     reason = _nothing_in_text(program)
     if reason:
         return _unchanged(program, reason)
-    views, scripts = _read(program, tuple(roots))
+    views, scripts = read(program, tuple(roots))
     source = target_of(views.values())
     if target == ONE_DEVICE:
         return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
@@ -102,8 +92,8 @@ def convert(
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
-    rules = [rule for rule in RULES if rule in applies and (trains or rule.without_loop)]
-    found = [_Found.of(script, chosen, rules, modernize) for script in scripts]
+    rules = tuple(rule for rule in RULES if rule in applies and (trains or rule.without_loop))
+    found = [_found(script, chosen, rules, modernize) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return _untouched(found)
     if not trains:
@@ -118,8 +108,8 @@ def convert(
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason) for each in found}
     changed = {path: result.code for path, result in results.items()}
     if changed != dict(program):
-        _, again = _read(changed, tuple(roots))
-        _raise_if_unstable(_Found.of(script, chosen, rules, modernize) for script in again)
+        _, again = read(changed, tuple(roots))
+        _raise_if_unstable(_found(script, chosen, rules, modernize) for script in again)
     return results
 
 
@@ -152,8 +142,8 @@ def _plain(
     if target.name == "xla":  # which has no list of devices
         first = replace(TARGETS["cuda"], wrapper_arguments="gradient_as_bucket_view=True")
     scripts = in_program(scripts, sync_batchnorm, per_process)
-    chosen = plain_rules(rules) if trains else rules
-    found = [_Found.of(script, first, chosen, modernize=False) for script in scripts]
+    chosen = tuple(plain_rules(rules) if trains else rules)
+    found = [_found(script, first, chosen, modernize=False) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return _untouched(found)
     if not trains:
@@ -168,10 +158,10 @@ def _plain(
     texts = {path: result.code for path, result in results.items()}
     if any("ddpify_runtime" in text for text in texts.values()):
         raise ConversionBug(f"{scripts[0].path}: plain code imports ddpify_runtime")
-    _, again = _read(texts, tuple(roots))
+    _, again = read(texts, tuple(roots))
     if distribution.kind(again) != "eager":
         raise ConversionBug(f"{scripts[0].path}: the outcome joins no process group")
-    warned = [_Found.of(each, first, [rule for rule in RULES if rule.advice], modernize=False) for each in again]
+    warned = [_found(each, first, tuple(rule for rule in RULES if rule.advice), modernize=False) for each in again]
     if any(_is_lint(finding) for each in warned for finding in each.findings):
         return _warned(program, results, warned)
     if target.name != "xla":
@@ -238,7 +228,7 @@ def converted_for(program: Mapping[Path, str]) -> str:
     if not any("ddpify_runtime" in text for text in program.values()):
         return ""
     try:
-        views, _ = _read(program)
+        views, _ = read(program)
     except SourceError:
         return ""
     return target_of(views.values())
@@ -258,7 +248,7 @@ def _moved(
     nothing = _Found(Script(Path(), "", ast.Module([], []), False, frozenset()))
     found = dict.fromkeys(program, nothing)
     for path, move in moves.items():
-        original = _parse(path, program[path])
+        original = parse(path, program[path])
         found[path] = _Found(Script(path, program[path], original, False, frozenset()), move.edits, move.findings)
     texts = {path: _rewrite(found[path]) if path in moves else text for path, text in program.items()}
     updated = update(texts) if update else {path: Result(text) for path, text in texts.items()}
@@ -279,7 +269,7 @@ def _moved(
 
 
 def _without_unused(path: Path, code: str) -> str:
-    tree = _parse(path, code)
+    tree = parse(path, code)
     edits = tuple(("DDP101", edit) for edit in unused_names(tree))
     return _rewrite(_Found(Script(path, code, tree, False, frozenset()), edits))
 
@@ -319,9 +309,9 @@ def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable
     reason = "" if any(each.edits for each in found) else "XLA code already"
     launch = "python {module}{script}"
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
-    _, again = _read({path: result.code for path, result in results.items()})
-    rules = [rule for rule in rules if rule.on_request]
-    stable = bool(reason) or not any(_Found.of(each, target, rules, True).edits for each in again)
+    _, again = read({path: result.code for path, result in results.items()})
+    asked = tuple(rule for rule in rules if rule.on_request)
+    stable = bool(reason) or not any(_found(each, target, asked, True).edits for each in again)
     if distribution.kind(again) != "xla" or not stable:
         raise ConversionBug(f"{again[0].path}: a second conversion would change it again")
     return results
@@ -364,7 +354,7 @@ def _with_warning(
     return [told if each is of else each for each in found]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Found:
     """What the rules say about one script."""
 
@@ -372,36 +362,38 @@ class _Found:
     edits: tuple[tuple[str, Edit], ...] = ()
     findings: tuple[Finding, ...] = ()
 
-    @classmethod
-    def of(cls, script: Script, target: Target, rules: Iterable[Rule], modernize: bool) -> _Found:
-        edits: list[tuple[str, Edit]] = []
-        findings: list[Finding] = []
-        switched_off = ignored(script.text)
-        for rule in rules:
-            for item in rule.check(script, target):
-                if switched_off.get(_line(item), frozenset()) & {rule.id, ""}:
-                    if not isinstance(item, Finding) or not item.distributed:
-                        continue
-                    item = replace(item, remedy="no ignore[…] switches this off; # ddpify: skip-file can")
-                if isinstance(item, Finding):
-                    findings.append(item)
-                elif modernize or not rule.on_request:
-                    edits.append((rule.id, item))
-                elif item.message:
-                    remedy = "rewrite it with --modernize"
-                    findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
-        if script.view is not None:
-            edits = missing(script.view, edits)
-        never = _never_started(script)
-        edits = [(rule, edit) for rule, edit in edits if _line(edit) not in never]
-        unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
-        told = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
-        return cls(script, tuple(edits), tuple(sorted(told, key=_line)))
-
     @property
     def changes(self) -> tuple[Change, ...]:
         changes = (Change(rule, _line(edit), edit.message) for rule, edit in self.edits if edit.message)
         return tuple(sorted(changes, key=lambda change: change.line))
+
+
+@lru_cache(maxsize=KEPT)
+def _found(script: Script, target: Target, rules: tuple[Rule, ...], modernize: bool) -> _Found:
+    """What some rules say about a file, asked once for all programs that share it."""
+    edits: list[tuple[str, Edit]] = []
+    findings: list[Finding] = []
+    switched_off = ignored(script.text)
+    for rule in rules:
+        for item in rule.check(script, target):
+            if switched_off.get(_line(item), frozenset()) & {rule.id, ""}:
+                if not isinstance(item, Finding) or not item.distributed:
+                    continue
+                item = replace(item, remedy="no ignore[…] switches this off; # ddpify: skip-file can")
+            if isinstance(item, Finding):
+                findings.append(item)
+            elif modernize or not rule.on_request:
+                edits.append((rule.id, item))
+            elif item.message:
+                remedy = "rewrite it with --modernize"
+                findings.append(Finding(rule.id, "warning", _line(item), item.message, remedy))
+    if script.view is not None:
+        edits = missing(script.view, edits)
+    never = _never_started(script)
+    edits = [(rule, edit) for rule, edit in edits if _line(edit) not in never]
+    unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
+    told = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
+    return _Found(script, tuple(edits), tuple(sorted(told, key=_line)))
 
 
 def _never_started(script: Script) -> set[int]:
@@ -427,49 +419,13 @@ def _unchanged(program: Mapping[Path, str], reason: str) -> dict[Path, Result]:
     return {path: Result(text, reason=reason) for path, text in program.items()}
 
 
-def _parse(path: Path, text: str) -> ast.Module:
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the author's "\d" is not our business
-            return ast.parse(text)
-    except SyntaxError as error:
-        raise SourceError(path, error.lineno or 1, f"not valid Python 3: {error.msg}") from error
-    except (ValueError, RecursionError) as error:
-        raise SourceError(path, 1, f"cannot be read as Python: {error}") from error
-
-
-def _read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dict[Path, View], list[Script]]:
-    """What the rules see of each file, and the views of those that are converted already."""
-    originals = {path: _parse(path, text) for path, text in program.items()}
-    views = {path: seen for path, tree in originals.items() if (seen := view(tree)) is not None}
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = frozenset(node.name for tree in originals.values() for node in ast.walk(tree) if isinstance(node, kinds))
-    entry = next(iter(program))
-    trees = {path: views[path].tree if path in views else tree for path, tree in originals.items()}
-    asks = any("is_initialized" in text for text in program.values()) and _joins_no_group(trees.values())
-    scripts = []
-    for path, tree in trees.items():
-        runs = path == entry and _runs_something(tree)
-        seen = views.get(path)
-        scripts.append(Script(path, program[path], tree, runs, defined, roots, (), asks, seen, bool(views)))
-    return views, with_inherited(scripts)
-
-
-def _joins_no_group(trees: Iterable[ast.Module]) -> bool:
-    names = (getattr(node, "attr", getattr(node, "id", "")) for tree in trees for node in ast.walk(tree))
-    return "init_process_group" not in names
-
-
-def _runs_something(tree: ast.Module) -> bool:
-    return main_guard(tree) is not None or bool(module_level_work(tree))
-
-
 def _trains(scripts: Sequence[Script]) -> bool:
     """Whether the program comes to compute a gradient, and an optimizer is built anywhere in it."""
     backward = any(map(computes_gradients, scripts))
     return backward and any(optimizers(script) for script in scripts) and reaches_backward(scripts)
 
 
+@lru_cache(maxsize=KEPT)
 def _rewrite(found: _Found) -> str:
     if not found.edits:
         return found.script.text
@@ -486,7 +442,7 @@ def _rewrite(found: _Found) -> str:
     except EditNotPlaced as error:
         raise ConversionBug(f"{script.path}: {error}") from error
     try:
-        _parse(script.path, code)
+        parse(script.path, code)
     except SourceError as error:
         raise ConversionBug(f"the converted {error}") from error
     return code

@@ -180,7 +180,7 @@ def place_of(edit: Edit) -> ast.expr | ast.stmt:
     return edit.node if isinstance(edit, (Replace, ChangeArgument)) else edit.at
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
     """One concern: its documentation, a before and after that is run as a test, and the function that looks for it.
 

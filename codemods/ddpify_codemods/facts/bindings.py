@@ -7,23 +7,27 @@ from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
-from .script import Script
+from .script import KEPT, Script
 
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
 
-@lru_cache(maxsize=256)
 def bindings(script: Script, scope: Scope) -> Mapping[str, list[ast.expr]]:
     """What the names of a scope are made of: values assigned, appended or looped over."""
-    found: dict[str, list[ast.expr]] = {}
+    return _by_scope(script).get(scope, {})
+
+
+@lru_cache(maxsize=KEPT)
+def _by_scope(script: Script) -> Mapping[Scope, Mapping[str, list[ast.expr]]]:
+    found: dict[Scope, dict[str, list[ast.expr]]] = {}
     for node in script.nodes:
         for target, value in _stores(node):
-            if isinstance(target, ast.Name) and script.scope(node) is scope:
-                found.setdefault(target.id, []).append(value)
+            if isinstance(target, ast.Name):
+                found.setdefault(script.scope(node), {}).setdefault(target.id, []).append(value)
     return found
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def attribute_bindings(script: Script) -> Mapping[str, list[ast.expr]]:
     """The same for attributes, under their source: "self.params"."""
     found: dict[str, list[ast.expr]] = {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from functools import lru_cache
 
-from .script import Script
+from .script import KEPT, Script
 
 COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
 # Modules that hold others and are never called, and how to run over what they hold.
@@ -37,7 +37,7 @@ def shortest(node: ast.expr, names: frozenset[str]) -> ast.expr | None:
     return next((part for part in reversed(prefixes) if ast.unparse(part) in names), None)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def called(script: Script) -> frozenset[str]:
     """The expressions that are called, other than functions and `self`."""
     kinds = (ast.Name, ast.Attribute, ast.Subscript)
@@ -45,7 +45,7 @@ def called(script: Script) -> frozenset[str]:
     return frozenset(called - libraries(script) - script.defined - {"self", "super"})
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _handed_over(script: Script) -> frozenset[str]:
     """The names that are arguments of functions of the program."""
     handed = {
@@ -74,7 +74,7 @@ def _collections(script: Script) -> set[str]:
     }
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def libraries(script: Script) -> frozenset[str]:
     """The imported names that are not given another meaning later (`model = model.Net()`)."""
     assigned = {name.id for name in script.find(ast.Name) if isinstance(name.ctx, ast.Store)}

@@ -7,10 +7,10 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ..targets import Target
-from .script import Script
+from .script import KEPT, Script
 
 ACCELERATOR = re.compile(r"(cuda|mps)(:\d+)?")
 _ASKS_FOR_GPU = {"torch.cuda.is_available", "torch.accelerator.is_available"}
@@ -127,7 +127,13 @@ def is_index(node: ast.expr | None) -> bool:
 
 def inside_f_string(script: Script, node: ast.AST) -> bool:
     """Whether a node stands in an f-string, where Python 3.11 does not know its place for sure."""
-    return any(isinstance(parent, ast.JoinedStr) for parent in script.ancestors(node))
+    return node in _parts_of_f_strings(script.tree)
+
+
+@lru_cache(maxsize=KEPT)
+def _parts_of_f_strings(tree: ast.Module) -> frozenset[ast.AST]:
+    whole = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
+    return frozenset(part for node in whole for part in ast.walk(node) if part is not node)
 
 
 def source(script: Script, node: ast.AST) -> str:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from functools import lru_cache
 
 from .on_rank_zero import made_on_rank_zero
-from .script import Script
+from .script import KEPT, Script
 
 # Library functions that write, by their full name.
 _WRITER_NAMES = """
@@ -105,11 +106,11 @@ def has_unknown_mode(script: Script, call: ast.Call) -> bool:
     return name in _OPENERS and name.split(".")[-1] not in script.defined and mode_of(call) is None
 
 
-def effects(script: Script) -> Iterator[ast.Call]:
+@lru_cache(maxsize=KEPT)
+def effects(script: Script) -> tuple[ast.Call, ...]:
     """Every call that writes something."""
-    for call in script.find(ast.Call):
-        if writes(script, call) or opened_for_writing(script, call) is not None:
-            yield call
+    calls = script.find(ast.Call)
+    return tuple(call for call in calls if writes(script, call) or opened_for_writing(script, call) is not None)
 
 
 def under_rank_guard(script: Script, node: ast.AST) -> bool:
@@ -154,13 +155,17 @@ def _worker_functions(script: Script) -> Iterator[str]:
 
 def _is_stream(script: Script, argument: ast.expr) -> bool:
     """Whether an argument is an open file or a buffer in memory, not a path."""
-    if not isinstance(argument, ast.Name):
-        return False
+    return isinstance(argument, ast.Name) and argument.id in _streams(script)
+
+
+@lru_cache(maxsize=KEPT)
+def _streams(script: Script) -> frozenset[str]:
     bindings = [(node.targets[0], node.value) for node in script.find(ast.Assign)]
     bindings += [(item.optional_vars, item.context_expr) for item in script.find(ast.withitem) if item.optional_vars]
-    return any(
-        isinstance(name, ast.Name) and name.id == argument.id and isinstance(value, ast.Call) and _opens(value)
+    return frozenset(
+        name.id
         for name, value in bindings
+        if isinstance(name, ast.Name) and isinstance(value, ast.Call) and _opens(value)
     )
 
 

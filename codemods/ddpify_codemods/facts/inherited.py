@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from .script import Script
 
 
-def with_inherited(scripts: Sequence[Script]) -> list[Script]:
-    """The same scripts, which know the libraries that they get through each other's imports."""
+def inherited(scripts: Sequence[Script]) -> dict[Path, tuple[tuple[str, str], ...]]:
+    """What the names of libraries mean that each file of a program gets through imports of the others.
+
+    Args: the files, of which none knows yet what it gets.
+    """
+    by_stem: dict[str, list[Script]] = {}
+    for script in scripts:
+        by_stem.setdefault(_module_path(script).name, []).append(script)
     imports = {
         script.path: [
             (node, other)
             for node in script.find(ast.ImportFrom)
-            if (other := _local(script, node, scripts)) is not None and other is not script
+            if (other := _local(script, node, by_stem.get(_stem(script, node), ()))) and other is not script
         ]
         for script in scripts
     }
-    if not any(imports.values()):
-        return list(scripts)
     local = {part for script in scripts for part in (script.path.stem, *script.path.parts)}
 
     def names(script: Script, known: Mapping[Path, Mapping[str, str]]) -> dict[str, str]:
@@ -42,7 +45,7 @@ def with_inherited(scripts: Sequence[Script]) -> list[Script]:
         if further == known:
             break
         known = further
-    return [replace(script, inherited=tuple(sorted(known[script.path].items()))) for script in scripts]
+    return {path: tuple(sorted(names.items())) for path, names in known.items()}
 
 
 def _exported(script: Script, names: Mapping[str, str]) -> list[str]:
@@ -58,9 +61,23 @@ def _local(script: Script, node: ast.ImportFrom, scripts: Sequence[Script]) -> S
     """The file of the program that an import is from."""
     parts = tuple(node.module.split(".")) if node.module else ()
     for other in scripts:
-        path = other.path.parent if other.path.name == "__init__.py" else other.path.with_suffix("")
-        if node.level and path == script.path.parents[min(node.level, len(script.path.parents)) - 1].joinpath(*parts):
+        path = _module_path(other)
+        if node.level and path == _above(script, node).joinpath(*parts):
             return other
         if not node.level and parts and path.parts[-len(parts) :] == parts:
             return other
     return None
+
+
+def _stem(script: Script, node: ast.ImportFrom) -> str:
+    """The last part of the name of the module that an import is from."""
+    return node.module.rpartition(".")[2] if node.module else _above(script, node).name
+
+
+def _above(script: Script, node: ast.ImportFrom) -> Path:
+    """The folder that the dots of a relative import stand for."""
+    return script.path.parents[min(node.level, len(script.path.parents)) - 1]
+
+
+def _module_path(script: Script) -> Path:
+    return script.path.parent if script.path.name == "__init__.py" else script.path.with_suffix("")

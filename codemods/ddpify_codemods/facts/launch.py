@@ -10,7 +10,7 @@ from functools import lru_cache
 from .bindings import arguments
 from .header import main_guard
 from .origins import passed
-from .script import Script
+from .script import KEPT, Script
 
 SPAWN = "torch.multiprocessing.spawn"
 
@@ -31,7 +31,7 @@ class Spawn:
     plain: bool
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def spawns(script: Script) -> tuple[Spawn, ...]:
     """The calls of torch.multiprocessing.spawn in a file."""
     return tuple(_spawn(script, call) for call in script.find(ast.Call) if script.qualified(call.func) == SPAWN)

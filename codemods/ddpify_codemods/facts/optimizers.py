@@ -11,7 +11,7 @@ from functools import lru_cache
 from .called_modules import last_name, root
 from .optimizer_classes import hands_over_torch_optim, is_optimizer_class
 from .origins import origins, sources
-from .script import Script
+from .script import KEPT, Script
 from .trained_modules import Base, Sources, names_with_methods
 from .updates import update_loops
 
@@ -40,7 +40,7 @@ class Optimizer:
         return not self.bases and not self.passed_in
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def optimizers(script: Script) -> tuple[Optimizer, ...]:
     """Every optimizer that a script builds, in the order of its source; without any, the loops that do their work."""
     found = list(_optimizers(script)) or list(_update_loops(script))
@@ -92,7 +92,7 @@ def _may_build_optimizer(script: Script, call: ast.Call, stepped: set[str]) -> b
     library makes of parameters."""
     if script.qualified(call.func).startswith("torch."):
         return False
-    given = _names_parameters(call)
+    given = _names_parameters(script, call)
     own = script.qualified(call.func).rpartition(".")[2] in script.defined
     of_library = not own and root(call.func) in script.imported and script.qualified(call.func) not in _STANDARD
     parent = script.parents[call]
@@ -117,13 +117,18 @@ def _is_handed_on(script: Script, names: set[str]) -> bool:
 
 
 def _holds_parameters(script: Script, node: ast.expr) -> bool:
-    return isinstance(node, ast.Name) and any(_names_parameters(value) for value in sources(script, node))
+    return isinstance(node, ast.Name) and any(_names_parameters(script, value) for value in sources(script, node))
 
 
-def _names_parameters(node: ast.AST) -> bool:
-    return any(
-        isinstance(part, ast.Attribute) and part.attr in ("parameters", "named_parameters") for part in ast.walk(node)
-    )
+def _names_parameters(script: Script, node: ast.expr) -> bool:
+    return node in _naming_parameters(script)
+
+
+@lru_cache(maxsize=KEPT)
+def _naming_parameters(script: Script) -> frozenset[ast.AST]:
+    """The nodes in which `.parameters` or `.named_parameters` occurs."""
+    named = [node for node in script.find(ast.Attribute) if node.attr in ("parameters", "named_parameters")]
+    return frozenset(around for node in named for around in (node, *script.ancestors(node)))
 
 
 def _stepped_names(script: Script) -> set[str]:

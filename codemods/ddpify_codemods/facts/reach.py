@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 
 from .header import main_guard
-from .script import Script
+from .script import KEPT, Script
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LOOKS_UP = frozenset({"getattr", "__import__", "eval", "exec", "globals", "locals", "vars"})
@@ -63,6 +64,7 @@ def _is_called_by_python(name: str) -> bool:
     return name in _CALLED_BY_PYTHON or (name.startswith("__") and name.endswith("__"))
 
 
+@lru_cache(maxsize=32 * KEPT)
 def _names(node: ast.AST) -> tuple[frozenset[str], bool]:
     """The names in a part of a program, and whether they are all that it can use."""
     names: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
@@ -15,8 +15,34 @@ if TYPE_CHECKING:
 
 Node = TypeVar("Node", bound=ast.AST)
 
+# How many files are kept in mind: a folder of scripts shares its modules, which are read and understood once.
+KEPT = 512
 
-@dataclass(frozen=True)
+
+@lru_cache(maxsize=KEPT)
+def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
+    return tuple(ast.walk(tree))
+
+
+@lru_cache(maxsize=KEPT)
+def _by_kind(tree: ast.Module) -> Mapping[type[ast.AST], list[ast.AST]]:
+    found: dict[type[ast.AST], list[ast.AST]] = {}
+    for node in _nodes(tree):
+        found.setdefault(type(node), []).append(node)
+    return found
+
+
+@lru_cache(maxsize=KEPT)
+def _imports(tree: ast.Module) -> tuple[ast.Import | ast.ImportFrom, ...]:
+    return tuple(node for node in _nodes(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
+
+
+@lru_cache(maxsize=KEPT)
+def _parents(tree: ast.Module) -> Mapping[ast.AST, ast.AST]:
+    return {child: node for node in _nodes(tree) for child in ast.iter_child_nodes(node)}
+
+
+@dataclass(frozen=True, eq=False)
 class Script:
     """One file of the program.
 
@@ -45,33 +71,32 @@ class Script:
         """Whether a conversion has made of the node what it would make of it now."""
         return self.view is not None and node in self.view.nodes
 
-    @cached_property
+    @property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the tree, parents before children."""
-        return tuple(ast.walk(self.tree))
+        return _nodes(self.tree)
 
     def find(self, kind: type[Node]) -> Iterator[Node]:
         """Every node of one kind, parents before children."""
         if kind in (ast.AST, ast.stmt, ast.expr):
             return (node for node in self.nodes if isinstance(node, kind))
-        return (node for node in self._by_kind.get(kind, ()) if isinstance(node, kind))
+        return (node for node in _by_kind(self.tree).get(kind, ()) if isinstance(node, kind))
 
-    @cached_property
-    def _by_kind(self) -> Mapping[type[ast.AST], list[ast.AST]]:
-        found: dict[type[ast.AST], list[ast.AST]] = {}
-        for node in self.nodes:
-            found.setdefault(type(node), []).append(node)
-        return found
+    @property
+    def imports(self) -> tuple[ast.Import | ast.ImportFrom, ...]:
+        """Every import statement."""
+        return _imports(self.tree)
 
-    @cached_property
+    @property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
         """The parent of every node but the module."""
-        return {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
+        return _parents(self.tree)
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The parents of a node, the nearest first; the module is the last."""
-        while node in self.parents:
-            node = self.parents[node]
+        parents = self.parents
+        while node in parents:
+            node = parents[node]
             yield node
 
     def statement(self, node: ast.AST) -> ast.stmt:
@@ -90,18 +115,19 @@ class Script:
     @cached_property
     def imported(self) -> Mapping[str, str]:
         """What each imported name means: {"optim": "torch.optim", "DataLoader": "torch.utils.data.DataLoader"}."""
-        names: dict[str, str] = dict(self.inherited)
-        for node in self.nodes:
+        inherited = dict(self.inherited)
+        names = dict(inherited)
+        for node in self.imports:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     if alias.asname:
                         names[alias.asname] = alias.name
                     else:
                         names[alias.name.split(".")[0]] = alias.name.split(".")[0]
-            elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            elif not node.level and node.module:
                 for alias in node.names:
                     name = alias.asname or alias.name
-                    if name not in dict(self.inherited):
+                    if name not in inherited:
                         names[name] = f"{node.module}.{alias.name}"
         return names
 

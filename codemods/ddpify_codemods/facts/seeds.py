@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from .bindings import attribute_bindings
 from .origins import sources
-from .script import Script
+from .script import KEPT, Script
 
 _SEEDS = frozenset(
     {"torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.manual_seed_all", "torch.random.manual_seed"}
@@ -31,7 +31,7 @@ def makes_a_seed(script: Script, call: ast.Call) -> bool:
     return call in _makers_of_seeds(script) or _is_called_seed(script, call)
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def _makers_of_seeds(script: Script) -> frozenset[ast.AST]:
     """Everything that a value which seeds a generator was made of, through names and functions."""
     values: list[ast.expr] = []

@@ -6,7 +6,7 @@ import ast
 from functools import lru_cache
 
 from .launch import Spawn, spawns
-from .script import Script
+from .script import KEPT, Script
 
 _MEANING = ("world_size", "worldsize", "nprocs", "ngpus", "n_gpus", "num_gpus", "num_processes", "size")
 
@@ -26,7 +26,7 @@ def parameters(function: ast.FunctionDef) -> list[str]:
     return [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=KEPT)
 def parameters_of_world_size(script: Script) -> tuple[tuple[ast.FunctionDef, str], ...]:
     """The parameters that only carry the number of processes: of the functions that are started, and of those that
     do nothing with it but start them."""

@@ -43,10 +43,10 @@ def _is_torch_apply(call: ast.Call) -> bool:
 
 def _training_functions(script: Script) -> frozenset[str]:
     """The functions in which a gradient is computed, directly or through another function of the file."""
-    functions = list(script.find(ast.FunctionDef))
-    training = {function.name for function in functions if "backward" in _called_names(function)}
+    called = [(function.name, _called_names(function)) for function in script.find(ast.FunctionDef)]
+    training = {name for name, names in called if "backward" in names}
     while True:
-        more = {function.name for function in functions if _called_names(function) & training} - training
+        more = {name for name, names in called if names & training} - training
         if not more:
             return frozenset(training)
         training |= more

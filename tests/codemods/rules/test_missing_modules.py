@@ -6,6 +6,7 @@ import ast
 from pathlib import Path
 
 import pytest
+from ddpify_codemods.facts import missing_imports
 from ddpify_codemods.facts.script import Script
 from ddpify_codemods.rule import Finding
 from ddpify_codemods.rules import missing_modules
@@ -55,7 +56,7 @@ def test_silent(tmp_path: Path, text: str) -> None:
 
 def test_where_torch_is_not_installed_a_name_says_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A machine for pre-commit has no packages: what is not there may be one of them."""
-    monkeypatch.setattr(missing_modules, "_is_installed", lambda top: False)
+    monkeypatch.setattr(missing_imports, "_is_installed", lambda top: False)
     assert told(tmp_path, "import timm\nimport utils\nfrom .nets import build") == [("warning", 3, ".nets")]
 
 

@@ -1,0 +1,93 @@
+"""Imports whose module must be a local one and is not there."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import re
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+
+from .script import Script
+
+
+def missing_imports(script: Script, roots: tuple[Path, ...]) -> Iterator[tuple[int, str]]:
+    """The imports that find nothing, with their lines: ".models" relatively, "package.module" from the roots.
+
+    Args: the file; the folders where absolute imports are found, none if that is not known.
+    """
+    for node in script.imports:
+        if not _may_fail(script, node):
+            for name in _missing(script, node, roots):
+                yield node.lineno, name
+
+
+def is_package_of(name: str, roots: tuple[Path, ...]) -> bool:
+    """Whether the project has a package of that name."""
+    return any((root / name.split(".")[0] / "__init__.py").is_file() for root in roots)
+
+
+def _may_fail(script: Script, node: ast.AST) -> bool:
+    """Whether an import may find nothing: in a `try`, or for a type checker only."""
+    return any(
+        isinstance(parent, ast.Try) or (isinstance(parent, ast.If) and "TYPE_CHECKING" in ast.unparse(parent.test))
+        for parent in script.ancestors(node)
+    )
+
+
+def _missing(script: Script, node: ast.Import | ast.ImportFrom, roots: tuple[Path, ...]) -> Iterator[str]:
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif node.level:
+        folders = script.path.absolute().parents
+        folder = folders[min(node.level, len(folders)) - 1]
+        if node.module and not _reaches(folder, node.module.split(".")):
+            yield f"{'.' * node.level}{node.module}"
+        return
+    else:
+        names = [node.module] if node.module else []
+    yield from (name for name in names if roots and _is_missing(name, roots))
+
+
+def _is_missing(name: str, roots: tuple[Path, ...]) -> bool:
+    """Whether an absolute import finds nothing, though it must be of this project, or all other packages are here."""
+    top, *rest = name.split(".")
+    if top in sys.stdlib_module_names or any(_reaches(root, [top, *rest]) for root in roots):
+        return False
+    if is_package_of(name, roots):
+        return True
+    if _is_installed(top) or not _is_installed("torch"):  # without torch this is no machine that trains
+        return False
+    return not any(re.search(rf"(?i)\b{top}\b", _requirements(root)) for root in roots)
+
+
+@cache
+def _requirements(folder: Path) -> str:
+    """What a folder says about the packages that its scripts need."""
+    files = [*folder.glob("*requirements*.txt"), *folder.glob("environment*.y*ml")]
+    files += [folder / name for name in ("pyproject.toml", "setup.py", "setup.cfg", "Pipfile")]
+    texts = (path.read_text(encoding="utf-8", errors="replace") for path in files if path.is_file())
+    return "\n".join(texts).replace("-", "_")
+
+
+def _reaches(folder: Path, parts: list[str]) -> bool:
+    """Whether a folder has `a/b/c`, or any file of that name: Python, or an extension that is compiled or will be."""
+    for part in parts[:-1]:
+        folder = folder / part
+        if not folder.is_dir():
+            return _has_file(folder)  # names in a module
+    return (folder / parts[-1]).is_dir() or _has_file(folder / parts[-1])
+
+
+def _has_file(path: Path) -> bool:
+    return any(path.parent.glob(f"{path.name}.*"))
+
+
+@cache
+def _is_installed(top: str) -> bool:
+    try:
+        return importlib.util.find_spec(top) is not None
+    except (ImportError, ValueError):
+        return False
