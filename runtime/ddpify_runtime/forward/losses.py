@@ -137,6 +137,24 @@ def summands(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, T
     return summed, len(given["input"]) if reduction == "batchmean" else each.numel(), dtype
 
 
+_OPERATIONS: dict[tuple[Callable[..., Any], str], str] = {}
+
+
+def operation(func: Callable[..., Any], given: dict[str, Any]) -> str:
+    """The name of the autograd node that a loss or full reduction makes, as printed with its value; "" without one.
+
+    Args: as for `reduced`. Those of a call without gradients give "".
+    """
+    tensors = [value for value in given.values() if isinstance(value, Tensor)]
+    if not (torch.is_grad_enabled() and any(value.requires_grad for value in tensors)):
+        return ""
+    key = func, str(given.get("reduction"))
+    if key not in _OPERATIONS:  # what torch calls it is seen when it is computed, once
+        result = func(given["input"]) if func in _MEANS or func in _SUMS else func(**given)
+        _OPERATIONS[key] = type(result.grad_fn).__name__
+    return _OPERATIONS[key]
+
+
 def reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether a call is a loss or full reduction that `reduced` knows."""
     if func in _MEANS or func in _SUMS:

@@ -333,10 +333,11 @@ def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs
     for source in sources:
         source._used = True
     part, divisor, dtype = losses.summands(func, local)
-    part, entered, common = part.to(dtype), _entered(sources), None
+    part, entered, common, operation = part.to(dtype), _entered(sources), None, losses.operation(func, local)
     if isinstance(divisor, Tensor):
-        return partial(part / _over_ranks(given, local["target"], divisor), common, entered)
-    return partial(part, common, entered, 1 if divisor is None else divisor // count(first._total) * first._total)
+        part, divisor = part / _over_ranks(given, local["target"], divisor), None
+    divisor = 1 if divisor is None else divisor // count(first._total) * first._total
+    return partial(part, common, entered, divisor, operation)
 
 
 def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor:

@@ -23,7 +23,7 @@ from .batch import QUESTIONS, Share, same_memory, wholes
 _Entered = tuple[Callable[[], None], ...]
 
 _READS = {
-    *(Tensor.__bool__, Tensor.__float__, Tensor.__format__, Tensor.__index__, Tensor.__int__, Tensor.__repr__),
+    *(Tensor.__bool__, Tensor.__float__, Tensor.__format__, Tensor.__index__, Tensor.__int__),
     *(Tensor.__ge__, Tensor.__gt__, Tensor.__le__, Tensor.__lt__, Tensor.item, Tensor.tolist),
     *(Tensor.isfinite, Tensor.isinf, Tensor.isnan, torch.isfinite, torch.isinf, torch.isnan),
 }
@@ -51,13 +51,14 @@ class Partial(Share):
     _node: Any  # the autograd node that made this
     _value: Tensor | None  # of the whole, without a graph, once it was read
     _viewed: bool  # whether another tensor has the same memory
+    _operation: str  # the autograd node that one process would have made, by its name
 
     @staticmethod
     def __new__(cls, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Partial:
         made: Partial = made_wrapper(cls, part.shape, part)
         made._part, made._common, made._divisor, made._entered = part, common, divisor, entered
         made._joined = made._source = made._node = made._value = None
-        made._viewed = False
+        made._viewed, made._operation = False, ""
         return made
 
     @property
@@ -130,6 +131,8 @@ class Partial(Share):
                     return any(each is not None and each.requires_grad for each in (first._part, first._common))
                 if func in _READS and not any(isinstance(value, Tensor) for value in args[1:]):
                     return func(first.value(), *args[1:], **kwargs)
+                if func is Tensor.__repr__:
+                    return _shown(first)
                 if func in _FORMS:
                     return func(first._part, *args[1:], **kwargs)
             result = _apart(func, args, kwargs)
@@ -143,20 +146,30 @@ class Partial(Share):
         return func(*(each.value() if isinstance(each, Partial) else each for each in args), **(kwargs or {}))
 
 
-def partial(part: Tensor, common: Tensor | None, entered: _Entered, divisor: int = 1) -> Partial:
+def partial(
+    part: Tensor, common: Tensor | None, entered: _Entered, divisor: int = 1, operation: str = ""
+) -> Partial:
     """A number of which every rank has a part.
 
     Args:
         part: this rank's. common: what is added to the sum of the parts, the same on every rank, or None.
         entered: called when a backward pass enters the shared regions that `part` comes from.
         divisor: of the sum of the parts, where no gradient is wanted: the sum is then divided as one process would.
+        operation: the autograd node that one process would have made; that of `part`, if not given.
     """
     if not (torch.is_grad_enabled() and (part.requires_grad or (common is not None and common.requires_grad))):
         return Partial(part.detach(), None if common is None else common.detach(), divisor, entered)
+    operation = operation or type(part.grad_fn).__name__
     part = part / divisor if divisor > 1 else part
     made: Partial = _Made.apply(part, common, entered)  # type: ignore[no-untyped-call]
-    made._part, made._common, made._node = part, common, _node(made)
+    made._part, made._common, made._node, made._operation = part, common, _node(made), operation
     return made
+
+
+def _shown(number: Partial) -> str:
+    """As torch shows it in one process: `tensor(0.5, grad_fn=<MseLossBackward0>)`."""
+    text = repr(number.value().detach())
+    return f"{text[:-1]}, grad_fn=<{number._operation}>)" if number._operation else text
 
 
 def _node(made: Partial) -> Any:
@@ -227,7 +240,7 @@ def _added(one: Any, other: Any, add: Callable[[Any, Any], Any]) -> Partial | No
     common = _sum(commons[0], commons[1], add)
     if common is not None and not isinstance(common, Tensor):
         common = None if common == 0 else torch.full_like(part, common)
-    return partial(part, common, entered)
+    return partial(part, common, entered, operation="AddBackward0" if add is operator.add else "SubBackward0")
 
 
 def _sum(one: Any, other: Any, add: Any) -> Any:

@@ -356,3 +356,19 @@ def kept() -> tuple[Any, Any]:
 def test_what_a_rank_does_alone_may_see_numbers_in_parts() -> None:
     ((total, last),) = run(1, kept)
     assert run(2, kept) == [(pytest.approx(total), pytest.approx(last))] * 2
+
+
+def printed() -> list[str]:
+    torch.manual_seed(0)
+    model, x = DistributedDataParallel(nn.Linear(8, 8)), torch.ones(6, 8)
+    labels, loss = torch.arange(6), F.mse_loss(model(x), x)
+    losses = [loss, F.cross_entropy(model(x), labels), F.l1_loss(model(x), x), model(x).mean(), model(x).sum()]
+    penalty = model.weight.square().sum()
+    losses += [loss + penalty, loss - 1, loss * 2, 2 * loss, loss / 3, loss.clone(), loss.double(), -loss]
+    correct = (model(x).argmax(1) == labels).sum()
+    return [str(each).split(",", 1)[-1] for each in losses] + [str(loss.detach()).split(",")[-1][-1], str(correct)]
+
+
+def test_a_number_in_parts_is_printed_as_in_one_process() -> None:
+    (alone,) = run(1, printed)
+    assert run(2, printed) == [alone] * 2
