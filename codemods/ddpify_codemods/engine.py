@@ -93,7 +93,7 @@ def convert(
     trains = _trains(scripts) or kind == "xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = tuple(rule for rule in RULES if rule in applies and (trains or rule.without_loop))
-    found = [_found(script, chosen, rules, modernize) for script in scripts]
+    found = _beside_modules([_found(script, chosen, rules, modernize) for script in scripts])
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return _untouched(found)
     if not trains:
@@ -322,6 +322,23 @@ def _without_runtime(edit: Edit) -> Edit:
     if not isinstance(edit, (Insert, Replace)):
         return edit
     return replace(edit, modules=tuple(line for line in edit.modules if RUNTIME not in line))
+
+
+def _beside_modules(found: list[_Found]) -> list[_Found]:
+    """Let a program that trains modules train bare tensors too (DDP304): they have whole gradients on every process."""
+    if not any(optimizer.bases for each in found for optimizer in optimizers(each.script)):
+        return found
+    remedy = "every process computes them alike"
+    return [
+        replace(
+            each,
+            findings=tuple(
+                replace(finding, severity="note", remedy=remedy) if finding.rule == "DDP304" else finding
+                for finding in each.findings
+            ),
+        )
+        for each in found
+    ]
 
 
 def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:

@@ -61,6 +61,12 @@ def hands_over_torch_optim(script: Script, call: ast.Call) -> bool:
     return chooses and script.qualified(call.func) not in ("getattr", "hasattr", "vars", "dir")
 
 
+def in_optimizer_class(script: Script, node: ast.AST) -> bool:
+    """Whether it stands in an optimizer that the script writes itself, which is given its parameters."""
+    around = {parent.name for parent in script.ancestors(node) if isinstance(parent, ast.ClassDef)}
+    return bool(around & _optimizer_subclasses(script))
+
+
 def _optimizer_subclasses(script: Script) -> set[str]:
     return {
         node.name

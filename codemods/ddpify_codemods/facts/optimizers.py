@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .called_modules import last_name, root
-from .optimizer_classes import hands_over_torch_optim, is_optimizer_class
+from .optimizer_classes import hands_over_torch_optim, in_optimizer_class, is_optimizer_class
 from .origins import origins, sources
 from .script import KEPT, Script
 from .trained_modules import Base, Sources, names_with_methods
@@ -55,7 +55,8 @@ def _update_loops(script: Script) -> Iterator[Optimizer]:
         if not trained.bases:
             trained.passed_in = trained.passed_in and not handed
             trained.follow_all(handed)
-        yield Optimizer(loop, tuple(dict.fromkeys(trained.bases)), trained.passed_in)
+        passed_in = trained.passed_in or in_optimizer_class(script, loop)
+        yield Optimizer(loop, tuple(dict.fromkeys(trained.bases)), passed_in)
 
 
 def _comes_from_elsewhere(script: Script, value: ast.expr) -> bool:

@@ -12,6 +12,7 @@ from ..rule import Edit, Finding, Rule
 from ..targets import Target
 
 _FUNCTIONAL = ("torch.func.", "functorch.", "higher.", "torch.autograd.functional.", "learn2learn.")
+_FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Function"})
 _FUNCTIONAL_CALL = "torch.nn.utils.stateless.functional_call"
 
 
@@ -19,10 +20,18 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse functional gradients, and autograd.grad of anything but an input of a module."""
     for call in script.find(ast.Call):
         name = script.qualified(call.func)
+        if _in_autograd_function(script, call):
+            continue
         if name.startswith(_FUNCTIONAL) or name == _FUNCTIONAL_CALL:
             yield _refused(call, f"{name} computes with the parameters outside of the module")
         elif name in ("torch.autograd.grad", "torch.grad") and not _of_inputs(script, call):
             yield _refused(call, "autograd.grad takes a gradient that never goes through .backward()")
+
+
+def _in_autograd_function(script: Script, call: ast.Call) -> bool:
+    """Whether it serves a torch.autograd.Function, whose backward hands the gradient on to `.backward()`."""
+    around = [parent for parent in script.ancestors(call) if isinstance(parent, ast.ClassDef)]
+    return any(script.qualified(base) in _FUNCTIONS for each in around for base in each.bases)
 
 
 def _refused(call: ast.Call, message: str) -> Finding:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ..facts.bindings import bindings
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -24,7 +25,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", node.lineno, message, remedy)
         elif isinstance(node, ast.Assign):
             for assigned in node.targets:
-                if _is_gradient(assigned) and not _is_harmless(assigned, node.value):
+                if _is_gradient(assigned) and not _is_harmless(script, assigned, node.value):
                     message = f"`{ast.unparse(assigned)}` is written by hand, past the averaging over the processes"
                     remedy = "let loss.backward() fill the gradients, and change them in place if you must"
                     yield Finding(RULE.id, "refused", node.lineno, message, remedy)
@@ -39,12 +40,25 @@ def _is_gradient(node: ast.expr) -> bool:
     return node.attr in ("grad", "_grad") and not is_own_attribute
 
 
-def _is_harmless(assigned: ast.expr, value: ast.expr) -> bool:
+def _is_harmless(script: Script, assigned: ast.expr, value: ast.expr) -> bool:
     """Whether a gradient is cleared, or made of itself."""
     code = ast.unparse(value)
     cleared = code == "None" or "zeros" in code or ".zero_()" in code
     gradient = assigned.value if isinstance(assigned, ast.Attribute) and assigned.attr == "data" else assigned
-    return cleared or ast.unparse(gradient) in {ast.unparse(node) for node in ast.walk(value)}
+    return cleared or _is_made_of(script, value, ast.unparse(gradient))
+
+
+def _is_made_of(script: Script, value: ast.expr, code: str, depth: int = 4) -> bool:
+    """Whether an expression reads something, or variables that were made of it."""
+    inside = list(ast.walk(value))
+    if any(isinstance(node, ast.Attribute) and ast.unparse(node) == code for node in inside):
+        return True
+    names = [node for node in inside if isinstance(node, ast.Name)] if depth else []
+    return any(
+        _is_made_of(script, made, code, depth - 1)
+        for name in names
+        for made in bindings(script, script.scope(name)).get(name.id, ())
+    )
 
 
 RULE = Rule(

@@ -18,7 +18,13 @@ _SYSTEM = frozenset(
     {"os.urandom", "secrets.randbits", "secrets.randbelow", "secrets.choice"}
     | {"secrets.token_bytes", "secrets.token_hex", "secrets.token_urlsafe"}
 )
-_IN_WORKER = "seed it with torch.initial_seed() % 2**32, which the processes have in common"
+_IN_SAMPLE = "leave it out: a loader gives every worker a seed, which the processes have in common"
+_OF_WORKER = "seed the workers by their loader's seed, which the processes have in common"
+# Numbers that a seed of a worker is made of.
+_NUMBERS = frozenset(
+    {"time.time", "time.time_ns", "time.perf_counter", "time.perf_counter_ns", "time.monotonic", "time.process_time"}
+    | {"os.getpid"}
+)
 _MESSAGE = "draw the seed once, for all processes"
 # What these do without an argument, written with one.
 _WITHOUT_SEED = {
@@ -55,8 +61,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if script.is_settled(call.func):
             continue
         makes_seed = makes_a_seed(script, call)
-        if makes_seed and _is_in_worker(script, call):
-            yield _refused(call, name, _IN_WORKER)
+        if _seeds_worker(script, call) and (makes_seed and name in _NUMBERS):
+            seed = "torch.initial_seed() % 2**31"
+            template = seed if isinstance(script.parents[call], ast.Call) else f"({seed})"
+            yield Replace(call, template, _OF_WORKER, modules=("import torch",))
+        elif _seeds_worker(script, call) and name in _WITHOUT_SEED and _has_no_seed(call):
+            template = "{}(torch.initial_seed() % 2**32)"
+            yield Replace(call, template, _OF_WORKER, modules=("import torch",), parts=(call.func,))
+        elif makes_seed and _is_in_worker(script, call):
+            yield _refused(call, name, _IN_SAMPLE)
         elif makes_seed or (name in _SYSTEM and call not in per_sample and not _is_in_worker(script, call)):
             if not names_something(script, call):  # which DDP114 gives to all
                 yield Replace(call.func, "rank_zero_value({})", _MESSAGE, imports=("rank_zero_value",))
@@ -65,7 +78,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(call, template, _MESSAGE, ("rank_zero_value",), ("import os", "import random"))
         elif name in _WITHOUT_SEED and _has_no_seed(call):
             if _is_in_worker(script, call):
-                yield _refused(call, name, _IN_WORKER)
+                yield _refused(call, name, _IN_SAMPLE)
             else:
                 template = _WITHOUT_SEED[name]
                 yield Replace(call, template, _MESSAGE, ("rank_zero_value",), ("import os",), parts=(call.func,))
@@ -103,17 +116,21 @@ def _refused(call: ast.Call, name: str, remedy: str) -> Finding:
     return Finding(RULE.id, "refused", call.lineno, f"{name}() would seed every process differently", remedy)
 
 
+def _seeds_worker(script: Script, call: ast.Call) -> bool:
+    """Whether the call runs once in each worker of a loader: in its `worker_init_fn`."""
+    given = [keyword.value for keyword in script.find(ast.keyword) if keyword.arg == "worker_init_fn"]
+    scope = script.scope(call)
+    named = {value.id for value in given if isinstance(value, ast.Name)}
+    in_lambda = any(parent in given for parent in script.ancestors(call))
+    return in_lambda or (not isinstance(scope, ast.Module) and scope.name in named)
+
+
 def _is_in_worker(script: Script, call: ast.Call) -> bool:
     """Whether the call runs in a loader's worker, which cannot speak with rank 0."""
-    workers = {
-        keyword.value.id
-        for keyword in script.find(ast.keyword)
-        if keyword.arg == "worker_init_fn" and isinstance(keyword.value, ast.Name)
-    }
-    methods = {"__getitem__", "collate_fn"}
     scope = script.scope(call)
     in_lambda = any(isinstance(parent, ast.Lambda) for parent in script.ancestors(call))
-    return in_lambda or (not isinstance(scope, ast.Module) and scope.name in workers | methods)
+    in_sample = not isinstance(scope, ast.Module) and scope.name in {"__getitem__", "collate_fn"}
+    return in_lambda or in_sample or _seeds_worker(script, call)
 
 
 RULE = Rule(

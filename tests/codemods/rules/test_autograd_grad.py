@@ -26,6 +26,8 @@ HEAD = "import torch\nfrom torch import autograd\n"
         "x.requires_grad = True\nouter(critic(x), x=x)",
         "class Energy:\n    def forward(self, x):\n        return autograd.grad(f(x).sum(), x)",
         "torch.autograd.gradcheck(f, x)",
+        "class Adjoint(autograd.Function):\n    @staticmethod\n    def backward(ctx, grad):\n"
+        "        _, (dt, dx) = autograd.functional.vjp(f, (t, x))\n        return autograd.grad(y, weights), dx",
     ],
 )
 def test_gradients_of_inputs(source: str) -> None:

@@ -38,9 +38,22 @@ def step(optimizer):
         for p in group["params"]:
             p.data.sub_(group["lr"] * p.grad)
 """
+_TWO_STEPS = """\
+class Sharp(torch.optim.Optimizer):
+    def __init__(self, params, base):
+        super().__init__(params, {})
+        self.base = base(self.param_groups)
+        self.param_groups = self.base.param_groups
+
+    def climb(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                step = group["rho"] * p.grad
+                p.add_(step)
+"""
 
 
-@pytest.mark.parametrize("source", [_OPTIMIZER, _FUNCTION])
+@pytest.mark.parametrize("source", [_OPTIMIZER, _FUNCTION, _TWO_STEPS])
 def test_the_steps_of_an_optimizer_of_the_script(source: str) -> None:
     assert_silent(RULE, f"import torch\n{source}")
 

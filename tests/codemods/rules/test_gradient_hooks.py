@@ -22,6 +22,7 @@ from ..checks import assert_refused, assert_silent
         "self.grad = None",
         "self.grad = grad",
         "p.grad[0] = 0",
+        "g = scale * p.grad.data\nm = g.sum(1, keepdim=True)\np.grad.data = m.mul(sign)",
     ],
 )
 def test_finished_gradients(source: str) -> None:
@@ -38,6 +39,7 @@ def test_finished_gradients(source: str) -> None:
         "p.grad.data = g.data",
         "shared._grad = p.grad",
         "a = p.grad = g",
+        "p.grad = g; g = other.grad; other = g",
     ],
 )
 def test_gradients_in_the_making(source: str) -> None:

@@ -75,6 +75,23 @@ def test_seeds_are_followed_to_where_they_come_from(before: str, after: str) -> 
     assert after in rewritten(RULE, f"{HEAD}{before}\n").splitlines()
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("def seed_worker(i):\n    np.random.seed()\nl = DataLoader(d, worker_init_fn=seed_worker)",
+         "    np.random.seed(torch.initial_seed() % 2**32)"),
+        ("def seed_worker(i):\n    np.random.seed(int(time.time()) + i)\nl = DataLoader(d, worker_init_fn=seed_worker)",
+         "    np.random.seed(int(torch.initial_seed() % 2**31) + i)"),
+        ("l = DataLoader(d, worker_init_fn=lambda i: np.random.seed(i + int(time.time())))",
+         "l = DataLoader(d, worker_init_fn=lambda i: np.random.seed(i + int(torch.initial_seed() % 2**31)))"),
+        ("l = DataLoader(d, worker_init_fn=lambda _: np.random.seed())",
+         "l = DataLoader(d, worker_init_fn=lambda _: np.random.seed(torch.initial_seed() % 2**32))"),
+    ],
+)  # fmt: skip
+def test_workers_are_seeded_by_their_loader(before: str, after: str) -> None:
+    assert after in rewritten(RULE, f"{HEAD}{before}\n").splitlines()
+
+
 def test_a_clock_that_is_a_seed_and_a_name_is_given_to_all_once() -> None:
     check_transformed(
         "run = f'{time.time()}'\nrandom.seed(run)",
@@ -103,10 +120,9 @@ def test_the_rewritten_seeds_are_accepted_by_their_libraries() -> None:
     [
         ("used = torch.seed()", 4),
         ("g = torch.Generator()\nused = g.seed()", 5),
-        ("def seed_worker(i):\n    np.random.seed()\nl = DataLoader(d, worker_init_fn=seed_worker)", 5),
-        ("def seed_worker(i):\n    np.random.seed(int(time.time()) + i)\n"
-         "l = DataLoader(d, worker_init_fn=seed_worker)", 5),
-        ("l = DataLoader(d, worker_init_fn=lambda _: np.random.seed())", 4),
+        ("class D:\n    def __getitem__(self, i):\n        np.random.seed(int(time.time()))", 6),
+        ("class D:\n    def __getitem__(self, i):\n        np.random.seed()", 6),
+        ("def seed_worker(i):\n    np.random.seed(hash(time))\nl = DataLoader(d, worker_init_fn=seed_worker)", 5),
     ],
 )  # fmt: skip
 def test_where_no_readable_form_exists(source: str, line: int) -> None:
