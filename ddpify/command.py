@@ -219,7 +219,7 @@ def _reason_to_leave(settings: Settings, source: Source) -> str:
 
 def _write(options: Options, outcomes: Sequence[Outcome]) -> bytes:
     """Write what may be written; return what belongs on standard output."""
-    good = [outcome for outcome in outcomes if not outcome.failed]
+    good = [outcome for outcome in outcomes if outcome.distributed or not outcome.failed]
     if options.diff or options.check:
         return b""
     if not options.destination:

@@ -46,10 +46,9 @@ class Outcome:
 
     @property
     def distributed(self) -> bool:
-        """Whether all that is refused in it is that it is distributed already."""
-        found = [finding for result in self.converted.results.values() for finding in result.findings]
-        refused = [finding for finding in found if finding.severity == "refused"]
-        return self.converted.problem is None and bool(refused) and all(finding.distributed for finding in refused)
+        """Whether it is distributed already: then nothing else that is refused in it matters."""
+        found = (finding for result in self.converted.results.values() for finding in result.findings)
+        return self.converted.problem is None and any(each.distributed and each.severity == "refused" for each in found)
 
     @cached_property
     def codes(self) -> Mapping[Source, str]:
@@ -127,7 +126,7 @@ def reports(
     Args:
         outcome: the program. written: the status of a file that changes. launch: how to start a converted
             script; it gets its own way to be started, if it has one. folder: where the names in diffs start.
-        demanded: whether its conversion was asked for by name; else being distributed already is no failure.
+        demanded: whether its conversion was asked for by name; else that it is distributed already needs no place.
     Returns:
         One report a file.
     """
@@ -143,9 +142,10 @@ def reports(
             continue
         refused = any(finding.severity == "refused" for finding in result.findings)
         report = FileReport(source.name, "nothing to do", findings=result.findings, silent=outcome.silent)
-        if outcome.distributed and not demanded:
-            advice = tuple(finding for finding in result.findings if finding.severity != "refused")
-            report = replace(report, reason="distributed already", findings=advice)
+        if outcome.distributed:
+            shown = (each for each in result.findings if each.severity != "refused" or (each.distributed and demanded))
+            notes = (replace(each, severity="note") if each.distributed else each for each in shown)
+            report = replace(report, reason="distributed already", findings=tuple(notes))
         elif outcome.failed:
             report = replace(report, status="refused" if refused else "untouched")
         elif source in outcome.codes:

@@ -86,7 +86,7 @@ def convert(
             return _moved(
                 program, moves, lambda moved: convert(moved, chosen.name, modernize, xla_reduce, roots, batch_norm)
             )
-    from .rules import RULES  # here, so that a file without work costs no import of them
+    from .rules import RULES, already_distributed  # here, so that a file without work costs no import of them
 
     if style == "plain":
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
@@ -98,7 +98,10 @@ def convert(
         return _untouched(found)
     if not trains:
         trail = lost_trail(scripts) if kind == "one process" else None
-        return _idle(found, "no training loop") if trail is None else _refused(found, trail)
+        if trail is None:
+            return _idle(found, "no training loop")
+        distributed = [_Found.of(script, chosen, [already_distributed.RULE], modernize) for script in scripts]
+        return _untouched(distributed) if any(each.findings for each in distributed) else _refused(found, trail)
     if kind != "one process":
         if xla_reduce == "native":
             found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)

@@ -91,21 +91,43 @@ def test_options_of_the_script_go_behind_dashes(tmp_path: Path, command: str) ->
     assert lines(done.stderr) == [f"ddpify: no option --epochs; {hint}"]
 
 
-def test_a_distributed_script_is_refused_and_its_hazards_are_told(tmp_path: Path) -> None:
+def test_a_distributed_script_stays_as_it_is_and_its_hazards_are_told(tmp_path: Path) -> None:
     from ddpify_codemods import RULES
 
     advice = next(rule for rule in RULES if rule.id == "DDP501")
     (tmp_path / "train.py").write_text(advice.before, encoding="utf-8")
     for words in (["train.py"], ["train.py", "--check"], ["."], [".", "--check"]):
-        is_refused = words == ["train.py"]  # it was to be converted: elsewhere it is looked at, and is none to convert
-        done = ddpify(*words, "--target", "cuda", cwd=tmp_path, code=2 if is_refused else 0)
-        assert (b"[DDP302]" in done.stderr) is is_refused
+        done = ddpify(*words, "--target", "cuda", cwd=tmp_path)  # a check says what a conversion would
+        assert (b"[DDP302]" in done.stdout) is (words == ["train.py"])  # who asks for one by name wants to know where
         assert [line for line in lines(done.stdout) if line.startswith("train.py:9: ") and line.endswith("[DDP501]")]
+    assert (tmp_path / "train.py").read_text(encoding="utf-8") == advice.before
+    assert ddpify("train.py", "--target", "cuda", "-o", "-", cwd=tmp_path).stdout.decode() == advice.before
     put(tmp_path, train=advice.after)
     done = ddpify("train.py", "--target", "cuda", "--check", cwd=tmp_path)
     assert lines(done.stdout) == ["nothing to do in train.py: distributed already"]
-    (tmp_path / "train.py").write_text(advice.before, encoding="utf-8")
-    assert (tmp_path / "train.py").read_text(encoding="utf-8") == advice.before
+
+
+REMOTE = """\
+import torch
+from torch.distributed import rpc
+from torch.distributed.optim import DistributedOptimizer
+
+rpc.init_rpc("trainer", rank=0, world_size=2)
+local = torch.optim.SGD([torch.rand(2, requires_grad=True)], lr=0.1)
+optimizer = DistributedOptimizer(torch.optim.SGD, rpc.remote("server", torch.rand, (2,)), lr=0.1)
+for _ in range(3):
+    rpc.rpc_sync("server", torch.rand, (2,)).sum().backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("source", [REMOTE, "\n".join(REMOTE.splitlines()[:5] + REMOTE.splitlines()[6:]) + "\n"])
+def test_what_torch_distributed_rpc_trains_is_distributed_already(tmp_path: Path, source: str) -> None:
+    put(tmp_path, train=source)
+    for words in ([], ["--check"]):
+        done = ddpify("train.py", "--target", "cuda", *words, cwd=tmp_path)
+        assert lines(done.stdout)[-1] == "nothing to do in train.py: distributed already"
+        assert b"DDP311" not in done.stdout + done.stderr
 
 
 def test_explain_shows_how_to_put_a_hazard_right(tmp_path: Path) -> None:

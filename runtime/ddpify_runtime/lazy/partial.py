@@ -146,9 +146,7 @@ class Partial(Share):
         return func(*(each.value() if isinstance(each, Partial) else each for each in args), **(kwargs or {}))
 
 
-def partial(
-    part: Tensor, common: Tensor | None, entered: _Entered, divisor: int = 1, operation: str = ""
-) -> Partial:
+def partial(part: Tensor, common: Tensor | None, entered: _Entered, divisor: int = 1, operation: str = "") -> Partial:
     """A number of which every rank has a part.
 
     Args:

@@ -38,7 +38,7 @@ def require_equal_weights(module: nn.Module) -> None:
         raise RuntimeError(
             f"ddpify: {type(module).__name__} is not the same on every process: its size or its first weights differ. "
             "Something in the script differs between processes: the order of a set (start with PYTHONHASHSEED=0), a "
-            "seed taken from the time, or a generator without a seed"
+            "seed taken from the time, a generator without a seed, or memory that nothing wrote (torch.FloatTensor(3))"
         )
 
 
