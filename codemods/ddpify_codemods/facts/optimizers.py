@@ -81,6 +81,19 @@ def _optimizers(script: Script) -> Iterator[Optimizer]:
         trained.follow_all(given)
         if certain or trained.bases:
             yield Optimizer(call, tuple(dict.fromkeys(trained.bases)), trained.passed_in or not given)
+    for assign in script.find(ast.Assign):
+        if isinstance(assign.value, ast.Call) and _configures(script, assign):
+            trained = Sources(script, assign.value)
+            trained.follow_all([assign.value])
+            yield Optimizer(assign.value, tuple(dict.fromkeys(trained.bases)), True)
+
+
+def _configures(script: Script, assign: ast.Assign) -> bool:
+    """Whether another object is given the parameters of a module, as `settings.parameters = model.parameters()` does."""
+    target, given = assign.targets[0], assign.value
+    is_other = isinstance(target, ast.Attribute) and root(target) != "self" and "param" in target.attr
+    is_all = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters"
+    return is_other and is_all
 
 
 def _parameter_arguments(call: ast.Call) -> list[ast.expr]:

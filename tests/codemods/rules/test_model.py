@@ -54,6 +54,7 @@ WRAPPED = "model = DistributedDataParallel(model)"
         "optim.SGD(model.layers[0].parameters())",
         "optim.SGD(groups(model))",
         "timm_optimizer(args, model)",
+        "settings(); optimizer.parameters = model.parameters()",
     ],
 )
 def test_ways_to_hand_over_parameters(optimizer: str) -> None:
