@@ -10,11 +10,14 @@ from ddpify.verify import bars
 from ddpify.verify.compare import NUMBER, close_number
 
 _QUANTITY = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
+_AVERAGE = rf"(?:\s*\({_QUANTITY}\))"
+_TIME_WORD = r"\w*time|elapsed|took|eta|duration|speed|throughput"
 NEAR = 0.01  # relative: a number that two runs of the original print so near to each other is no clock's
-# A clock, a number with a unit of time, or one after a word for it.
+# A clock, a number with a unit of time, or one after a word for it; of a meter also its average, in parentheses, and
+# "Data 0.013 (0.013)", the time to load of the ImageNet example.
 TIME = re.compile(
     rf"\b\d+:\d\d(?::\d\d)?(?:\.\d+)?\b|{_QUANTITY}\s*(?:[mµun]?s|secs?|seconds?|mins|minutes?|hours?)\b(?!\w)"
-    rf"|{_QUANTITY}\s*\w+/(?:s|sec|second)\b|\b(?:\w*time|elapsed|took|eta|duration|speed|throughput)\W{{0,4}}{_QUANTITY}",
+    rf"|{_QUANTITY}\s*\w+/(?:s|sec|second)\b|\b(?:{_TIME_WORD})\W{{0,4}}{_QUANTITY}{_AVERAGE}?|\bdata\s+{_QUANTITY}{_AVERAGE}",
     re.IGNORECASE,
 )
 

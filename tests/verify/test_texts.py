@@ -15,6 +15,7 @@ from ddpify.verify.texts import first_difference
         ("12:01:33 done", "12:04:59 done"),
         ("[00:03, 41.2it/s]", "[00:09, 11.7it/s]"),
         ("elapsed: 0.31", "elapsed: 0.93"),
+        ("[0/8]\tTime 0.375 (0.371)\tData 0.013 (0.013)", "[0/8]\tTime 1.490 (1.602)\tData 0.021 (0.019)"),
     ],
 )
 def test_times_are_not_compared(original: str, ours: str) -> None:
@@ -29,6 +30,7 @@ def test_times_are_not_compared(original: str, ours: str) -> None:
         ("a", "b"),
         ("a", "a\nb"),
         ("31 of 40 in 2s", "30 of 40 in 2s"),
+        ("Time 0.375 (0.371)\tLoss 5.1 (5.1)", "Time 0.375 (0.371)\tLoss 5.1 (5.3)"),
     ],
 )
 def test_other_texts_differ(original: str, ours: str) -> None:
