@@ -89,7 +89,7 @@ def _optimizers(script: Script) -> Iterator[Optimizer]:
 
 
 def _configures(script: Script, assign: ast.Assign) -> bool:
-    """Whether another object is given the parameters of a module, as `settings.parameters = model.parameters()` does."""
+    """Whether another object is given the parameters of a module: `settings.parameters = model.parameters()`."""
     target, given = assign.targets[0], assign.value
     is_other = isinstance(target, ast.Attribute) and root(target) != "self" and "param" in target.attr
     is_all = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr == "parameters"
