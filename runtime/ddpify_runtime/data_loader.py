@@ -180,7 +180,12 @@ class _Requests(Sampler[Request]):
             place += total
             check.draw(indices)
             if loader._may_share() and total >= world_size:
-                loader._divided = True
+                if not loader._divided:
+                    loader._divided = True
+                    text = (
+                        f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}, of which each process"
+                    )
+                    report.note(f"{id(loader)} loader", f"{text} process loads its {total // world_size}", detail=True)
                 with suppress(TypeError):  # an index of a kind of the data set's own
                     loader._in_parts.update(map(index, indices))
                 yield Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
