@@ -34,6 +34,7 @@ from ..trial.find_division import confirmed, find
 from . import batch_norm, compiled, parts, region, routes
 from .division import Division, is_compilable, shared, watched
 from .inventory import Inventory, inventory
+from .settings import Settings
 
 AnyReduction: TypeAlias = Reduction | NativeReduction | NoReduction
 
@@ -69,6 +70,7 @@ class RoutedCall:
         self.called = False
         self.said: set[str] = set()
         self.parts: dict[int, RoutedCall] = {}
+        self.settings = Settings()
         self.present: Any = None  # the modules that are there, and their modes
         self.parted: Any = None  # those of which the parts were looked for
         routes.calls.add(self)
@@ -84,7 +86,9 @@ class RoutedCall:
         single = not found.reason and self._leaves_one(found, leaves)
         if not found.reason and not single and divides(leaves[found.batch[0]], found.batch[1]):
             self.divided = self.divided or torch.is_grad_enabled()
-            return self._divided(found, leaves, spec)
+            output = self._divided(found, leaves, spec)
+            self.settings.after_forward()
+            return output
         reason = SINGLE if single else found.reason or FEW
         if reason == FEW and not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
             reason = (
@@ -151,6 +155,7 @@ class RoutedCall:
         """How this form of input is divided.
 
         Tried again at calls 4, 16, 64, …, since a model may change its ways; its gradients at calls 64, 4096, …
+        And before a call with other numbers, such as the epoch, that may tell it to.
         """
         now = inventory(self.module)
         self.trainable, self.present = now.trainable, now.parts
@@ -161,9 +166,12 @@ class RoutedCall:
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
-        if known is not None and (known.reason or not due):
+        if known is not None and known.reason:
             return known
         few = known.samples(leaves) < dist.get_world_size() if known else _few(leaves)
+        new = not few and self.settings.are_new(form, self.module, now.parts, leaves)
+        if known is not None and not (due or new):
+            return known
         if few and (known or not due):
             return Division(reason=FEW)  # this time; not remembered
 
@@ -182,13 +190,13 @@ class RoutedCall:
         if self.root is not None:  # computed on each rank, and so equal up to rounding
             whole = [_as_on_rank_zero(leaf) for leaf in whole]
         with compiled.eagerly():
-            found = find(module, call, whole, known, gradients=calls.bit_length() % 6 == 1)
+            found = find(module, call, whole, known, gradients=new or calls.bit_length() % 6 == 1)
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)
         if few and found.reason:
             return Division(reason=FEW)
         if found.reason:
-            if known is not None:
+            if known is not None and not new:
                 raise RuntimeError(
                     f"ddpify: {self._forward()} of {self.name} was divided over the processes, but at call {calls} "
                     f"{found.reason}. The steps since the last check may be wrong; leave this module out of "

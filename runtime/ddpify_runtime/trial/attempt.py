@@ -24,6 +24,7 @@ from ..launch.environment import draws_original
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, share
 from ..torch_internals import tree_leaves
+from . import own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
 from .reads import Reads
 
@@ -83,7 +84,9 @@ def attempt(
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
         ]
-        with Reads([part for part, rows in zip(parts, inputs, strict=True) if rows]) as reads:
+        samples = [part for part, rows in zip(parts, inputs, strict=True) if rows]
+        counters = own_numbers.changed(module, whole_module, local_module)
+        with own_numbers.watched(counters), Reads(samples, own_numbers.tensors(counters)) as reads:
             local, local_spec = structure.flatten(call(local_module, parts))
             reads.require_none(local)
         own = {id(parameter) for parameter in module.parameters()}

@@ -61,15 +61,16 @@ class Reads(TorchFunctionMode):
     """Raises ReadsSamples where values of samples are read, or a number of several meets the samples again.
 
     Args:
-        samples: the tensors that hold the samples.
+        samples: the tensors that hold the samples. counters: those of one number that the forward changes.
 
     Attributes:
         sizes: whether sizes may depend on the values of samples.
         rounds: whether float32 is made of samples in float64, as norms and rotations of language models do.
     """
 
-    def __init__(self, samples: Sequence[Tensor]) -> None:
+    def __init__(self, samples: Sequence[Tensor], counters: Sequence[Tensor] = ()) -> None:
         super().__init__()
+        self.counters = {id(tensor): tensor for tensor in counters}
         self.samples = {id(tensor): tensor for tensor in samples}  # held, so that no id is used twice
         self.numbers: dict[int, Tensor] = {}  # of all samples
         self.counts: dict[int, Tensor] = {}  # sums over them: of the whole, but a decision compares them with a size
@@ -85,9 +86,11 @@ class Reads(TorchFunctionMode):
         decided = decides(func, args, kwargs)
         for read in given if func in _READS and not decided else _bounds(func, args):
             if id(read) in self.samples or id(read) in self.numbers or id(read) in self.counts:
-                _refuse("reads numbers of its samples", counts=not read.is_floating_point())
+                refuse("reads numbers of its samples", counts=not read.is_floating_point())
+        if func in _READS and any(id(tensor) in self.counters for tensor in given):
+            refuse(DECIDES_BY_COUNTER)
         if number and sampled:
-            _refuse("uses a number of the whole batch for its samples")
+            refuse("uses a number of the whole batch for its samples")
         self.sizes |= sampled and _sized_by_values(func, args)
         result = func(*args, **kwargs)
         if sampled and any(tensor.dtype == torch.float64 for tensor in given):
@@ -97,6 +100,8 @@ class Reads(TorchFunctionMode):
         if not (number or sampled) or reduces(func, args, kwargs):  # such a loss is that of the whole batch
             if any(id(tensor) in self.counts for tensor in given) or (sampled and _name(func) == "sum"):
                 self.counts |= {id(tensor): tensor for tensor in _tensors(result) if not tensor.requires_grad}
+            if not sampled and any(id(tensor) in self.counters for tensor in given):
+                self.counters |= {id(tensor): tensor for tensor in _tensors(result)}
             return result
         rows = list(result) if func is Tensor.__iter__ else None
         several = any(tensor.dim() for tensor in given)
@@ -115,7 +120,11 @@ class Reads(TorchFunctionMode):
             raise ReadsSamples("it returns a number of the whole batch that is no loss")
 
 
-def _refuse(what: str, counts: bool = False) -> None:
+DECIDES_BY_COUNTER = "decides by a number that the forward changes, such as a count of its calls"
+
+
+def refuse(what: str, counts: bool = False) -> None:
+    """Raises ReadsSamples with the line that calls the caller, unless what it does there is harmless."""
     frame = sys._getframe(2)
     if frame.f_code is handle_torch_function.__code__:  # of a function of torch that is written in Python
         frame = sys._getframe(4)
