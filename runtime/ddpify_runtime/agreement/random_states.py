@@ -50,6 +50,11 @@ def key() -> tuple[Any, ...]:
     )
 
 
+def outside_of_torch() -> tuple[Any, ...]:
+    """The states of Python's and numpy's generators, as something that compares by value."""
+    return key()[1:3]
+
+
 def _value(state: Any) -> Any:
     return ctypes.string_at(state.data_ptr(), state.numel()) if isinstance(state, Tensor) else state  # without numpy
 

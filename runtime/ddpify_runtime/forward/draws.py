@@ -54,11 +54,14 @@ class Draws(TorchDispatchMode):
             if None in self.region.places.values():
                 raise UnknownDraw("it draws in a fused kernel, and numbers that are the same for every sample")
             return _without_dropout(func, args, kwargs)
+        name = func.overloadpacket.__name__.removesuffix("_functional").rstrip("_")
         if self.region.mode == "record":
             result = func(*args, **kwargs)
-            self.region.draws.append(_only_tensor(result).clone())
+            drawn = _only_tensor(result)
+            if self.region.extreme is not None and self.region.places.get((name, drawn.dim()), Rows()) is None:
+                _set_to_extreme(name, drawn, self.region.extreme)
+            self.region.draws.append(drawn.clone())
             return result
-        name = func.overloadpacket.__name__.removesuffix("_functional").rstrip("_")
         if name in FILL and isinstance(args[0], Tensor) and _fills(func, args, kwargs):
             target: Tensor = args[0]
             drawn = self._drawn(name, target.shape, lambda size: func(_empty_like(target, size), *args[1:], **kwargs))
@@ -119,6 +122,14 @@ class Draws(TorchDispatchMode):
 
     def _mine(self, whole: Tensor, rows: Rows | None) -> Tensor:
         return whole if rows is None else share(whole, self.region.total, rows)
+
+
+def _set_to_extreme(name: str, drawn: Tensor, extreme: float) -> None:
+    """In place of numbers that are drawn between 0 and 1, what ends that range."""
+    if name in ("rand", "rand_like", "uniform"):
+        drawn.fill_(extreme)
+    elif name == "bernoulli":
+        drawn.fill_(1 if extreme else 0)
 
 
 def _is_random(func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:

@@ -29,6 +29,7 @@ from ..sharding import structure
 from ..sharding.collectives import Rows, count, divides, leave, split, spread
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, uncompiled
+from ..trial import own_numbers
 from ..trial.attempt import NotDivisible
 from ..trial.find_division import confirmed, find
 from . import batch_norm, compiled, parts, region, routes
@@ -189,7 +190,9 @@ class RoutedCall:
         whole = [_whole(leaf) for leaf in leaves]
         if self.root is not None:  # computed on each rank, and so equal up to rounding
             whole = [_as_on_rank_zero(leaf) for leaf in whole]
-        with compiled.eagerly():
+        for place in self.settings.arguments:
+            whole[place] = own_numbers.watched_number(whole[place])
+        with compiled.eagerly(), own_numbers.watched(self.settings.attributes):
             found = find(module, call, whole, known, gradients=new or calls.bit_length() % 6 == 1)
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)

@@ -1,32 +1,53 @@
 """The numbers that tell a forward how to compute, by which it may turn to another way between two trials (M4, M7).
 
 `model.epoch = epoch`, `self.warm = True`, `model(x, alpha)`: attributes of a module's own classes, and arguments. A
-division is tried again when they have values that it was not tried with, for the first few; from then on they count for
-a number that changes all the time. What a forward changes itself is looked at in the trial (trial/own_numbers.py).
+division is tried again when they have values that it was not tried with. A number that goes on changing is left out
+after some values, if nothing is decided by it (trial/own_numbers.py, which looks at what a forward changes itself too).
 """
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
+Attribute = tuple[dict[str, Any], str]
+
 _KINDS = (bool, int, float, str)
-_MOST = 16  # values that are tried
+_VALUES = 16  # of one number, that are tried
+_MOST = 64  # values of all together
+
+
+@dataclass
+class _OfForm:
+    """What a form of input came with. seen: the values at each place. left_out: places. tried: values of all others."""
+
+    seen: defaultdict[Hashable, set[Any]] = field(default_factory=lambda: defaultdict(set))
+    left_out: set[Hashable] = field(default_factory=set)
+    tried: set[Hashable] = field(default_factory=set)
 
 
 class Settings:
-    """Which values were tried."""
+    """Which values were tried.
+
+    Attributes:
+        attributes, arguments: numbers with too many values, of which the trial that is due has to see that they decide
+            nothing: where they are kept, and their places among the leaves of the input.
+    """
 
     def __init__(self) -> None:
+        self.attributes: list[Attribute] = []
+        self.arguments: list[int] = []
         self._parts: Any = None
         self._of: list[dict[str, Any]] = []  # attributes of each part
-        self._places: list[tuple[dict[str, Any], str]] = []
-        self._count = 0  # of attributes
-        self._own: set[tuple[int, str]] = set()  # those that the forward changes
-        self._tried: dict[Hashable, set[Hashable]] = {}
-        self._before: tuple[Hashable, tuple[Any, ...], list[Any]] | None = None  # a forward that is tried
+        self._count = 0  # of these
+        self._places: list[Attribute] = []
+        self._own: set[Hashable] = set()  # those that the forward changes
+        self._forms: defaultdict[Hashable, _OfForm] = defaultdict(_OfForm)
+        self._before: tuple[_OfForm, dict[Hashable, Any]] | None = None  # a forward that is tried
 
     def are_new(self, form: Hashable, module: nn.Module, parts: Any, leaves: Sequence[Any]) -> bool:
         """Whether a form of input comes with numbers that it was not tried with; the next time it was.
@@ -34,41 +55,49 @@ class Settings:
         Args:
             module: and parts: the identities of what it consists of. leaves: the input, flattened.
         """
+        self.attributes, self.arguments = [], []
         if self._parts != parts or sum(map(len, self._of)) != self._count:
             self._look(module, parts)
-        given, values = tuple(leaf for leaf in leaves if type(leaf) in (int, float)), self._values()
-        tried = self._tried.setdefault(form, set())
-        if (*values, *given) in tried or len(tried) >= _MOST:
+        of_form = self._forms[form]
+        values = {place: value for place, value in self._values(leaves).items() if place not in of_form.left_out}
+        key = tuple(values.items())
+        if key in of_form.tried or len(of_form.tried) >= _MOST:
             return False
-        tried.add((*values, *given))
-        self._before = form, given, values
+        for place, value in values.items():
+            of_form.seen[place].add(value)
+        if many := {place for place in values if len(of_form.seen[place]) > _VALUES}:
+            of_form.left_out |= many
+            of_form.tried.clear()
+            key = tuple(item for item in key if item[0] not in many)
+            self.arguments = [place for place in many if isinstance(place, int)]
+            self.attributes = [(of, name) for of, name in self._places if (id(of), name) in many]
+        of_form.tried.add(key)
+        self._before = of_form, values
         return True
 
     def after_forward(self) -> None:
         """A number that the forward has changed itself is no setting."""
         if self._before is None:
             return
-        (form, given, values), self._before = self._before, None
-        now = self._values()
-        own = [
-            type(before) in (int, float) and before != after for before, after in zip(values, now, strict=True)
-        ]
-        if any(own):
-            self._own |= {(id(of), name) for (of, name), changed in zip(self._places, own, strict=True) if changed}
-            self._places = [place for place, changed in zip(self._places, own, strict=True) if not changed]
-            rest = [value for value, changed in zip(values, own, strict=True) if not changed]
-            self._tried = {form: {(*rest, *given)}}
+        (of_form, values), self._before = self._before, None
+        now = self._values(())
+        own = {place for place in values if type(values[place]) in (int, float) and place in now}
+        own = {place for place in own if values[place] != now[place]}
+        if own:
+            self._own |= own
+            of_form.tried = {tuple(item for item in values.items() if item[0] not in own | of_form.left_out)}
 
     def _look(self, module: nn.Module, parts: Any) -> None:
         self._parts = parts
         self._of = [vars(part) for part in module.modules() if not type(part).__module__.startswith("torch.")]
         self._count = sum(map(len, self._of))
         self._places = [
-            (of, name)
-            for of in self._of
-            for name, value in of.items()
-            if type(value) in _KINDS and name != "training" and (id(of), name) not in self._own
+            (of, name) for of in self._of for name, value in of.items() if type(value) in _KINDS and name != "training"
         ]
 
-    def _values(self) -> list[Any]:
-        return [of.get(name) for of, name in self._places]
+    def _values(self, leaves: Sequence[Any]) -> dict[Hashable, Any]:
+        """By place: those of attributes that the forward leaves alone, and of arguments."""
+        values: dict[Hashable, Any] = {
+            (id(of), name): of.get(name) for of, name in self._places if (id(of), name) not in self._own
+        }
+        return values | {place: leaf for place, leaf in enumerate(leaves) if type(leaf) in (int, float)}

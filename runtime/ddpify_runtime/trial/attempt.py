@@ -26,6 +26,7 @@ from ..sharding.collectives import Rows, count, share
 from ..torch_internals import tree_leaves
 from . import own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
+from .extreme_draws import drawn_outside_of_torch
 from .reads import Reads
 
 
@@ -47,6 +48,7 @@ class Trial:
     forms: list[list[Rows | None]]
     matches: list[list[bool]]
     places: dict[tuple[str, int], Rows | None]
+    draws_outside: bool
     losses: list[bool]
     decides: bool
     counts: dict[tuple[str, int, int], bool]
@@ -62,24 +64,32 @@ def attempt(
     leaves: Sequence[Any],
     inputs: Sequence[Rows | None],
     total: int,
+    extreme: float | None = None,
+    shared_draws: dict[tuple[str, int], Rows | None] | None = None,
 ) -> Trial:
-    """Compute the whole and this rank's rows, and compare."""
-    whole_region = Region("record", total, total)
+    """Compute the whole and this rank's rows, and compare.
+
+    Args:
+        extreme: what is drawn once for all samples, as in Region; None: anything. shared_draws: by what, if one is given.
+    """
+    whole_region = Region("record", total, total, places=shared_draws or {}, extreme=extreme)
     try:
         whole_module, local_module = copy_of(module), copy_of(module)
     except Exception as error:  # whatever cannot be copied
         raise NoCopy from error
-    with random_states.kept(), torch.no_grad(), _noted(whole_region):
+    outside = random_states.outside_of_torch()
+    with random_states.kept(), torch.no_grad(), _noted(whole_region), drawn_outside_of_torch(extreme):
         given = [structure.copied(leaf) for leaf in leaves]
         whole, whole_spec = structure.flatten(call(whole_module, given))
         for before, after in zip(leaves, given, strict=True):
             if isinstance(before, Tensor) and not same(before, after):
                 raise NotDivisible("it changes its input in place")
+        outside_after = random_states.outside_of_torch()
     local_region = Region(
         "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
     )
     local_region.decisions = list(whole_region.decisions)
-    with random_states.kept(), torch.enable_grad(), _noted(local_region):
+    with random_states.kept(), torch.enable_grad(), _noted(local_region), drawn_outside_of_torch(extreme):
         parts = [
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
@@ -89,6 +99,8 @@ def attempt(
         with own_numbers.watched(counters), Reads(samples, own_numbers.tensors(counters)) as reads:
             local, local_spec = structure.flatten(call(local_module, parts))
             reads.require_none(local)
+        if random_states.outside_of_torch() != outside_after:
+            raise NotDivisible("it draws random numbers of Python or numpy for each sample")
         own = {id(parameter) for parameter in module.parameters()}
         if _trained(local) - own - reads.samples.keys():  # a forward may want the gradient of its samples
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
@@ -114,6 +126,7 @@ def attempt(
         forms,
         matches,
         local_region.places,
+        outside_after != outside,
         local_region.over_samples,
         bool(whole_region.decisions),
         local_region.counts,

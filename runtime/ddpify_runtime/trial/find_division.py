@@ -27,6 +27,7 @@ from .attempt import NoCopy, NotDivisible, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
 from .equal_ranks import require_equal_inputs, require_equal_weights
+from .extreme_draws import EXTREMES
 from .reads import ReadsSamples
 
 
@@ -144,6 +145,9 @@ def _find(
             return known or Division(reason=_NO_COPY)
         if agreed and trial and trial.numbers and total < first.size(dim):  # for a few it may be alike by accident
             trial, agreed, reason = _tried(module, call, leaves, inputs, first.size(dim))
+        if agreed and trial:
+            why = _otherwise(module, call, few, inputs, total, trial, agreed)
+            trial, agreed, reason = (None, None, why) if why else (trial, agreed, reason)
         reasons.append(reason)
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
@@ -159,13 +163,45 @@ def _find(
     return Division(reason=reasons[0] if reasons else _NO_SAMPLES)
 
 
+def _otherwise(
+    module: nn.Module,
+    call: Callable[..., Any],
+    leaves: Sequence[Any],
+    inputs: tuple[Rows | None, ...],
+    total: int,
+    trial: Trial,
+    agreed: list[int],
+) -> str:
+    """Why a division that holds in a trial does not in all; "" if it does. A collective.
+
+    Of an odd number of rows, every second one is every second one from the end too, as in `x.flip(0)`. What is drawn
+    once for all samples may decide.
+    """
+    drawn = trial.draws_outside or None in trial.places.values()
+    reverses = dist.get_world_size() == 2 and total % 2 == 1
+    if reverses:
+        total -= 1
+        leaves = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
+    for extreme in [*([None] if reverses else []), *(EXTREMES if drawn else ())]:
+        _, as_before, why = _tried(module, call, leaves, inputs, total, extreme, trial.places)
+        if as_before != agreed:
+            return why if extreme is None else f"{why}, for some of what it draws"
+    return ""
+
+
 def _tried(
-    module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], inputs: tuple[Rows | None, ...], total: int
+    module: nn.Module,
+    call: Callable[..., Any],
+    leaves: Sequence[Any],
+    inputs: tuple[Rows | None, ...],
+    total: int,
+    extreme: float | None = None,
+    shared_draws: dict[tuple[str, int], Rows | None] | None = None,
 ) -> tuple[Trial | None, list[int] | None, str]:
-    """A trial, the form of each output leaf on which the ranks agree, and why there is none. A collective."""
+    """A trial, as `attempt`, the form of each output leaf on which the ranks agree, and why there is none. A collective."""
     trial, reason = None, ""
     try:
-        trial = attempt(module, call, leaves, inputs, total)
+        trial = attempt(module, call, leaves, inputs, total, extreme, shared_draws)
         reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
     except NoCopy:
         raise

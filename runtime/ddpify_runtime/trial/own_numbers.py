@@ -1,4 +1,4 @@
-"""Numbers that a forward changes itself, such as a count of its calls, and whether it decides by them.
+"""Numbers that change from call to call, such as a count that the forward keeps, and whether it decides by them.
 
 `if self.steps > 1000: h = h - h.mean(0)`: what a trial has seen says nothing of the calls after that (M4). A forward
 that compares such a number, or takes it for true or false, is not divided as a whole.
@@ -54,7 +54,7 @@ def tensors(places: Sequence[Place]) -> list[Tensor]:
 def watched(places: Sequence[Place]) -> Iterator[None]:
     """Raise ReadsSamples where one of some numbers is compared."""
     for of, name in places:
-        of[name] = _watched(of[name])
+        of[name] = watched_number(of[name])
     try:
         yield
     finally:
@@ -64,7 +64,8 @@ def watched(places: Sequence[Place]) -> Iterator[None]:
                     of[name] = type(value).__base__(value)  # type: ignore[misc]
 
 
-def _watched(value: Any) -> Any:
+def watched_number(value: Any) -> Any:
+    """The same number; ReadsSamples is raised where it is compared."""
     kind = _WATCHED.get(type(value))
     return value if kind is None else kind(value)
 
@@ -72,7 +73,7 @@ def _watched(value: Any) -> Any:
 def _made(kind: type) -> type:
     """A number of some kind that may be computed with, but not compared."""
     methods: dict[str, Any] = {name: _compared(getattr(kind, name)) for name in _COMPARISONS}
-    methods["__hash__"] = kind.__hash__
+    methods |= {"__hash__": kind.__hash__, "__deepcopy__": lambda self, memo: self}
     for name in _ARITHMETIC:
         for method in (f"__{name}__", f"__r{name}__"):
             if hasattr(kind, method):
@@ -89,7 +90,7 @@ def _compared(plain: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _computed(plain: Callable[..., Any]) -> Callable[..., Any]:
-    return lambda *numbers: _watched(plain(*numbers))
+    return lambda *numbers: watched_number(plain(*numbers))
 
 
 _WATCHED = {kind: _made(kind) for kind in (int, float)}

@@ -120,7 +120,7 @@ class Reads(TorchFunctionMode):
             raise ReadsSamples("it returns a number of the whole batch that is no loss")
 
 
-DECIDES_BY_COUNTER = "decides by a number that the forward changes, such as a count of its calls"
+DECIDES_BY_COUNTER = "decides by a number that changes from call to call"
 
 
 def refuse(what: str, counts: bool = False) -> None:

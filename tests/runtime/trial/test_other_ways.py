@@ -1,0 +1,140 @@
+"""Forwards that mix their samples in some calls only, which a trial does not see by itself: no step may be wrong."""
+
+from __future__ import annotations
+
+import random
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from ddpify_runtime import DistributedDataParallel
+from torch import Tensor, nn
+
+from ..processes import run
+
+STEPS = 24
+
+
+class Mixes(nn.Module):
+    """Mixes its samples when `asked` says so.
+
+    asked: of the module and the number of the step, which it is given.
+    """
+
+    def __init__(self, asked: Callable[[Any, int], Any]) -> None:
+        super().__init__()
+        self.asked = asked
+        self.before, self.after = nn.Linear(4, 6), nn.Linear(6, 2)
+        self.register_buffer("steps", torch.tensor(0))
+        self.calls, self.epoch, self.rate = 0, 0, 1.0
+
+    def forward(self, x: Tensor, step: int) -> Any:
+        self.calls += 1
+        self.steps += 1
+        self.rate *= 0.9
+        hidden = self.before(x).tanh()
+        if self.asked(self, step):
+            hidden = 0.7 * hidden + 0.3 * hidden.flip(0)
+        return self.after(hidden)
+
+
+# "at once" passes with two ranks and an odd number of rows, as in most of a trial.
+WAYS: dict[str, Callable[[Any, int], Any]] = {
+    "at once": lambda module, step: True,
+    "a count of calls": lambda module, step: module.calls > 20,
+    "a count of calls, computed with": lambda module, step: module.calls * 2 % 50 == 40,
+    "a count in a tensor": lambda module, step: module.steps > 20,
+    "a count in a tensor, read": lambda module, step: (module.steps + 1).item() == 22,
+    "a rate that falls": lambda module, step: module.rate < 0.12,
+    "an attribute that the script sets": lambda module, step: module.epoch == 2,
+    "an argument": lambda module, step: step > 20,
+    "Python's random": lambda module, step: random.random() < 0.1,
+    "an integer of Python's random": lambda module, step: random.randint(0, 9) == 9,
+    "numpy": lambda module, step: np.random.rand() < 0.1,
+    "a number of torch": lambda module, step: torch.rand(()) < 0.1,
+    "a number of torch, read": lambda module, step: torch.empty(1).uniform_().item() > 0.9,
+}
+HARMLESS: dict[str, Callable[[Any, int], Any]] = {
+    "never": lambda module, step: False,
+    "counts": lambda module, step: (module.calls + 1 // (module.steps + 1) + module.rate) is None,
+}
+
+
+class EachSample(nn.Module):
+    """Draws with Python's random for each sample, alike for all of a few as a rule."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(4, 2)
+
+    def forward(self, x: Tensor, step: int) -> Any:
+        return self.layer(torch.stack([row.flip(0) if random.random() < 0.05 else row for row in x]))
+
+
+class LeavesOut(nn.Module):
+    """Draws which layers it leaves out: nothing meets."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList([nn.Linear(4, 4) for _ in range(4)])
+
+    def forward(self, x: Tensor, step: int) -> Any:
+        for layer, draw in zip(self.layers, (random.random, np.random.uniform, torch.rand, torch.rand), strict=True):
+            if draw(*([()] if draw is torch.rand else [])) < 0.5:
+                x = x + layer(x).tanh()
+        return x
+
+
+def train(build: Callable[[], nn.Module]) -> tuple[list[Tensor], int]:
+    """The parameters after each step, and how many rows went into a layer in the second step."""
+    for seed in (torch.manual_seed, random.seed, np.random.seed):
+        seed(3)
+    model = DistributedDataParallel(build().double())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    generator = torch.Generator().manual_seed(0)
+    rows: list[int] = []
+    layer = next(part for part in model.modules() if isinstance(part, nn.Linear))
+    layer.forward = lambda x: rows.append(len(x)) or nn.Linear.forward(layer, x)  # type: ignore[func-returns-value,method-assign]
+    history = []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for step in range(STEPS):
+            model.epoch = step // 10
+            x = torch.randn(8, 4, generator=generator, dtype=torch.float64)
+            optimizer.zero_grad()
+            model(x, step).square().mean().backward()
+            optimizer.step()
+            history.append(torch.cat([parameter.detach().flatten() for parameter in model.parameters()]))
+    return history, rows[-1]
+
+
+def require_exact(build: Callable[[], nn.Module], ranks: int) -> int:
+    """The rows of the last step."""
+    ((alone, _),) = run(1, train, build)
+    found = run(ranks, train, build)
+    for history, _ in found:
+        for step, (ours, true) in enumerate(zip(history, alone, strict=True)):
+            assert (ours - true).norm() <= 1e-12 * true.norm(), step
+    return int(found[0][1])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_no_step_is_wrong(ranks: int, way: str) -> None:
+    require_exact(lambda: Mixes(WAYS[way]), ranks)
+
+
+def test_what_a_forward_draws_for_each_sample_outside_of_torch_is_drawn_whole() -> None:
+    require_exact(EachSample, 2)
+
+
+@pytest.mark.parametrize("way", HARMLESS)
+def test_a_number_that_decides_nothing_leaves_a_forward_divided(way: str) -> None:
+    assert require_exact(lambda: Mixes(HARMLESS[way]), 2) == 4
+
+
+def test_layers_that_are_left_out_by_chance_are_divided() -> None:
+    assert require_exact(LeavesOut, 2) == 4
