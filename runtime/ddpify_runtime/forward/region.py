@@ -24,8 +24,8 @@ class Region:
     the same for every part. Learnt in "replay", used in "share".
     over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "share".
     decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
-    extreme: what is drawn for no samples in "record", by an operation that `places` knows to draw such: the lowest number
-    it may draw for 0, else the highest; None for any.
+    extreme: what is drawn for no samples in "record", by an operation that `places` knows to draw such: the lowest
+    number it may draw for 0, else the highest; None for any.
     counts: for each line that adds integers (and their dims) whether they are of samples. Learnt and used alike.
     """
 

@@ -70,7 +70,7 @@ def attempt(
     """Compute the whole and this rank's rows, and compare.
 
     Args:
-        extreme: what is drawn once for all samples, as in Region; None: anything. shared_draws: by what, if one is given.
+        extreme: what is drawn once for all samples, as in Region; None: any. shared_draws: by what, if it is given.
     """
     whole_region = Region("record", total, total, places=shared_draws or {}, extreme=extreme)
     try:

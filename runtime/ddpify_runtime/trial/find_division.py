@@ -22,7 +22,7 @@ from ..agreement import random_states
 from ..forward.division import Division
 from ..forward.draws import UnknownDraw
 from ..forward.losses import UnknownLoss
-from ..sharding.collectives import Rows, divides, spread
+from ..sharding.collectives import Rows, broadcast_object, divides, spread
 from .attempt import NoCopy, NotDivisible, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
@@ -160,7 +160,8 @@ def _find(
                 reasons[-1] = "the gradients of a sample depend on the rest of the batch"
             except (NotDivisible, UnknownLoss) as error:
                 reasons[-1] = str(error)
-    return Division(reason=reasons[0] if reasons else _NO_SAMPLES)
+    # A rank's own rows may fail in a way of their own; what follows of the reason has to be the same on every rank.
+    return Division(reason=broadcast_object(reasons[0]) if reasons else _NO_SAMPLES)
 
 
 def _otherwise(
@@ -198,7 +199,7 @@ def _tried(
     extreme: float | None = None,
     shared_draws: dict[tuple[str, int], Rows | None] | None = None,
 ) -> tuple[Trial | None, list[int] | None, str]:
-    """A trial, as `attempt`, the form of each output leaf on which the ranks agree, and why there is none. A collective."""
+    """A trial, as `attempt`; the form of each output leaf on which the ranks agree; why there is none. A collective."""
     trial, reason = None, ""
     try:
         trial = attempt(module, call, leaves, inputs, total, extreme, shared_draws)
