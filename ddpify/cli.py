@@ -272,19 +272,48 @@ def run(
     script: Annotated[str, typer.Argument(metavar="SCRIPT", help="A converted script.")],
     arguments: Annotated[list[str] | None, typer.Argument(metavar="-- ARGS", help="Arguments of the script.")] = None,
     module: Annotated[bool, typer.Option("-m", help="SCRIPT is a module, as for python -m.")] = False,
-    devices: Annotated[
-        int, typer.Option("--devices", "-n", metavar="N", min=0, help="Processes, one for each device; 0: all GPUs.")
+    processes: Annotated[
+        int | None,
+        typer.Option(
+            "--nproc",
+            "--devices",
+            "-n",
+            metavar="N",
+            min=0,
+            help="Processes on each machine; default: all GPUs, or one.",
+        ),
+    ] = None,
+    machines: Annotated[str, typer.Option("--nnodes", metavar="N", help="Machines; 1:4 for least and most.")] = "",
+    hosts: Annotated[
+        str, typer.Option("--hosts", metavar="A:4,B:4", help="Their names; torchrun is started on each.")
+    ] = "",
+    launcher: Annotated[
+        str,
+        typer.Option(
+            "--launcher", metavar="L", help="torchrun, spawn, srun, openmpi, mpich, intelmpi, horovodrun, python."
+        ),
+    ] = "",
+    restarts: Annotated[
+        int, typer.Option("--max-restarts", metavar="N", min=0, help="Start again after a failure (torchrun).")
     ] = 0,
+    extra: Annotated[
+        str, typer.Option("--launcher-args", metavar="WORDS", help="Further words for the launcher.")
+    ] = "",
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the command, run nothing.")] = False,
+    emit: Annotated[
+        str, typer.Option("--emit", metavar="FORM", help="Print sbatch, k8s or hostfile instead: for a cluster.")
+    ] = "",
     target: Annotated[str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda or xla: what it is for.")] = "",
 ) -> None:
-    """Start a converted script on several devices of this machine."""
+    """Start a converted script in several processes, by the launcher that is at hand or asked for."""
 
     def work() -> int:
         from ddpify import start
         from ddpify.files import BadInput
 
+        words = (script, tuple(arguments or ()), module, processes, machines, hosts, launcher, target, restarts, extra)
         try:
-            start.run(script, arguments or (), devices, target, module)
+            return start.run(start.Options(*words, dry_run, emit))
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)

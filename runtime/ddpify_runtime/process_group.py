@@ -13,7 +13,7 @@ import torch.distributed as dist
 from . import engines, report
 from .agreement import check, failure, random_states, standard_streams
 from .forward.routed_call import release
-from .launch import environment
+from .launch import environment, failures
 from .sharding.collectives import broadcast_object
 
 _failed = False
@@ -22,9 +22,9 @@ _failed = False
 def init_process_group(backend: str, init_method: str | None = None) -> None:
     """Join the processes of this run, if there are several; do nothing in a script that was started alone.
 
-    The launcher's environment decides (torchrun; `DDPIFY_NPROC=N python train.py` starts N processes here). Every rank
-    then has rank 0's random number states (HAZARDS S1, D11), its own GPU as the current device, and, unless it is rank
-    0, silent stdout and stderr (I1; tracebacks still show).
+    The launcher's environment decides (launch/launchers.py; `DDPIFY_NPROC=N python train.py` starts N processes here).
+    Every rank then has rank 0's random number states (HAZARDS S1, D11), its own GPU as the current device, and, unless
+    it is rank 0, silent stdout and stderr (I1; tracebacks still show).
 
     Args:
         backend: "nccl" for GPUs, "gloo" for CPUs, as in torch.distributed; "xla" for XLA devices.
@@ -85,6 +85,7 @@ def _share_random_states() -> None:
 def _report_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     global _failed
     _failed = True
+    failures.record_exception(get_rank(), kind, error, trace)
     if standard_streams.STDERR is not None:
         sys.stderr = standard_streams.STDERR
     engines.here().report(kind, error, trace)

@@ -10,6 +10,7 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
+from ..launch import failures
 from ..torch_internals import default_store
 from . import standard_streams
 
@@ -59,6 +60,7 @@ def require_everywhere(error: Exception, where: str) -> None:
 
 def leave(reason: str) -> None:
     """End this process with an error, past every `except` of the script; its launcher ends the others."""
+    failures.record(dist.get_rank(), reason)
     with suppress(Exception):  # it may be closed, or the script's own
         sys.stdout.flush()
     if standard_streams.STDERR is not None:

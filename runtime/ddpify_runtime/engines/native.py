@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from ..launch import environment
+from ..launch import environment, start
 
 
 class Engine:
@@ -30,8 +30,8 @@ class Engine:
         Raises:
             RuntimeError: there are several processes, but not the devices that the backend needs.
         """
-        environment.start_processes()
-        place = environment.read()
+        start.start_processes()
+        place = environment.join()
         if place.world_size == 1:
             return None
         if backend == "nccl":

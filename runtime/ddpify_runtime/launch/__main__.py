@@ -1,36 +1,71 @@
-"""`python -m ddpify_runtime.launch N SCRIPT ARGS`: torchrun on this machine, with the status of the script."""
+"""`python -m ddpify_runtime.launch torchrun … -- train.py`: a launcher, the script's status, and who failed first.
+
+Any command line that starts processes: torchrun, mpirun, srun. torchrun itself ends with status 1 whatever its script
+said, and with sixty lines; this one runs in here, as torch's own functions.
+"""
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
 import sys
+import tempfile
 from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+
+from . import failures
 
 
-def main(arguments: Sequence[str]) -> int:
-    """Run a script in several processes until all have ended, or one has failed.
+def main(command: Sequence[str]) -> int:
+    """Run a launcher until it has ended; then say on stderr which rank failed first, and why.
 
-    Args: the number of processes, and a command line as Python takes it: `4 train.py --epochs 2` or `4 -m a.train`.
-    Returns the status of the process that failed first, 128 + the number of the signal that ended it, 0, or 2 for a
-    command line that names no script.
+    Args: the launcher's command line.
+    Returns the status of the process that failed first, 128 + the number of the signal that ended it or this process,
+    0, or 2 for no command.
     """
-    processes, *command = arguments or ("",)
-    words = command[1:] if command[:1] == ["-m"] else command
-    if not processes.isdigit() or not int(processes) or not words:
-        print("ddpify: use: python -m ddpify_runtime.launch N [-m] SCRIPT ARGS", file=sys.stderr)
+    if not command:
+        print("ddpify: use: python -m ddpify_runtime.launch COMMAND, such as torchrun -- SCRIPT", file=sys.stderr)
         return 2
+    with tempfile.TemporaryDirectory(prefix="ddpify-") as folder:
+        os.environ[failures.FOLDER] = folder
+        status = _torchrun(command[1:]) if command[0] == "torchrun" else _command(command)
+        failure = failures.first(Path(folder)) if status else None
+    if failure is not None:
+        print(failure, file=sys.stderr)
+    return status
+
+
+def _torchrun(words: Sequence[str]) -> int:
     from torch.distributed.elastic.multiprocessing.api import SignalException
     from torch.distributed.elastic.multiprocessing.errors import ChildFailedError
     from torch.distributed.run import parse_args, run
 
-    options = ["--standalone", "--nproc-per-node", processes, *command[: len(command) - len(words)]]
+    arguments = parse_args(list(words))
     try:
-        run(parse_args([*options, "--", *words]))  # without it, `--s` of the script is an ambiguous `--standalone`
+        run(arguments)
     except ChildFailedError as error:
+        for rank, failure in error.failures.items():
+            failures.record_exit(rank, failure.exitcode, arguments.max_restarts)
         _, failure = error.get_first_failure()
         return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
     except SignalException as ended:
         return 128 + ended.sigval
     return 0
+
+
+def _command(command: Sequence[str]) -> int:
+    """In a session of its own: a Ctrl-C would reach it twice, and the second means `at once` to mpirun and srun."""
+    process = subprocess.Popen(command, start_new_session=True)
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        process.send_signal(number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, forward)
+    code = process.wait()
+    return code if code >= 0 else 128 - code
 
 
 if __name__ == "__main__":

@@ -1,48 +1,71 @@
-"""What the launcher says: which process this is, of how many. Reads the environment only; imports no torch."""
+"""What the launcher says: which process this is, of how many, and where they meet. Imports no torch."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, MutableMapping
 
-_FOLDER = os.getcwd()
-
-
-@dataclass(frozen=True)
-class Environment:
-    """The place of this process: `rank` of `world_size`, `local_rank` on its machine; all zero-based counts."""
-
-    rank: int = 0
-    world_size: int = 1
-    local_rank: int = 0
+from .launchers import LAUNCHERS, TORCHRUN, Launcher
+from .launchers import Environment as Environment
 
 
 def read(environ: Mapping[str, str] = os.environ) -> Environment:
-    """The environment that torchrun sets (RANK, WORLD_SIZE, LOCAL_RANK); one process when there is none.
+    """The place that the innermost launcher gives to this process (launchers.py); one process when there is none.
 
     Raises:
-        RuntimeError: a variable is there but is not a number, or RANK lies outside WORLD_SIZE, or the processes were
-            started by srun or mpirun, which set other variables.
+        RuntimeError: what a launcher says is no place, or RANK and WORLD_SIZE contradict another launcher.
     """
-    if "RANK" not in environ or "WORLD_SIZE" not in environ:
-        for variable in ("SLURM_STEP_NUM_TASKS", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE"):
-            if environ.get(variable, "1") != "1":
-                raise RuntimeError(
-                    f"{variable}={environ[variable]}, but RANK and WORLD_SIZE are not set: each of these processes "
-                    "would train alone; start with torchrun (srun can start one torchrun for each node)"
-                )
-        return Environment()
+    return _found(environ)[1]
+
+
+def join(environ: MutableMapping[str, str] = os.environ) -> Environment:
+    """Read this process's place, and write it down as torch's `env://` reads it: RANK, WORLD_SIZE, MASTER_ADDR, ….
+
+    Every process of the run has to call this: some launchers let them find each other only together. A process that
+    trains alone keeps its environment. Ends with one line and status 2 where the processes cannot find each other.
+    """
     try:
-        place = Environment(
-            int(environ["RANK"]), int(environ["WORLD_SIZE"]), int(environ.get("LOCAL_RANK", environ["RANK"]))
-        )
-    except ValueError as error:
-        raise RuntimeError(f"RANK, WORLD_SIZE and LOCAL_RANK must be numbers: {error}; start with torchrun") from None
-    if not 0 <= place.rank < place.world_size:
-        raise RuntimeError(f"RANK={place.rank} is not below WORLD_SIZE={place.world_size}; start with torchrun")
+        launcher, place = _found(environ)
+        if launcher is None or place.world_size == 1:
+            return place
+        if "MASTER_ADDR" not in environ or "MASTER_PORT" not in environ:
+            host, port = launcher.meet(environ, place.rank)
+            environ.setdefault("MASTER_ADDR", host)
+            environ.setdefault("MASTER_PORT", str(port))
+    except RuntimeError as error:
+        print(f"ddpify: {error}", file=sys.stderr, flush=True)
+        raise SystemExit(2) from None
+    environ.update(RANK=str(place.rank), WORLD_SIZE=str(place.world_size), LOCAL_RANK=str(place.local_rank))
     return place
+
+
+def _found(environ: Mapping[str, str]) -> tuple[Launcher | None, Environment]:
+    if "RANK" in environ:
+        environ = {"LOCAL_RANK": environ["RANK"], **environ}  # for those who set torch's variables by hand
+    places = [(launcher, place) for launcher in LAUNCHERS if (place := launcher.place(environ)) is not None]
+    several = [(launcher, place) for launcher, place in places if place.world_size > 1]
+    if places and places[0][0] is TORCHRUN:
+        if "TORCHELASTIC_RUN_ID" not in environ:
+            _require_agreement(places[0], several)
+        return places[0]
+    return several[0] if several else (None, Environment())
+
+
+def _require_agreement(torch: tuple[Launcher, Environment], others: list[tuple[Launcher, Environment]]) -> None:
+    """RANK that torchrun has not set may be the rest of another run, exported long ago: one world would be many.
+
+    A process of a launcher may have started several of its own. It has not started fewer.
+    """
+    words, place = torch
+    for launcher, other in others:
+        same = (place.rank, place.world_size) == (other.rank, other.world_size)
+        if not same and place.world_size <= other.world_size:
+            raise RuntimeError(
+                f"{words.rank}={place.rank} of {words.world_size}={place.world_size}, but {launcher.name} says "
+                f"{launcher.rank}={other.rank} of {launcher.world_size}={other.world_size}: "
+                f"unset {words.rank}, {words.world_size} and {words.local_rank}"
+            )
 
 
 def draws_original(environ: Mapping[str, str] = os.environ) -> bool:
@@ -58,34 +81,3 @@ def draws_original(environ: Mapping[str, str] = os.environ) -> bool:
     if value not in ("", "original"):
         raise RuntimeError(f"DDPIFY_RANDOM={value!r} is not known: leave it out, or set it to 'original'")
     return value == "original"
-
-
-def start_processes(environ: Mapping[str, str] = os.environ) -> None:
-    """Become torchrun for this same command line when DDPIFY_NPROC asks for processes and no launcher made any.
-
-    `DDPIFY_NPROC=4 python train.py` is `torchrun --standalone --nproc-per-node 4 -- train.py`. Does not return then.
-    The script runs from its first line in each process, so nothing has to be importable or picklable (HAZARDS P1, P2).
-    """
-    processes = environ.get("DDPIFY_NPROC", "")
-    if not processes or "RANK" in environ:
-        return
-    if not processes.isdigit() or not int(processes):
-        raise RuntimeError(f"DDPIFY_NPROC={processes!r} is not a number of processes")
-    if int(processes) == 1:
-        return
-    os.chdir(_FOLDER)  # where a script that has gone elsewhere since is found, and goes elsewhere again
-    launcher = [sys.executable, "-m", "ddpify_runtime.launch", processes]
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os.execv(sys.executable, launcher + _command_line())
-
-
-def _command_line() -> list[str]:
-    spec = getattr(sys.modules["__main__"], "__spec__", None)
-    if spec is not None:  # started as `python -m package.train`
-        name = spec.name.removesuffix(".__main__")
-        return ["-m", name, *sys.argv[1:]]
-    script, *arguments = sys.argv
-    if not os.path.exists(script):  # it went elsewhere before it imported this package
-        script = getattr(sys.modules["__main__"], "__file__", script)
-    return [script, *arguments]

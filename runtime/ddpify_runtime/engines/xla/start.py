@@ -18,7 +18,7 @@ import torch.distributed as dist
 import torch_xla
 import torch_xla.runtime
 
-from ...launch import environment
+from ...launch import environment, start
 from ...torch_xla_internals import pjrt, tpu
 
 _launched = False
@@ -38,8 +38,8 @@ def rendezvous() -> str | None:
         )
     if device == "TPU":
         return _on_tpu()
-    environment.start_processes()
-    place = environment.read()
+    start.start_processes()
+    place = environment.join()
     if device == "CPU" and place.rank == 0:
         print(
             f"ddpify: XLA on {place.world_size} CPU device{'s' * (place.world_size > 1)}: for correctness, not speed",

@@ -1,0 +1,68 @@
+"""Every launcher for real: `ddpify run --launcher L` of converted fixtures, held against one process at every step."""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from ddpify.verify import compare, processes
+from tests.e2e import fixtures, harness
+from tests.engines import slurm
+
+CASES = (("main_guard", 2), ("ragged", 3))
+OWN = Path(__file__).parents[2] / ".venv-engines" / "bin"  # Intel MPI and Horovod
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
+    """The variables of a Slurm cluster; the other launchers have nothing of it."""
+    with slurm.cluster(tmp_path_factory.mktemp("slurm")) as found:
+        yield found
+
+
+@pytest.mark.parametrize(("name", "ranks"), CASES)
+@pytest.mark.parametrize("launcher", ["torchrun", "spawn", "openmpi", "mpich"])
+def test_conversion_trains_the_same(launcher: str, name: str, ranks: int) -> None:
+    require_equivalent(name, ranks, {}, "--launcher", launcher)
+
+
+@pytest.mark.parametrize(("name", "ranks"), CASES)
+def test_under_slurm(name: str, ranks: int, environment: dict[str, str]) -> None:
+    require_equivalent(name, ranks, environment, "--launcher", "srun")
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize(("name", "ranks"), CASES)
+@pytest.mark.parametrize("launcher", ["intelmpi", "horovodrun"])
+def test_with_an_environment_of_its_own(launcher: str, name: str, ranks: int) -> None:
+    require_equivalent(name, ranks, {"PATH": f"{OWN}:{os.environ['PATH']}"}, "--launcher", launcher)
+
+
+def require_equivalent(name: str, ranks: int, variables: Mapping[str, str], *words: str) -> None:
+    """Run a fixture's conversion by `ddpify run` with these options, and hold it against the original."""
+    fixture = fixtures.load(name)
+    original = harness.run_original(fixture)
+    start = functools.partial(_run, variables, words)
+    converted = harness.run_sources(fixture, harness.converted_sources(fixture), ranks, start=start)
+    differences = list(compare.equivalent(original, converted, ranks, fixture.tolerance))
+    differences += compare.divided(converted)
+    assert not differences, "\n".join([*differences, "--- stderr", converted.stderr[-3000:]])
+
+
+def _run(
+    variables: Mapping[str, str],
+    options: Sequence[str],
+    words: Sequence[str],
+    world_size: int,
+    folder: Path,
+    environment: Mapping[str, str],
+    limit: float,
+) -> tuple[int, str, str]:
+    script, *arguments = words
+    command = [sys.executable, "-m", "ddpify", "run", "-n", str(world_size), *options, script, "--", *arguments]
+    return processes.execute(command, folder, {**environment, **variables}, limit)
