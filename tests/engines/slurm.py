@@ -11,13 +11,13 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tests.engines.hosts import on
+from tests.engines.hosts import Host
 
 LIMIT = 60.0  # seconds until both nodes have to be there
 
 
 @contextlib.contextmanager
-def cluster(folder: Path, hosts: Sequence[str] = ()) -> Iterator[dict[str, str]]:
+def cluster(folder: Path, hosts: Sequence[Host] = ()) -> Iterator[dict[str, str]]:
     """The variables with which srun and sbatch find a cluster, which is there until the block ends.
 
     Args:
@@ -33,15 +33,15 @@ def cluster(folder: Path, hosts: Sequence[str] = ()) -> Iterator[dict[str, str]]
     settings.write_text(_settings(folder, hosts))
     environment = {"SLURM_CONF": str(settings)}
     path = os.environ["PATH"] + ":/usr/sbin"
-    names = list(hosts) or ["n1", "n2"]
+    names = [host.name for host in hosts] or ["n1", "n2"]
     daemons = [["munged", "--force", f"--key-file={key}", *files], ["slurmctld", "-c", "-f", str(settings)]]
     daemons += [["slurmd", "-N", name, "-f", str(settings)] for name in names]
-    places = [None, names[0], *names] if hosts else [None] * 4
+    places = [None, hosts[0], *hosts] if hosts else [None] * 4
     try:
         for place, daemon in zip(places, daemons, strict=True):
-            command = on(place, daemon) if place else daemon
+            command = place.command(daemon) if place else daemon
             subprocess.run(command, check=True, timeout=LIMIT, env=os.environ | environment | {"PATH": path})
-        _wait(environment, names[0] if hosts else "")
+        _wait(environment, hosts[0] if hosts else None)
         yield environment
     finally:
         for file in [*sorted(folder.glob("*.pid"), reverse=True), folder / "munge.pid-file"]:  # slurmd before slurmctld
@@ -49,11 +49,11 @@ def cluster(folder: Path, hosts: Sequence[str] = ()) -> Iterator[dict[str, str]]
                 _end(int(file.read_text()))
 
 
-def _settings(folder: Path, hosts: Sequence[str]) -> str:
+def _settings(folder: Path, hosts: Sequence[Host]) -> str:
     name, ports = socket.gethostname(), [_free_port() for _ in range(3)]
     if hosts:
-        nodes = [f"NodeName={host} NodeAddr={host} Port={ports[1]}" for host in hosts]
-        controller = hosts[0]
+        nodes = [f"NodeName={host.name} NodeAddr={host.name} Port={ports[1]}" for host in hosts]
+        controller = hosts[0].name
     else:
         pairs = zip(("n1", "n2"), ports[1:], strict=True)
         nodes = [f"NodeName={node} NodeHostname={name} NodeAddr=127.0.0.1 Port={port}" for node, port in pairs]
@@ -91,12 +91,12 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-def _wait(environment: dict[str, str], host: str) -> None:
+def _wait(environment: dict[str, str], host: Host | None) -> None:
     command = ["sinfo", "--noheader", "--format=%T"]
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         done = subprocess.run(
-            on(host, command) if host else command,
+            host.command(command) if host else command,
             env=os.environ | environment,
             capture_output=True,
             text=True,

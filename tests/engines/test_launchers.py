@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.e2e import fixtures, harness
 from tests.engines import slurm
 
 CASES = (("main_guard", 2), ("ragged", 3))
+HOROVOD = re.compile(r"^\[\d+\]<std(?:out|err)>:", re.MULTILINE)  # what horovodrun writes before each line
 OWN = Path(__file__).parents[2] / ".venv-engines" / "bin"  # Intel MPI and Horovod
 
 
@@ -65,4 +67,6 @@ def _run(
 ) -> tuple[int, str, str]:
     script, *arguments = words
     command = [sys.executable, "-m", "ddpify", "run", "-n", str(world_size), *options, script, "--", *arguments]
-    return processes.execute(command, folder, {**environment, **variables}, limit)
+    rc, *texts = processes.execute(command, folder, {**environment, **variables}, limit)
+    stdout, stderr = (HOROVOD.sub("", text) for text in texts)
+    return rc, stdout, stderr
