@@ -3,31 +3,15 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-import pytest
-
 from ddpify.verify import compare, processes
 from tests.e2e import fixtures, harness
-from tests.engines import slurm
-from tests.engines.hosts import Host, two_hosts
+from tests.engines.hosts import Host
 
 RUN = (sys.executable, "-m", "ddpify", "run")
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """For the files of hosts and cluster."""
-    return tmp_path_factory.mktemp("h")
-
-
-@pytest.fixture(scope="module")
-def hosts(folder: Path) -> Iterator[tuple[Host, Host]]:
-    """Two hosts."""
-    with two_hosts(folder) as pair:
-        yield pair
 
 
 def test_torchrun_on_each(hosts: tuple[Host, Host]) -> None:
@@ -57,9 +41,8 @@ def test_mpich(hosts: tuple[Host, Host], folder: Path) -> None:
     require_equivalent(3, [from_first(hosts, 3, "mpich", f"-launcher rsh -launcher-exec {folder}/rsh")])
 
 
-def test_slurm(hosts: tuple[Host, Host], folder: Path) -> None:
-    with slurm.cluster(folder, hosts) as variables:
-        require_equivalent(3, [from_first(hosts, 3, "srun", "")], variables)
+def test_slurm(hosts: tuple[Host, Host], cluster: dict[str, str]) -> None:
+    require_equivalent(3, [from_first(hosts, 3, "srun", "")], cluster)
 
 
 def from_first(hosts: tuple[Host, Host], ranks: int, launcher: str, extra: str) -> list[str]:

@@ -6,25 +6,17 @@ import functools
 import os
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from ddpify.verify import compare, processes
 from tests.e2e import fixtures, harness
-from tests.engines import slurm
 
 CASES = (("main_guard", 2), ("ragged", 3))
 HOROVOD = re.compile(r"^\[\d+\]<std(?:out|err)>:", re.MULTILINE)  # what horovodrun writes before each line
 OWN = Path(__file__).parents[2] / ".venv-engines" / "bin"  # Intel MPI and Horovod
-
-
-@pytest.fixture(scope="module")
-def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """The variables of a Slurm cluster; the other launchers have nothing of it."""
-    with slurm.cluster(tmp_path_factory.mktemp("slurm")) as found:
-        yield found
 
 
 @pytest.mark.parametrize(("name", "ranks"), CASES)
@@ -34,8 +26,8 @@ def test_conversion_trains_the_same(launcher: str, name: str, ranks: int) -> Non
 
 
 @pytest.mark.parametrize(("name", "ranks"), CASES)
-def test_under_slurm(name: str, ranks: int, environment: dict[str, str]) -> None:
-    require_equivalent(name, ranks, environment, "--launcher", "srun")
+def test_under_slurm(name: str, ranks: int, nodes: dict[str, str]) -> None:
+    require_equivalent(name, ranks, nodes, "--launcher", "srun")
 
 
 @pytest.mark.nightly
