@@ -100,7 +100,7 @@ def convert(
         trail = lost_trail(scripts) if kind == "one process" else None
         if trail is None:
             return _idle(found, "no training loop")
-        distributed = [_Found.of(script, chosen, [already_distributed.RULE], modernize) for script in scripts]
+        distributed = [_found(script, chosen, (already_distributed.RULE,), modernize) for script in scripts]
         return _untouched(distributed) if any(each.findings for each in distributed) else _refused(found, trail)
     if kind != "one process":
         if xla_reduce == "native":
