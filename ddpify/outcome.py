@@ -131,6 +131,8 @@ def reports(
         One report a file.
     """
     problem = outcome.converted.problem
+    if outcome.has_processes and not outcome.distributed and not problem:
+        outcome = _said_once(outcome)
     told = [FileReport(problem.path, "error", problem=problem)] if problem else []
     for source in outcome.sources:
         result = outcome.converted.results.get(source.path)
@@ -160,6 +162,23 @@ def reports(
             report = replace(report, launch=launch(source, result.launch))
         told.append(report)
     return told
+
+
+def _said_once(outcome: Outcome) -> Outcome:
+    """The outcome with what is true of the whole program, that it has processes of its own, said of one file."""
+    results = outcome.converted.results
+    found = [
+        (path, each) for path, result in results.items() for each in result.findings if each.rule in _HAS_PROCESSES
+    ]
+    place, first = found[0]
+    others = len({path for path, _ in found} - {place})
+    counted = f" (so {'does' if others == 1 else 'do'} {others} more of its files)" if others else ""
+    said = {
+        path: tuple(each for each in result.findings if (path, each) not in found) for path, result in results.items()
+    }
+    said[place] = (replace(first, message=first.message + counted), *said[place])
+    told = {path: replace(result, findings=said[path]) for path, result in results.items()}
+    return replace(outcome, converted=replace(outcome.converted, results=told))
 
 
 def diff_folder(outcomes: Sequence[Outcome]) -> Path:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 Status = Literal["converted", "would convert", "nothing to do", "refused", "untouched", "error"]
 FAILED = ("refused", "untouched", "error")
+_NAMED = 4  # files that a sum names
 ADVICE = "DDP5"  # the rules that read scripts which are distributed already
 
 
@@ -126,7 +127,8 @@ def _finding(name: str, finding: Finding) -> str:
 def _count(report: Report, changed: Sequence[str], failed: Sequence[str]) -> str:
     verb = "would be converted" if any(file.status == "would convert" for file in report.files) else "converted"
     counted = f"{len(changed)} {'file' if len(changed) == 1 else 'files'} {verb}"
-    return f"{counted}, {len(failed)} left untouched ({', '.join(failed)})" if failed else counted
+    named = [*failed[:_NAMED], f"{len(failed) - _NAMED} more"] if len(failed) > _NAMED + 1 else failed
+    return f"{counted}, {len(failed)} left untouched ({', '.join(named)})" if failed else counted
 
 
 def as_json(report: Report, with_diff: bool) -> str:

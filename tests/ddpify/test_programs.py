@@ -117,6 +117,24 @@ def test_a_refused_program_does_not_stop_the_others(tmp_path: Path) -> None:
     assert "ddpify_runtime" in (tmp_path / "good.py").read_text(encoding="utf-8")
 
 
+def test_a_framework_is_named_once_for_a_program(tmp_path: Path) -> None:
+    """Not once for each file of a project, which were 314 lines for Lightning's own repository."""
+    modules = {f"module{number}": "import lightning\n" for number in range(3)}
+    imports = "".join(f"import {name}\n" for name in modules)
+    put(tmp_path, main=f"import lightning\n{imports}{TRAIN}", **modules)
+    done = ddpify(".", "--target", "cuda", cwd=tmp_path, code=2)
+    assert len(lines(done.stderr)) == 1
+    assert lines(done.stderr)[0].startswith(
+        "main.py:1: Lightning runs this training and distributes it by itself (so do 3 "
+    )
+
+
+def test_many_refused_files_are_counted(tmp_path: Path) -> None:
+    put(tmp_path, **{f"bad{number}": REFUSED for number in range(7)})
+    done = ddpify(".", "--target", "cuda", cwd=tmp_path, code=2)
+    assert lines(done.stdout)[-1].endswith("7 left untouched (bad0.py, bad1.py, bad2.py, bad3.py, 3 more)")
+
+
 def test_what_a_refused_program_shares_is_converted_for_the_others(tmp_path: Path) -> None:
     put(tmp_path, bad=MAIN + "    input()\n", good=MAIN, engine=ENGINE)
     done = ddpify(".", "--target", "cpu", cwd=tmp_path, code=2)
