@@ -74,6 +74,7 @@ class RoutedCall:
         self.settings = Settings()
         self.present: Any = None  # the modules that are there, and their modes
         self.parted: Any = None  # those of which the parts were looked for
+        self.ended = _Ended(self)  # the forward that is computed in parts
         routes.calls.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -118,8 +119,13 @@ class RoutedCall:
             for part in parts.of(self.module):
                 if vars(part).get(CALL) is None:
                     self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self)
+        self.ended = _Ended(self)
         with parts.entered(self.module):
-            return self.call(*args, **kwargs)
+            output = self.call(*args, **kwargs)
+        if torch.is_grad_enabled() and any(part.divided for part in self.parts.values()):
+            self.trainable = inventory(self.module).trainable  # it may freeze and unfreeze parameters
+            self.ended.reduction = self._reduction()
+        return output
 
     def _say(self, reason: str) -> None:
         """What became of a forward that is not divided as a whole."""
@@ -301,10 +307,21 @@ class RoutedCall:
     def _reduction(self) -> AnyReduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
         if self.root is not None:
-            return PartOfReduction(self.call, self.root._reduction().enter)
+            return PartOfReduction(self.call, self.root.ended.enter)
         if self.trainable not in self.reductions:
             self.reductions[self.trainable] = self.reduce(self.module, self.call)
         return self.reductions[self.trainable]
+
+
+class _Ended:
+    """The reduction for what is trained at the end of a forward; meanwhile, that for what is trained so far."""
+
+    def __init__(self, call: RoutedCall) -> None:
+        self.call = call
+        self.reduction: AnyReduction | None = None
+
+    def enter(self) -> None:
+        (self.reduction or self.call._reduction()).enter()
 
 
 def route(

@@ -78,7 +78,13 @@ def attempt(
     except Exception as error:  # whatever cannot be copied
         raise NoCopy from error
     outside = random_states.outside_of_torch()
-    with random_states.kept(), torch.no_grad(), _noted(whole_region), drawn_outside_of_torch(extreme):
+    with (
+        _kept_trainable(module, whole_module),
+        random_states.kept(),
+        torch.no_grad(),
+        _noted(whole_region),
+        drawn_outside_of_torch(extreme),
+    ):
         given = [structure.copied(leaf) for leaf in leaves]
         whole, whole_spec = structure.flatten(call(whole_module, given))
         for before, after in zip(leaves, given, strict=True):
@@ -135,6 +141,21 @@ def attempt(
         any(map(_is_number, whole)),
         _why(failing[0], total) if failing else "",
     )
+
+
+@contextmanager
+def _kept_trainable(module: nn.Module, copy: nn.Module) -> Iterator[None]:
+    """Raises NotDivisible if a forward of a copy, which has the same trainable parameters, changes which are trained.
+
+    The reduction of a divided forward is made before it.
+    """
+    before = [parameter.requires_grad for parameter in module.parameters()]
+    yield
+    changed = [parameter.requires_grad for parameter in copy.parameters()] != before
+    for parameter, trained in zip(module.parameters(), before, strict=True):
+        parameter.requires_grad_(trained)
+    if changed:
+        raise NotDivisible("it freezes or unfreezes parameters")
 
 
 @contextmanager

@@ -121,6 +121,21 @@ class Watched(nn.Module):
         return (self.part(x) + self.other(x)).square().mean() + torch.cat(self.seen).sum()
 
 
+class Unfreezes(nn.Module):
+    """Decides in its forward what is trained: all in its first step, one part in the second, all again."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.last = encoder(), encoder()
+        self.step = 0
+
+    def forward(self, x: Tensor) -> Any:
+        self.first.requires_grad_(self.step != 1)
+        self.step += 1
+        first = self.first(x)
+        return (first * self.last(x) - first.mean(0)).square().mean()
+
+
 MODELS: dict[str, Callable[[], nn.Module]] = {
     "pairs": Pairs,
     "reads samples": ReadsSamples,
@@ -129,6 +144,7 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "checkpoints, reentrant": lambda: Checkpoints(True),
     "gives a cache": GivesCache,
     "watched": Watched,
+    "unfreezes": Unfreezes,
 }
 
 
