@@ -25,7 +25,7 @@ from . import engines, report
 from .agreement import check, random_states
 from .forward import region
 from .launch import environment
-from .lazy.labels import Labels
+from .lazy.labels import MOST, Labels
 from .loading import collated
 from .loading.collated import Form
 from .loading.samples import Loaded, Request, Samples, StartWorker
@@ -55,7 +55,7 @@ class DataLoader(TorchDataLoader[T_co]):
     _samples: Samples | None = None
     _inner: TorchDataLoader[Any] | None = None
     _labels: list[Labels]
-    _in_parts: set[int]  # samples that ranks load in parts, in this pass
+    _in_parts: set[int] | None  # samples that ranks load in parts, in this pass, where something is learnt from them
 
     if not TYPE_CHECKING:  # torch's own signature
 
@@ -86,7 +86,9 @@ class DataLoader(TorchDataLoader[T_co]):
                 **{name: getattr(self, name) for name in _FORWARDED},
             )
             self._passes = 0
-        self._labels, self._in_parts = vars(self).get("_labels", []), set()
+        known = vars(self).get("_labels")
+        learns = known is None or any(labels.learns for labels in known)
+        self._labels, self._in_parts = known or [], set() if learns and self._size() <= MOST else None
         self._stream = None if environment.draws_original() else self._seed()
         return _Batches(self, iter(self._inner))
 
@@ -131,10 +133,12 @@ class DataLoader(TorchDataLoader[T_co]):
 
     def _passed(self) -> None:
         """A pass has ended, to its last batch."""
-        size = len(self.dataset) if isinstance(self.dataset, Sized) else -1
         for labels in self._labels:
-            labels.passed(self._in_parts, size)
-        self._in_parts = set()
+            labels.passed(self._in_parts or set(), self._size())
+        self._in_parts = None
+
+    def _size(self) -> int:
+        return len(self.dataset) if isinstance(self.dataset, Sized) else -1
 
     def _require_whole(self, reason: str) -> None:
         if self._divided:
@@ -186,8 +190,9 @@ class _Requests(Sampler[Request]):
                         f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}, of which each process"
                     )
                     report.note(f"{id(loader)} loader", f"{text} process loads its {total // world_size}", detail=True)
-                with suppress(TypeError):  # an index of a kind of the data set's own
-                    loader._in_parts.update(map(index, indices))
+                if loader._in_parts is not None:
+                    with suppress(TypeError):  # an index of a kind of the data set's own
+                        loader._in_parts.update(map(index, indices))
                 yield Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
             else:
                 asked = not loader._reason and not loader._divided and total >= world_size

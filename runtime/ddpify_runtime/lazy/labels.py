@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 import torch.distributed as dist
 from torch import Tensor
 
-_MOST = 10_000_000  # samples of a data set of which it is remembered which were seen
+MOST = 10_000_000  # samples of a data set of which it is remembered which were seen
 
 
 @dataclass
@@ -31,6 +31,11 @@ class Labels:
     def __init__(self) -> None:
         self.batch = 0  # the number of batches in this pass
         self._asked: dict[Hashable, _Asked] = {}
+
+    @property
+    def learns(self) -> bool:
+        """Whether somebody asks, and it is not known yet."""
+        return any(asked.none is None for asked in self._asked.values())
 
     def count(self, counting: Tensor, mine: int, total: int, ignored: Hashable) -> Tensor:
         """How many targets of the whole batch count; a collective unless that is known.
@@ -62,9 +67,9 @@ class Labels:
         for asked in self._asked.values():
             if asked.none:
                 _require_none(asked)
-            elif asked.none is None and asked.batches == self.batch and size <= _MOST:
+            elif asked.none is None and asked.batches == self.batch:
                 asked.seen |= samples
-                if len(asked.seen) == size:
+                if len(asked.seen) == size > 0:
                     asked.none = not asked.left_out
                     asked.seen = set()
             asked.batches, asked.last = 0, -1

@@ -82,8 +82,7 @@ def attempt(
         _kept_trainable(module, whole_module),
         random_states.kept(),
         torch.no_grad(),
-        _noted(whole_region),
-        drawn_outside_of_torch(extreme),
+        _noted(whole_region, extreme),
     ):
         given = [structure.copied(leaf) for leaf in leaves]
         whole, whole_spec = structure.flatten(call(whole_module, given))
@@ -95,7 +94,7 @@ def attempt(
         "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
     )
     local_region.decisions = list(whole_region.decisions)
-    with random_states.kept(), torch.enable_grad(), _noted(local_region), drawn_outside_of_torch(extreme):
+    with random_states.kept(), torch.enable_grad(), _noted(local_region, extreme):
         parts = [
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
@@ -159,8 +158,8 @@ def _kept_trainable(module: nn.Module, copy: nn.Module) -> Iterator[None]:
 
 
 @contextmanager
-def _noted(region: Region) -> Iterator[None]:
-    with entered(region), Draws(region), Losses(region), Decisions(region):
+def _noted(region: Region, extreme: float | None) -> Iterator[None]:
+    with entered(region), Draws(region), Losses(region), Decisions(region), drawn_outside_of_torch(extreme):
         yield
 
 
