@@ -186,10 +186,9 @@ class _Requests(Sampler[Request]):
             if loader._may_share() and total >= world_size:
                 if not loader._divided:
                     loader._divided = True
-                    text = (
-                        f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}, of which each process"
-                    )
-                    report.note(f"{id(loader)} loader", f"{text} process loads its {total // world_size}", detail=True)
+                    text = f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}"
+                    text += f", of which each process loads its {total // world_size}"
+                    report.note(f"{id(loader)} loader", text, detail=True)
                 if loader._in_parts is not None:
                     with suppress(TypeError):  # an index of a kind of the data set's own
                         loader._in_parts.update(map(index, indices))

@@ -190,7 +190,7 @@ class Stateful(Dataset[dict[str, Any]]):
     def __len__(self) -> int:
         return 40
 
-    def __getitem__(self, index: int) -> dict[str, Any]:
+    def __getitem__(self, index: int, earlier: list[int] = []) -> dict[str, Any]:  # noqa: B006
         with LOADED.get_lock():
             LOADED[int(os.environ["RANK"])] += 1
         value = 0.0
@@ -207,6 +207,12 @@ class Stateful(Dataset[dict[str, Any]]):
         elif self.kind == "seen":
             self.seen[index] = True
             value = float(len(self.seen))
+        elif self.kind == "an attribute of a function":
+            vars(stateful).update(calls=vars(stateful).get("calls", 0) + 1)
+            value = float(vars(stateful)["calls"])
+        elif self.kind == "a default argument":
+            earlier.append(index)
+            value = float(len(earlier))
         elif self.kind == "iterator":
             value = next(self.numbers)
         elif self.kind == "memo":
@@ -243,6 +249,8 @@ REASONS = {
     "used generator": "changes unused",
     "a global generator": "changes GENERATOR",
     "seen": "loaded again",
+    "an attribute of a function": "changes stateful.calls",
+    "a default argument": "changes __getitem__().earlier",
 }
 
 

@@ -90,6 +90,9 @@ def _inside(name: str, value: Any) -> Iterator[Held]:
         yield Held(name, lambda: dict(enumerate(value)) if entries is None else entries, len(value))
     if isinstance(value, FunctionType):
         yield Held("", lambda: dict(_used(value)), 0)
+        if not _is_library(value.__code__.co_filename):
+            yield Held(value.__name__, lambda: vars(value), 0)
+            yield Held(f"{value.__name__}()", lambda: dict(_defaults(value)), 0)
     elif isinstance(value, type):
         yield Held(f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not _is_code(v)}, 0)
     elif hasattr(value, "__dict__"):
@@ -125,6 +128,14 @@ def _used(function: FunctionType) -> Iterator[tuple[str, Any]]:
             yield name, cell.cell_contents
         except ValueError:  # not filled yet
             continue
+
+
+def _defaults(function: FunctionType) -> Iterator[tuple[str, Any]]:
+    """What a function takes for arguments that are not given: made once, and kept."""
+    yield from (function.__kwdefaults__ or {}).items()
+    given = function.__defaults__ or ()
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    yield from zip(names[len(names) - len(given) :], given, strict=True)
 
 
 def _codes(code: CodeType) -> list[CodeType]:
