@@ -208,6 +208,18 @@ STEP = "model(torch.ones(4, 2)).mean().backward()\n"
     [
         (f"from tools import setup\nimport torch\nmodel, opt = setup()\n{STEP}opt.step()\n", "DDP311", 5),
         (f"import torch, t\nmodel = t.Model()\n{STEP}model.optimizer.step()\n", "DDP311", 4),
+        (f"import torch, t\nmodel = t.Model()\n{STEP}torch._foreach_add_(t.ps, t.gs, alpha=-0.1)\n", "DDP311", 4),
+        (f"import torch, t\nmodel = t.Model()\n{STEP}torch.optim._functional.sgd(t.ps, t.gs, [])\n", "DDP311", 4),
+        (f"import torch, t\nmodel = t.Model()\n{STEP}torch.nn.utils.vector_to_parameters(t.v, t.ps)\n", "DDP311", 4),
+        (f"import torch, t\nmodel = t.Model()\n{STEP}torch.sub(t.p.data, t.p.grad, out=t.p.data)\n", "DDP311", 4),
+        (
+            f"import torch, t\nmodel = t.Model()\n{STEP}new = {{n: p - p.grad for n, p in t.ps}}\n"
+            "model.load_state_dict(new)\n",
+            "DDP311",
+            5,
+        ),
+        ("import torch, t\nmodel = t.Model()\ngetattr(model(t.x), 'backward')()\nt.optimizer.step()\n", "DDP311", 4),
+        ("import torch, t\nmodel = t.Model()\n[*map(torch.Tensor.backward, t.losses)]\nt.o.step()\n", "DDP311", 4),
         ("import importlib, torch\nrun = importlib.import_module(torch.name).run\nrun()\n", "DDP311", 2),
         ("import importlib, sys\nimportlib.import_module(sys.argv[1]).main()\n", "DDP311", 2),
         ("import torch\nw = torch.ones(1)\n(w * 2).backward()\nw.data -= w.grad\n", "DDP304", 4),

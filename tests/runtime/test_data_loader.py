@@ -15,6 +15,7 @@ from ddpify_runtime import DataLoader, get_world_size, rank_zero_only
 from torch import Tensor
 from torch.utils.data import Dataset, Subset, TensorDataset, WeightedRandomSampler, get_worker_info
 
+from . import processes
 from .processes import run
 
 
@@ -175,6 +176,16 @@ def test_augmented_rows_are_loaded_once(size: int) -> None:
     assert LOADED[:size] == [12 + 9 * 12 // size] * size
 
 
+class Slotted:
+    __slots__ = ("calls",)
+
+    def __init__(self) -> None:
+        self.calls = 0.0
+
+
+SLOTTED = Slotted()
+
+
 class Stateful(Dataset[dict[str, Any]]):
     """40 samples that may depend on what was loaded before them."""
 
@@ -210,6 +221,12 @@ class Stateful(Dataset[dict[str, Any]]):
         elif self.kind == "an attribute of a function":
             vars(stateful).update(calls=vars(stateful).get("calls", 0) + 1)
             value = float(vars(stateful)["calls"])
+        elif self.kind == "a slot":
+            SLOTTED.calls += 1
+            value = SLOTTED.calls
+        elif self.kind == "a module":
+            processes.counter += 1  # type: ignore[attr-defined]
+            value = float(processes.counter)  # type: ignore[attr-defined]
         elif self.kind == "a default argument":
             earlier.append(index)
             value = float(len(earlier))
@@ -227,6 +244,7 @@ GENERATOR = random.Random(0)
 
 def stateful(kind: str, workers: int, collate: Any = None, batch_size: int = 8) -> tuple[Any, list[str], int]:
     LOADED[int(os.environ["RANK"])] = 0
+    vars(processes)["counter"] = 0
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(2)
     dataset = Stateful(kind)
@@ -251,6 +269,8 @@ REASONS = {
     "seen": "loaded again",
     "an attribute of a function": "changes stateful.calls",
     "a default argument": "changes __getitem__().earlier",
+    "a slot": "changes SLOTTED.calls",
+    "a module": "changes processes.counter",
 }
 
 

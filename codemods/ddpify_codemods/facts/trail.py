@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from .reach import reaches_backward
 from .script import Script
-from .updates import takes_gradients, update_loops, updated_tensors
+from .updates import steps, takes_gradients, update_loops, updated_tensors
 
 _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
 
@@ -46,6 +46,12 @@ def _lost(scripts: Sequence[Script]) -> Iterator[Lost]:
                 message = f"`{ast.unparse(tensor)}` is trained by hand and belongs to no module that can be seen"
                 remedy = "put it into an nn.Module, and update that in a loop over its parameters()"
                 yield Lost(script, statement.lineno, message, remedy, "DDP304")
+        for script in scripts:
+            for call in steps(script):
+                message = (
+                    f"`{ast.unparse(call.func)}` takes a training step by hand, of what cannot be seen in the source"
+                )
+                yield Lost(script, call.lineno, message, "step with a class of torch.optim")
     elif not _computes_gradients(scripts) and not any(map(_evaluates, scripts)):
         for call in scripts[0].find(ast.Call):
             if scripts[0].is_entry and _imports_in_the_run(scripts[0], call):
@@ -55,9 +61,16 @@ def _lost(scripts: Sequence[Script]) -> Iterator[Lost]:
 
 def computes_gradients(script: Script) -> bool:
     """Whether a script calls `.backward()`, or updates parameters by gradients that a function gave back."""
-    if any(isinstance(call.func, ast.Attribute) and call.func.attr == "backward" for call in script.find(ast.Call)):
+    if any(node.attr == "backward" and isinstance(node.ctx, ast.Load) for node in script.find(ast.Attribute)):
+        return True
+    if any(_looks_up_backward(script, call) for call in script.find(ast.Call)):
         return True
     return any(takes_gradients(script, call) for call in script.find(ast.Call)) and any(update_loops(script))
+
+
+def _looks_up_backward(script: Script, call: ast.Call) -> bool:
+    names = call.args[1:2] if script.qualified(call.func) == "getattr" else []
+    return any(isinstance(name, ast.Constant) and name.value == "backward" for name in names)
 
 
 def _computes_gradients(scripts: Sequence[Script]) -> bool:

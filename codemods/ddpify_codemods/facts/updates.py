@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from .bindings import names_in
-from .origins import origins
+from .origins import origins, sources
 from .script import Script
 
+_FROM_VECTOR = frozenset(
+    {"torch.nn.utils.vector_to_parameters", "torch.nn.utils.convert_parameters.vector_to_parameters"}
+)
+# A function of torch.optim takes the step of an optimizer without being one: torch.optim.sgd.sgd(params, grads, …).
+_STEP = re.compile(r"torch\.optim\.(_functional|[a-z_]+)\.[a-z_]+$|torch\._foreach_\w+_$")
 _TAKE_GRADIENTS = frozenset({"torch.autograd.grad", "torch.grad", "torch.func.grad", "torch.func.grad_and_value"})
 
 
@@ -31,6 +37,24 @@ def updated_tensors(script: Script) -> Iterator[tuple[ast.stmt, ast.expr]]:
                 code = ast.unparse(tensor)
                 if any(_is_gradient(node) and ast.unparse(node.value) == code for node in inside):  # type: ignore[attr-defined]
                     yield statement, tensor
+
+
+def steps(script: Script) -> Iterator[ast.Call]:
+    """Every call that changes parameters by what it is given: of a function of torch, or by loading a state."""
+    for call in script.find(ast.Call):
+        name = script.qualified(call.func)
+        changes = name in _FROM_VECTOR or (_STEP.match(name) and not name.startswith("torch.optim.lr_scheduler."))
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if (
+            changes
+            or (method == "load_state_dict" and any(_is_made_of_gradients(script, each) for each in call.args))
+            or any(keyword.arg == "out" and ".data" in ast.unparse(keyword.value) for keyword in call.keywords)
+        ):
+            yield call
+
+
+def _is_made_of_gradients(script: Script, value: ast.expr) -> bool:
+    return any(_is_gradient(node) for each in (value, *sources(script, value)) for node in ast.walk(each))
 
 
 def takes_gradients(script: Script, call: ast.Call) -> bool:

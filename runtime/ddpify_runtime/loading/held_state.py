@@ -98,6 +98,13 @@ def _inside(name: str, value: Any) -> Iterator[Held]:
     elif hasattr(value, "__dict__"):
         attributes = vars(value)
         yield Held(name, lambda: attributes, 0, all(map(_is_known_class, type(value).__mro__)))
+    if slots := [slot for each in type(value).__mro__ if not _is_library_class(each) for slot in _slots(each)]:
+        yield Held(name, lambda: {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}, 0)
+
+
+def _slots(kind: type) -> tuple[str, ...]:
+    slots = vars(kind).get("__slots__", ())
+    return (slots,) if isinstance(slots, str) else tuple(slots)
 
 
 def _behind(value: Any) -> Iterator[Any]:
@@ -122,7 +129,10 @@ def _used(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for code in _codes(function.__code__):
         for name in code.co_names:
             if name in function.__globals__:
-                yield name, function.__globals__[name]
+                value = function.__globals__[name]
+                yield name, value
+                if isinstance(value, ModuleType) and not _is_library(getattr(value, "__file__", None)):
+                    yield from ((f"{name}.{each}", vars(value)[each]) for each in code.co_names if each in vars(value))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
@@ -164,7 +174,7 @@ def _is_known_class(value: type) -> bool:
 
 
 def _name(name: str, key: Any) -> str:
-    if isinstance(key, str) and key.isidentifier():
+    if isinstance(key, str) and key.replace(".", "_").isidentifier():
         return f"{name.removesuffix('.')}.{key}" if name else key
     return f"{name}[{key!r}]"
 
