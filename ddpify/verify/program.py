@@ -57,8 +57,10 @@ def converted(name: str, target: str, style: str = "exact") -> Program:
     found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     local = LOCAL_BATCH_NORM in found.text or read_settings(inputs.named[0].parent).batch_norm == "local"
     if outcome.failed:
-        lines = told(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))[1]
-        raise BadInput(name, f"cannot be converted: {lines[0]}", "ddpify verify --against compares one that you made")
+        done, refused = told(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))
+        raise BadInput(
+            name, f"cannot be converted: {[*refused, *done][0]}", "ddpify verify --against compares one that you made"
+        )
     if not outcome.codes and "ddpify_runtime" not in found.text:
         reason = next(
             (result.reason for result in outcome.converted.results.values() if result.reason), "nothing to do"

@@ -112,11 +112,15 @@ def test_hand_made_conversion_is_held_against_its_original(tmp_path: Path) -> No
     assert "note: dropout was switched off in both" in said
 
 
+GROUP = 'import torch.distributed\ntorch.distributed.init_process_group("gloo")\n'
+
+
 @pytest.mark.parametrize(
     ("script", "words", "message"),
     [
         ("import torch\nraise ValueError('unwell').backward(optimizer)", [], "train.py: has nothing to convert"),
         (REFUSED, [], "train.py: cannot be converted"),
+        (GROUP + SCRIPT, [], "train.py: cannot be converted: train.py:2: it uses torch.distributed.init_process_group"),
         (SCRIPT, ["--target", "xla"], "target xla is not run here"),
         (SCRIPT, ["-n", "0"], "-n must be at least 1"),
         (SCRIPT, ["--against", "nowhere.py"], "nowhere.py: no such script"),
