@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 Status = Literal["converted", "would convert", "nothing to do", "refused", "untouched", "error"]
 FAILED = ("refused", "untouched", "error")
 _NAMED = 4  # files that a sum names
-ADVICE = "DDP5"  # the rules that read scripts which are distributed already
+ADVICE = ("DDP5", "DDP402")  # what is told of every script: rules that read distributed ones, comments that do nothing
 
 
 @dataclass(frozen=True)

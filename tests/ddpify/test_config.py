@@ -177,3 +177,10 @@ def test_files_for_several_targets_want_a_choice(tmp_path: Path) -> None:
     ddpify("one.py", "--target", "xla", cwd=tmp_path)
     ddpify("two.py", "--target", "cpu", cwd=tmp_path)
     assert b"different targets (cpu, xla)" in ddpify("one.py", "two.py", "--check", cwd=tmp_path, code=2).stderr
+
+
+def test_a_comment_that_switches_nothing_off_is_told_in_a_folder_too(tmp_path: Path) -> None:
+    text = 'import torch.distributed\n\ntorch.distributed.init_process_group("gloo")  # ddpify: ignore[DDP999]\n'
+    put(tmp_path, train=f"{text}loss.backward()\n")
+    told = ddpify(".", "--check", "--target", "cuda", cwd=tmp_path).stdout.decode()
+    assert "train.py:3: there is no rule 'DDP999'" in told
