@@ -5,12 +5,12 @@ TORCH ?= torch==2.13.0
 VENV = .venv
 BIN = $(VENV)/bin
 
-.PHONY: demo test nightly lint unit e2e xla models scripts fixtures clean
+.PHONY: demo test nightly lint unit e2e launchers xla models engines scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
-test: lint unit e2e xla
+test: lint unit e2e launchers xla
 
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
@@ -18,10 +18,20 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: $(VENV)/ready
-	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models
+	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models
 
 e2e: $(VENV)/ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/e2e tests/verify tests/properties
+
+# torchrun, Open MPI, MPICH and Slurm, on this machine and on two network namespaces as hosts: as root, on Debian.
+launchers: $(VENV)/ready
+	tests/engines/install
+	$(BIN)/pytest -n 2 --dist loadfile -m "not nightly" tests/engines
+
+# The same with Intel MPI and Horovod, which has to be built.
+engines: $(VENV)/ready
+	tests/engines/install --all
+	$(BIN)/pytest -n 2 --dist loadfile tests/engines
 
 # Real torch_xla on CPU devices, in an environment of its own.
 xla: $(VENV)/ready $(VENV)-xla/ready
@@ -31,8 +41,9 @@ xla: $(VENV)/ready $(VENV)-xla/ready
 models: $(VENV)/models-ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/models
 
-# Four XLA devices, repeated runs, every model, and hundreds of random scripts.
+# Four XLA devices, repeated runs, every model, Intel MPI and Horovod, and hundreds of random scripts.
 nightly: test scripts models
+	tests/engines/install --all
 	$(BIN)/pytest -n 2 -m nightly tests
 
 # Hundreds of random scripts instead of the sample that `make e2e` takes.

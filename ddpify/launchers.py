@@ -147,7 +147,7 @@ INSTALL = {
 def require(command: Sequence[str], launcher: str) -> None:
     """Raise BadInput, with what to do, if the program that a command line begins with is not on this machine."""
     if command[0] != "torchrun" and shutil.which(command[0]) is None:
-        raise BadInput("ddpify run", f"no {command[0]} on this machine", INSTALL[launcher])
+        raise BadInput("ddpify run", f"no {command[0]} here", INSTALL[launcher])
 
 
 def _mpirun(launcher: str, names: Sequence[str], makers: Sequence[str]) -> str:
@@ -158,4 +158,4 @@ def _mpirun(launcher: str, names: Sequence[str], makers: Sequence[str]) -> str:
             said = subprocess.run([path, "--version"], capture_output=True, text=True, timeout=60, check=False).stdout
             if any(maker in said for maker in makers):
                 return name
-    raise BadInput("ddpify run", f"no mpirun of {launcher} on this machine", INSTALL[launcher])
+    raise BadInput("ddpify run", f"no mpirun of {launcher} here", INSTALL[launcher])

@@ -8,8 +8,6 @@ import sys
 from pathlib import Path
 
 import pytest
-from ddpify_runtime.launch import environment
-from ddpify_runtime.launch.__main__ import main
 
 SCRIPT = """
 import random, sys
@@ -72,15 +70,11 @@ ddpify_runtime.destroy_process_group()
 """
     (tmp_path / "a" / "train.py").write_text(text)
     words = ["--s", "0.1", "--no", "--", "--m", "-m", str(tmp_path)]
-    for start in (["a/train.py"], ["-m", "a.train"], ["-m", "ddpify_runtime.launch", "2", "-m", "a.train"]):
+    spawn = ["-m", "ddpify_runtime.launch.spawn", "2"]
+    for start in (["a/train.py"], ["-m", "a.train"], [*spawn, "a/train.py"], [*spawn, "-m", "a.train"]):
         command, settings = [sys.executable, *start, *words], os.environ | {"OMP_NUM_THREADS": "1", "DDPIFY_NPROC": "2"}
         done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=120)
         assert (done.returncode, done.stdout) == (0, f"2 {words} a\n"), done.stderr
-
-
-@pytest.mark.parametrize("words", [[], ["2"], ["2", "-m"], ["train.py"], ["0", "train.py"]])
-def test_the_launcher_says_how_it_is_used(words: list[str]) -> None:
-    assert main(words) == 2
 
 
 def test_alone_there_is_no_process_group(tmp_path: Path) -> None:
@@ -94,18 +88,6 @@ def test_exit_codes_and_tracebacks_come_through(tmp_path: Path) -> None:
     done = start(tmp_path, "if get_rank() == 1: raise ValueError('rank 1 is unwell')", *TORCHRUN)
     assert done.returncode == 1
     assert "rank 1 is unwell" in done.stderr
-
-
-def test_the_environment_is_checked() -> None:
-    assert environment.read({}) == environment.Environment(0, 1, 0)
-    torchrun = {"RANK": "3", "WORLD_SIZE": "4", "LOCAL_RANK": "1"}
-    assert environment.read(torchrun) == environment.Environment(3, 4, 1)
-    with pytest.raises(RuntimeError, match="must be numbers"):
-        environment.read({"RANK": "x", "WORLD_SIZE": "2"})
-    with pytest.raises(RuntimeError, match="start with torchrun"):
-        environment.read({"SLURM_STEP_NUM_TASKS": "2", "SLURM_PROCID": "0"})
-    with pytest.raises(RuntimeError, match="not below"):
-        environment.read({"RANK": "2", "WORLD_SIZE": "2"})
 
 
 WITHOUT_NUMPY = """

@@ -46,10 +46,8 @@ def _torchrun(words: Sequence[str]) -> int:
     try:
         run(arguments)
     except ChildFailedError as error:
-        for rank, failure in error.failures.items():
-            failures.record_exit(rank, failure.exitcode, arguments.max_restarts)
-        _, failure = error.get_first_failure()
-        return failure.exitcode if failure.exitcode > 0 else 128 - failure.exitcode
+        codes = {rank: failure.exitcode for rank, failure in error.failures.items()}
+        return failures.record_exits(codes, arguments.max_restarts)
     except SignalException as ended:
         return 128 + ended.sigval
     return 0

@@ -9,6 +9,7 @@ import signal
 import socket
 import time
 import traceback
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -58,13 +59,25 @@ def record_exception(rank: int, kind: type[BaseException], error: BaseException,
         record(rank, "\n".join(lines[-LINES:]))
 
 
-def record_exit(rank: int, code: int, attempt: int = 0) -> None:
-    """As `record`, for a process that ended without a word: before anything that the others had to say of it.
+def record_exits(codes: Mapping[int, int], attempt: int = 0) -> int:
+    """As `record`, for ranks that ended without a word: before anything that the others had to say of it.
 
-    Args: the rank, the exit code of its process (-9: signal 9), and the attempt as for `record`.
+    Args:
+        codes: the exit code of each rank's process (-9: signal 9), in the order in which they were seen to end.
+        attempt: as for `record`.
+    Returns the status of what failed first: of one that was killed, since the others raise when they lose it; 128 + the
+    number of a signal; 0 if nothing failed.
     """
-    ended = f"exit code {code}" if code >= 0 else f"ended by signal {-code} ({signal.Signals(-code).name})"
-    record(rank, ended, when=0.0, attempt=attempt)
+    failed = {
+        rank: code for rank, code in codes.items() if code and code != -signal.SIGTERM
+    }  # that is how they are ended
+    for rank, code in failed.items():
+        ended = f"exit code {code}" if code > 0 else f"ended by signal {-code} ({signal.Signals(-code).name})"
+        record(rank, ended, when=0.0, attempt=attempt)
+    # torch's own threads abort a process that ends with an exception.
+    killed = [code for code in failed.values() if code < 0 and code != -signal.SIGABRT]
+    code = next(iter([*killed, *failed.values()]), 0) or next((code for code in codes.values() if code), 0)
+    return code if code >= 0 else 128 - code
 
 
 def first(folder: Path) -> Failure | None:

@@ -8,8 +8,11 @@ from __future__ import annotations
 
 import os
 import runpy
+import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from types import FrameType
 
 from . import failures
 from .meeting import LOOPBACK, free_port
@@ -32,13 +35,21 @@ def main(arguments: Sequence[str]) -> int:
 
     os.environ |= {"WORLD_SIZE": processes, "LOCAL_WORLD_SIZE": processes}
     os.environ |= {"MASTER_ADDR": LOOPBACK, "MASTER_PORT": str(free_port())}
+    context = spawn(_work, (words,), int(processes), join=False)
+
+    def forward(number: int, frame: FrameType | None) -> None:
+        for pid in context.pids():
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, forward)
     try:
-        spawn(_work, (words,), int(processes))
-    except KeyboardInterrupt:
-        return 130  # what a shell expects of a program that Ctrl-C has ended
+        while not context.join():
+            pass
     except ProcessExitedException as error:
-        failures.record_exit(error.error_index, error.exit_code)
-        return error.exit_code if error.exit_code > 0 else 128 - error.exit_code
+        ended = {rank: process.exitcode for rank, process in enumerate(context.processes)}
+        return failures.record_exits({error.error_index: error.exit_code, **ended})
     return 0
 
 
@@ -53,6 +64,8 @@ def _work(rank: int, words: Sequence[str]) -> None:
         else:
             sys.path[0] = os.path.dirname(os.path.abspath(sys.argv[0]))
             runpy.run_path(sys.argv[0], run_name="__main__")
+    except KeyboardInterrupt:
+        sys.exit(128 + signal.SIGINT)  # spawn would take it for a good end
     except Exception as error:  # noqa: BLE001  spawn would print a traceback of ours around it
         trace = error.__traceback__
         while trace is not None and trace.tb_frame.f_code.co_filename in _OURS:
