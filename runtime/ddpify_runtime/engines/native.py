@@ -67,7 +67,7 @@ def _claim_gpu(place: environment.Environment) -> None:
     if place.local_rank >= devices:
         raise RuntimeError(
             f"process {place.local_rank} of this machine has no GPU of its own ({devices} visible): "
-            "start at most one process per GPU, or convert with --target cpu"
+            "start at most one process per GPU (in Slurm ask for --gpus-per-node), or convert with --target cpu"
         )
     torch.cuda.set_device(place.local_rank)
 
