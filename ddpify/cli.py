@@ -51,6 +51,13 @@ class BatchNorm(str, Enum):
     local = "local"
 
 
+class XpuBackend(str, Enum):
+    """What carries tensors between Intel's GPUs."""
+
+    xccl = "xccl"
+    ccl = "ccl"
+
+
 class Style(str, Enum):
     """What a conversion imports: ddpify_runtime, or torch alone."""
 
@@ -108,7 +115,7 @@ def _version(wanted: bool) -> None:
 def convert(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Scripts, folders, or - for standard input.")],
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda or xla; none: back to one device.")
+        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda, mpi, xla or xpu; none: back to one device.")
     ] = "",
     diff: Annotated[bool, typer.Option("--diff", help="Print a unified diff, write nothing.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Write nothing, exit 1 if something would change.")] = False,
@@ -130,6 +137,10 @@ def convert(
     sync_batchnorm: Annotated[
         bool, typer.Option("--sync-batchnorm", help="Plain, on GPUs: BatchNorm sees the batches of all processes.")
     ] = False,
+    xpu_backend: Annotated[
+        XpuBackend | None,
+        typer.Option("--xpu-backend", help="On Intel's GPUs: torch's xccl (default), or oneCCL's ccl."),
+    ] = None,
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
@@ -144,7 +155,9 @@ def convert(
         words = (tuple(paths), target, diff, check, output, modernize, xla_reduce.value, statistics)
         per_process = batch_size is BatchSize.per_process
         name = style.value if style else ""
+        backend = xpu_backend.value if xpu_backend else ""
         chosen = replace(Options(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
+        chosen = replace(chosen, xpu_backend=backend)
         return _convert(chosen, format)
 
     raise typer.Exit(_guarded(work))
@@ -303,7 +316,9 @@ def run(
     emit: Annotated[
         str, typer.Option("--emit", metavar="FORM", help="Print sbatch, k8s or hostfile instead: for a cluster.")
     ] = "",
-    target: Annotated[str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda or xla: what it is for.")] = "",
+    target: Annotated[
+        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda, mpi, xla or xpu: what it is for.")
+    ] = "",
 ) -> None:
     """Start a converted script in several processes, by the launcher that is at hand or asked for."""
 

@@ -26,8 +26,6 @@ from ddpify.report import FileReport, Report, Status
 
 Load = Callable[[Path], Source]
 
-_CHOICES = (*TARGETS, ONE_DEVICE)
-
 
 @dataclass(frozen=True)
 class Options:
@@ -44,6 +42,7 @@ class Options:
     style: str = ""
     sync_batchnorm: bool = False
     per_process: bool = False
+    xpu_backend: str = ""
 
     @property
     def destination(self) -> str:
@@ -65,8 +64,9 @@ def run(options: Options) -> tuple[Report, bytes]:
     """
     _refuse_contradictions(options)
     settings = read_settings(_project_folder(options.paths[0]))
+    choices = (*TARGETS, ONE_DEVICE)
     if options.target or settings.target:
-        choose_target(options.target, settings, _CHOICES)  # before anything is read
+        choose_target(options.target, settings, choices)  # before anything is read
     inputs = gather(options.paths, settings)
     load, imports, added = readers(inputs)
     programs, told = _choose(inputs, load, imports, added)
@@ -80,13 +80,10 @@ def run(options: Options) -> tuple[Report, bytes]:
             told += [FileReport(load(chosen.entry).name, "untouched")]
     texts = ({source.path: source.text for source in sources} for sources, _ in work)
     own = {name for each in texts if (name := converted_for(each))}
-    target = choose_target(options.target, settings, _CHOICES, own)
-    if options.modernize and target != "xla":
-        raise BadInput("ddpify", f"--modernize is for torch_xla code, the target is {target}", "add --target xla")
-    if options.xla_reduce != "ddp" and target != "xla":
-        raise BadInput("ddpify", f"--xla-reduce is for XLA devices, the target is {target}", "add --target xla")
+    target = choose_target(options.target, settings, choices, own)
+    _require_target(options, target)
     style = options.style or settings.style
-    _require_plain(options, style, target)
+    _require_plain(options, style)
     asked = replace(options, style=style, batch_norm=options.batch_norm or settings.batch_norm)
     program = partial(_converted, target=target, options=asked)
     converted = on_all_cores(program, work)
@@ -95,7 +92,7 @@ def run(options: Options) -> tuple[Report, bytes]:
     outcomes = [Outcome(parts, result, parts[0].path not in inputs.named) for (parts, _), result in pairs]
     outcomes = settle([left_out(outcome, reason) for outcome in outcomes])
     output = _write(options, outcomes)
-    template = "" if target == ONE_DEVICE else TARGETS[target].launch
+    template = "" if target == ONE_DEVICE else TARGETS[target].with_backend(options.xpu_backend).launch
     launch = partial(_launch, template, options.destination)
     status: Status = "would convert" if options.diff or options.check else "converted"
     folder = diff_folder(outcomes)
@@ -110,16 +107,28 @@ def run(options: Options) -> tuple[Report, bytes]:
 def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, options: Options) -> Converted:
     sources, roots = program
     style = options.style if target != ONE_DEVICE else "exact"
-    plain = (style, options.sync_batchnorm, options.per_process)
+    plain = (style, options.sync_batchnorm, options.per_process, options.xpu_backend)
     return convert_program(sources, target, options.modernize, options.xla_reduce, roots, options.batch_norm, *plain)
 
 
-def _require_plain(options: Options, style: str, target: str) -> None:
+def _require_target(options: Options, target: str) -> None:
+    """Refuse an option that is for other targets."""
+    given = {
+        "modernize": (options.modernize, "for torch_xla code"),
+        "xla-reduce": (options.xla_reduce != "ddp", "for XLA devices"),
+        "sync-batchnorm": (options.sync_batchnorm, "for GPUs"),
+        "xpu-backend": (bool(options.xpu_backend), "for Intel's GPUs"),
+    }
+    for name, (is_given, what) in given.items():
+        targets = [each.name for each in TARGETS.values() if name in each.options]
+        if is_given and target not in targets:
+            raise BadInput("ddpify", f"--{name} is {what}, the target is {target}", f"add --target {targets[0]}")
+
+
+def _require_plain(options: Options, style: str) -> None:
     if style != "plain" and (options.sync_batchnorm or options.per_process):
         name = "--sync-batchnorm" if options.sync_batchnorm else "--batch-size per-process"
         raise BadInput("ddpify", f"{name} is for the plain style", "add --style plain")
-    if options.sync_batchnorm and target != "cuda":
-        raise BadInput("ddpify", f"torch synchronizes BatchNorm on GPUs, the target is {target}", "add --target cuda")
 
 
 def _refuse_contradictions(options: Options) -> None:

@@ -23,9 +23,6 @@ KEYS = ("target", "style", "batch-norm", "exclude", "select", "ignore", "per-fil
 STATISTICS = ("batch", "local")
 REPORTS = ("DDP4", "DDP5")  # the rules that only report: what converts or refuses is not switched off for a project
 
-# What else people call a target.
-_OTHER_NAMES = {"gpu": "cuda", "nvidia": "cuda", "nccl": "cuda", "tpu": "xla", "gloo": "cpu"}
-
 
 @dataclass(frozen=True)
 class Settings:
@@ -177,9 +174,16 @@ def choose_target(given: str, settings: Settings, targets: Collection[str], conv
         raise BadInput("ddpify", what, "give them one after the other, or --target")
     if not name:
         raise BadInput("ddpify", "no target", f"give --target with one of {known}")
-    other = _OTHER_NAMES.get(name.lower(), "")
+    other = _target_called(name.lower())
     hint = f", did you mean {other!r}?" if other in targets else did_you_mean(name, targets)
     raise BadInput(place, f"no target {name!r}{hint}", f"the targets are {known}")
+
+
+def _target_called(name: str) -> str:
+    """The target that people also call by this name; "" for none."""
+    from ddpify_codemods import TARGETS
+
+    return next((target.name for target in TARGETS.values() if name in target.aliases), "")
 
 
 def did_you_mean(word: str, known: Collection[str]) -> str:

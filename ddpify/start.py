@@ -11,14 +11,14 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from ddpify_codemods.targets import TARGETS, of_backend
+
 from ddpify import emit, files, launchers
 from ddpify.config import did_you_mean
 from ddpify.files import BadInput
 from ddpify.launchers import LAUNCHERS, Job
 from ddpify.modules import locate, started_as
 
-# What a converted script says about its process group, and what that is called as a target.
-_TARGETS = {"gloo": "cpu", "nccl": "cuda", "xla": "xla"}
 _CONVERTED = re.compile(r"""\binit_process_group\(\s*(?:backend\s*=\s*)?["'](\w+)["']""")
 _INSTALL = {
     "ddpify_runtime": "in a checkout of ddpify: pip install ./runtime",
@@ -103,7 +103,8 @@ def run(options: Options) -> int:
 def _read(options: Options, path: Path) -> _Script:
     text = files.read(path, str(path)).text
     found = _CONVERTED.search(text)
-    target = _TARGETS.get(found.group(1), "") if found else ""
+    converted = of_backend(found.group(1)) if found else None
+    target = converted.name if converted else ""
     is_exact = "ddpify_runtime" in text
     if not (is_exact or found or "torch_xla.launch" in text):
         raise BadInput(options.script, "is not converted", f"ddpify {path} --target {options.target or 'T'}")
@@ -123,7 +124,8 @@ def _job(options: Options, script: _Script) -> Job:
         raise BadInput("ddpify run", f"--nnodes {options.machines}", "--nnodes 2, or --nnodes 1:2, least and most")
     processes = options.processes
     if processes is None:
-        processes = _gpus() if script.target == "cuda" and not options.emit else 1
+        module = TARGETS[script.target].module if script.target else ""
+        processes = _devices(module) if module and not options.emit else 1
     hosts = tuple(_host(word, processes) for word in options.hosts.split(",")) if options.hosts else ()
     if hosts:
         processes = hosts[0][1]
@@ -198,7 +200,8 @@ def _by_itself(job: Job, options: Options) -> list[str]:
     return [sys.executable, *threads, *job.script]
 
 
-def _gpus() -> int:
+def _devices(module: str) -> int:
+    """How many devices this machine has: those of `torch.cuda`, or of another such module."""
     import torch
 
-    return max(1, torch.cuda.device_count())
+    return max(1, int(getattr(torch, module.removeprefix("torch.")).device_count()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
 from .facts import distribution
@@ -53,6 +53,7 @@ def convert(
     style: str = "exact",
     sync_batchnorm: bool = False,
     per_process: bool = False,
+    backend: str = "",
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
@@ -61,7 +62,8 @@ def convert(
     whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
     folders where absolute imports are found (none: what they name is not looked for); whose statistics BatchNorm takes,
     "batch" or "local", or "" for as it is, "batch" where nothing is converted yet; the style, "exact" or "plain"; of
-    the plain style, whether BatchNorm is synchronized, and whether the batch size is that of each process.
+    the plain style, whether BatchNorm is synchronized, and whether the batch size is that of each process; a backend
+    of the target, or "" for as it is, the usual one where nothing is converted yet.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -72,25 +74,25 @@ def convert(
     source = target_of(views.values())
     if target == ONE_DEVICE:
         return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
-    chosen = TARGETS[target or source]
-    kind = distribution.kind(scripts) if chosen.name == "xla" and not views else "one process"
+    name = target or (source.name if source else "")
+    chosen = TARGETS[name].with_backend(backend or (source.backend if source and source.name == name else ""))
+    kind = distribution.kind(scripts) if chosen.retargets and not views else "one process"
     if xla_reduce == "native":
         chosen = replace(chosen, wrapper_arguments='reduction="native"')
     if batch_norm == "local" and kind == "one process":
         chosen = replace(
             chosen, wrapper_arguments=", ".join(filter(None, (chosen.wrapper_arguments, LOCAL_BATCH_NORM)))
         )
-    if source and (source != chosen.name or xla_reduce == "native" or batch_norm):
+    if source and (source.backend != chosen.backend or xla_reduce == "native" or batch_norm):
         moves = {path: to_target(seen, source, chosen, bool(batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
-            return _moved(
-                program, moves, lambda moved: convert(moved, chosen.name, modernize, xla_reduce, roots, batch_norm)
-            )
+            update = partial(convert, target=chosen.name, modernize=modernize, xla_reduce=xla_reduce, roots=roots)
+            return _moved(program, moves, partial(update, batch_norm=batch_norm, backend=chosen.backend))
     from .rules import RULES, already_distributed  # here, so that a file without work costs no import of them
 
     if style == "plain":
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
-    trains = _trains(scripts) or kind == "xla"
+    trains = _trains(scripts) or kind == "torch_xla"
     applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
     rules = tuple(rule for rule in RULES if rule in applies and (trains or rule.without_loop))
     found = _beside_modules([_found(script, chosen, rules, modernize) for script in scripts])
@@ -108,7 +110,8 @@ def convert(
         return _rewritten_as_torch(found, chosen, RULES)
     found = _with_warning_if_not_started(_with_warning_if_undivided(found))
     reason = "already converted" if scripts[0].path in views and not any(each.edits for each in found) else ""
-    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason) for each in found}
+    launch = chosen.launch if chosen.launch != TARGETS[name].launch else ""
+    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
     changed = {path: result.code for path, result in results.items()}
     if changed != dict(program):
         _, again = read(changed, tuple(roots))
@@ -130,7 +133,7 @@ def _plain(
     from .styles import in_program, plain_rules
 
     kind = distribution.kind(scripts)
-    if kind != "one process" and target.name != "xla":
+    if kind != "one process" and not target.retargets:
         return _unchanged(program, "distributed with torch already")
     if kind != "one process":
         return convert(program, target.name, roots=roots)
@@ -142,8 +145,9 @@ def _plain(
     trains = _trains(scripts)
     rules = [rule for rule in RULES if "one process" in rule.kinds and (trains or rule.without_loop)]
     first = target
-    if target.name == "xla":  # which has no list of devices
-        first = replace(TARGETS["cuda"], wrapper_arguments="gradient_as_bucket_view=True")
+    if target.plain_by_way_of:
+        arguments = target.wrapper_arguments
+        first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
     scripts = in_program(scripts, sync_batchnorm, per_process)
     chosen = tuple(plain_rules(rules) if trains else rules)
     found = [_found(script, first, chosen, modernize=False) for script in scripts]
@@ -167,9 +171,9 @@ def _plain(
     warned = [_found(each, first, tuple(rule for rule in RULES if rule.advice), modernize=False) for each in again]
     if any(_is_lint(finding) for each in warned for finding in each.findings):
         return _warned(program, results, warned)
-    if target.name != "xla":
+    if not target.plain_by_way_of:
         return results
-    return _then(program, results, convert(texts, "xla", roots=roots))
+    return _then(program, results, convert(texts, target.name, roots=roots))
 
 
 def _is_lint(finding: Finding) -> bool:
@@ -234,7 +238,8 @@ def converted_for(program: Mapping[Path, str]) -> str:
         views, _ = read(program)
     except SourceError:
         return ""
-    return target_of(views.values())
+    source = target_of(views.values())
+    return source.name if source else ""
 
 
 def _moved(
@@ -315,7 +320,7 @@ def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable
     _, again = read({path: result.code for path, result in results.items()})
     asked = tuple(rule for rule in rules if rule.on_request)
     stable = bool(reason) or not any(_found(each, target, asked, True).edits for each in again)
-    if distribution.kind(again) != "xla" or not stable:
+    if distribution.kind(again) != "torch_xla" or not stable:
         raise ConversionBug(f"{again[0].path}: a second conversion would change it again")
     return results
 

@@ -1,6 +1,6 @@
 """Move a converted file to another target, or back to one device.
 
-Only what names the target is rewritten here (arguments, devices, imports, XLA's own lines): the new target's rules do
+Only what names the target is rewritten here (arguments, devices, imports, its own lines): the new target's rules do
 the rest, on the result, as in any converted file (view.py). Devices go by way of the GPU's words, which the rules of
 every target know. For one device, all that conversions put in is taken out. What a person has added stays, or is told.
 """
@@ -10,12 +10,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from .import_places import insertions
 from .named_samplers import named_sampler
 from .rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, RewriteImport
 from .runtime_names import RUNTIME, import_from, runtime_name, shown
-from .targets import TARGETS, Target
+from .targets import Target, of_backend
 from .view import AROUND, TORCH, View, called_at_once, is_wrap, settled_key
 
 ONE_DEVICE = "none"  # the word after --target
@@ -33,18 +34,17 @@ class Move:
     findings: tuple[Finding, ...] = ()
 
 
-def target_of(views: Iterable[View]) -> str:
-    """The target that a program is converted for, by its process group; "" where that does not say."""
-    backends = {target.backend: target.name for target in TARGETS.values()}
+def target_of(views: Iterable[View]) -> Target | None:
+    """The target that a program is converted for, by its process group; None where that does not say."""
     for seen in views:
         for call in _calls(seen):
             if runtime_name(call.func, seen.names) == "init_process_group" and call.args:
                 first = call.args[0]
-                return backends.get(str(first.value), "") if isinstance(first, ast.Constant) else ""
-    return ""
+                return of_backend(str(first.value)) if isinstance(first, ast.Constant) else None
+    return None
 
 
-def to_target(seen: View, source: str, target: Target, with_batch_norm: bool = False) -> Move:
+def to_target(seen: View, source: Target, target: Target, with_batch_norm: bool = False) -> Move:
     """Name another target where the file names the one that it was converted for.
 
     `with_batch_norm`: what the file says of BatchNorm's statistics gives way to what the target's arguments say too.
@@ -63,15 +63,16 @@ def to_target(seen: View, source: str, target: Target, with_batch_norm: bool = F
             message = f"wrap as the {target.name} target needs it"
             edits += _with_arguments("DDP102", call, given, kept, message, (), target.imports, call.args[:1])
     findings: list[Finding] = []
-    if source == "xla" and target.name != "xla":
-        edits += _off_xla(seen)
-        findings += _left_on_xla(seen)
-    if source == "cpu" and target.name != "cpu":
+    if source.device != target.device:
+        edits += _off_device(seen, source)
+        findings += _left_on_device(seen, source)
+    if target.is_accelerator and not source.is_accelerator:
         findings += _named_cpu(seen, target)
+    edits += _imports_of(seen, source, target.modules)
     return Move(tuple(edits), tuple(findings))
 
 
-def to_one_device(seen: View, source: str) -> Move:
+def to_one_device(seen: View, source: Target | None) -> Move:
     """Take out what conversions put in."""
     deleted = [node for node in ast.walk(seen.original) if isinstance(node, ast.stmt) and _goes(seen, node)]
     edits: list[tuple[str, Edit]] = [
@@ -105,9 +106,11 @@ def to_one_device(seen: View, source: str) -> Move:
         done.update(ast.walk(call.func))
     edits += [("DDP109", edit) for edit in _imports_of_torch(seen)]
     findings = [_stays(node, seen) for node in _runtime_uses(seen) if node not in done]
-    if source == "xla":
-        edits += _off_xla(seen)
-        findings += _left_on_xla(seen)
+    if source is not None:
+        if not source.names_device:
+            edits += _off_device(seen, source)
+            findings += _left_on_device(seen, source)
+        edits += _imports_of(seen, source)
     return Move(tuple(edits), tuple(findings))
 
 
@@ -139,31 +142,51 @@ def _with_arguments(
     return [(rule, Replace(call, template, message, imports, modules, values))]
 
 
-# Off XLA
+# Off a device
 
 
-def _off_xla(seen: View) -> list[tuple[str, Edit]]:
-    message = "name the GPU instead of the XLA device"
-    edits: list[tuple[str, Edit]] = []
+def _off_device(seen: View, source: Target) -> Iterator[tuple[str, Edit]]:
+    """Name GPUs where a file names the devices of its target, and leave out the target's own lines."""
+    if source.has_cuda_words or not source.is_accelerator:
+        return
+    message = f"name the GPU instead of the {source.name} device"
     places = _device_arguments(seen)
     joins = {each for call in _calls(seen) if _joins(seen, call) for each in ast.walk(call)}
     for node in ast.walk(seen.original):
-        if isinstance(node, ast.Call) and ast.unparse(node) == "torch_xla.device()":
-            edits.append(("DDP103", Replace(node, '"cuda"' if node in places else 'torch.device("cuda")', message)))
-        elif isinstance(node, ast.Constant) and node.value == "xla" and node not in joins:
-            edits.append(("DDP103", Replace(node, '"cuda"', message)))
-        elif isinstance(node, ast.stmt) and settled_key(node, seen.names).startswith("torch_xla."):
-            edits.append(("DDP113", Delete(node, "leave out what is for XLA")))
-    stays = bool(list(_xla_uses(seen)))
+        if _is_device(node, source):
+            yield "DDP103", Replace(node, '"cuda"' if node in places else 'torch.device("cuda")', message)
+        elif isinstance(node, ast.Constant) and node.value == source.device_type and node not in joins:
+            yield "DDP103", Replace(node, '"cuda"', message)
+        elif isinstance(node, ast.Attribute) and source.module and ast.unparse(node) == source.module:
+            yield "DDP122", Replace(node, "torch.cuda", message)
+        elif isinstance(node, ast.Attribute) and source.renames and node.attr == f"is_{source.device_type}":
+            yield "DDP122", Replace(node, "{}.is_cuda", message, parts=(node.value,))
+        elif isinstance(node, ast.stmt) and _is_own_line(node, seen, source):
+            yield "DDP113", Delete(node, f"leave out what is for the {source.name} device")
+
+
+def _is_device(node: ast.AST, source: Target) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call) and not source.names_device and ast.unparse(node) == source.device
+
+
+def _is_own_line(node: ast.stmt, seen: View, source: Target) -> bool:
+    """Whether a statement ends a step on the target's device, or seeds it."""
+    called = settled_key(node, seen.names).partition("(")[0]
+    return bool(called) and called in (source.step.partition("(")[0], source.seed)
+
+
+def _imports_of(seen: View, source: Target, kept: tuple[str, ...] = ()) -> Iterator[tuple[str, Edit]]:
+    """Leave out the imports of a target, but for what the file itself uses of them."""
+    used = {node.id for node in _own_uses(seen, source)}
+    modules = {line.removeprefix("import ") for line in source.modules if line not in kept} - used
     for node in ast.walk(seen.original):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
-            drop = [name for name in names if name == f"{RUNTIME}.xla" or (name == "torch_xla" and not stays)]
+            drop = [name for name in names if name in modules]
             if drop == names:
-                edits.append(("DDP101", Delete(node, "")))
+                yield "DDP101", Delete(node, "")
             else:
-                edits += [("DDP101", DropImport(node, name, "")) for name in drop]
-    return edits
+                yield from (("DDP101", DropImport(node, name, "")) for name in drop)
 
 
 def _device_arguments(seen: View) -> set[ast.AST]:
@@ -176,27 +199,26 @@ def _device_arguments(seen: View) -> set[ast.AST]:
     return found
 
 
-def _xla_uses(seen: View) -> Iterator[ast.Name]:
-    """Where torch_xla is used other than by conversions."""
+def _own_uses(seen: View, source: Target) -> Iterator[ast.Name]:
+    """Where the modules of a target are used other than by conversions."""
+    modules = {line.removeprefix("import ") for line in source.modules} - {RUNTIME}
     own: set[ast.AST] = set()
     for node in ast.walk(seen.original):
-        is_device = isinstance(node, ast.Call) and ast.unparse(node) == "torch_xla.device()"
-        if is_device or (isinstance(node, ast.stmt) and settled_key(node, seen.names).startswith("torch_xla.")):
+        if _is_device(node, source) or (isinstance(node, ast.stmt) and _is_own_line(node, seen, source)):
             own.update(ast.walk(node))
     for node in ast.walk(seen.original):
-        if isinstance(node, ast.Name) and node.id == "torch_xla" and node not in own:
+        if isinstance(node, ast.Name) and node.id in modules and node not in own:
             yield node
 
 
-def _left_on_xla(seen: View) -> Iterator[Finding]:
-    for node in _xla_uses(seen):
-        yield Finding(
-            "DDP103", "warning", node.lineno, "torch_xla is still used here", "write what the new device needs"
-        )
-    for call in _calls(seen):
+def _left_on_device(seen: View, source: Target) -> Iterator[Finding]:
+    for node in _own_uses(seen, source):
+        message = f"{node.id} is still used here"
+        yield Finding("DDP103", "warning", node.lineno, message, "write what the new device needs")
+    for call in _calls(seen) if not source.scales_gradients else ():
         off = any(word.arg == "enabled" and ast.unparse(word.value) == "False" for word in call.keywords)
         if off and ast.unparse(call.func).endswith("GradScaler"):
-            message = "GradScaler is switched off, as XLA wants it; float16 on a GPU needs it"
+            message = f"GradScaler is switched off, as {source.name} wants it; float16 on a GPU needs it"
             yield Finding("DDP112", "warning", call.lineno, message, "enable it, or let autocast use bfloat16")
 
 

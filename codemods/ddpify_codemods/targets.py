@@ -1,55 +1,228 @@
-"""The targets: one record each. A new accelerator is one record more."""
+"""The targets: one record each, with all that the rules and the command ask of it. A new accelerator is one more.
+
+No rule compares the name of a target. What a script says in the words of GPUs (`.cuda()`, "cuda:0",
+`torch.cuda.is_available()`) stays where those are the target's own words. It becomes the same words of the target's
+`module`, which are answered in the run; or, where torch has no such module, its `device`, and the answers that the
+target gives while the script is read.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
 class Target:
     """What the converted source says for one kind of accelerator.
 
-    name: the word after `--target`. backend: first argument of init_process_group.
-    init_arguments: further arguments of init_process_group, as source.
-    device: the source of the expression that replaces a device string such as "cuda:0".
-    wrapper_arguments: arguments of DistributedDataParallel after the module, as source.
-    imports: names of ddpify_runtime that these expressions use. modules: import lines that they need.
+    name: the word after `--target`. aliases: what else people call it.
+    backend: first argument of init_process_group. init_arguments: its further arguments, as source.
+    device_type: as in torch.device, `tensor.device.type` and torch.autocast. device: the source of the expression that
+        replaces a device string such as "cuda:0".
+    module: what torch has for such devices, `torch.cuda` or a module with the same functions; "" for none.
+    wrapper_arguments: arguments of ddpify_runtime's DistributedDataParallel after the module, as source.
+    imports: names of ddpify_runtime that these expressions use. modules: import lines that the target needs; with a
+        step or a seed one of ddpify_runtime, by which a converted file is known.
     launch: how to start the converted script with two processes; `{module}` is "-m " where it is started as a module.
         torchrun's options end at its `--`: else it takes the script's `--s` for an ambiguous one of its own.
+    step: the call that ends each optimizer step. seed: the function that seeds the device after torch.manual_seed.
+    loads_on_host: whether torch.load cannot restore tensors to the device. scales_gradients: whether GradScaler does
+        something there. has_inference_mode: whether it knows torch.inference_mode.
+    tensor_types: where the legacy types of its tensors are, as source, for `torch.cuda.FloatTensor`; "" for nowhere.
+    lacking: how names of operations begin that it cannot run (a method with a dot before), and what is said of them.
+    options: the options of the command that are for such targets alone. alternatives: this target with other backends.
+    retargets: whether programs that are distributed by hand already are moved to it.
+
+    Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel. plain_backend: the source of the
+    argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
+    launcher that does not set torchrun's variables. synchronizes_batch_norm: whether torch.nn.SyncBatchNorm knows the
+    device. plain_by_way_of: the target whose plain code is moved on to this one.
     """
 
     name: str
     backend: str
+    device_type: str
     device: str
+    aliases: tuple[str, ...] = ()
+    module: str = ""
     init_arguments: str = ""
     wrapper_arguments: str = ""
     imports: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     launch: str = "torchrun --standalone --nproc-per-node 2 {module}-- {script}"
+    step: str = ""
+    seed: str = ""
+    loads_on_host: bool = False
+    scales_gradients: bool = True
+    has_inference_mode: bool = True
+    tensor_types: str = ""
+    lacking: tuple[tuple[str, str], ...] = ()
+    options: tuple[str, ...] = ()
+    alternatives: tuple[Target, ...] = ()
+    retargets: bool = False
+    plain_wrapper_arguments: str = ""
+    plain_backend: str = ""
+    plain_environment: tuple[str, ...] = ()
+    synchronizes_batch_norm: bool = False
+    plain_by_way_of: str = ""
+
+    @property
+    def is_accelerator(self) -> bool:
+        """Whether it has devices other than the CPU."""
+        return self.device_type != "cpu"
+
+    @property
+    def has_cuda_words(self) -> bool:
+        """Whether the words that scripts use for GPUs are its own."""
+        return self.module == "torch.cuda"
+
+    @property
+    def renames(self) -> bool:
+        """Whether each word for GPUs has one of its own, which the run answers as it answers those for GPUs."""
+        return bool(self.module) and not self.has_cuda_words
+
+    @property
+    def names_device(self) -> bool:
+        """Whether a string names its device, as "cuda" does."""
+        return self.device == f'"{self.device_type}"'
+
+    @property
+    def device_object(self) -> str:
+        """The source of a torch.device of its."""
+        return f"torch.device({self.device})" if self.names_device else self.device
+
+    @property
+    def device_modules(self) -> tuple[str, ...]:
+        """The import lines that its device needs where it is written."""
+        return () if self.names_device else self.modules
+
+    @property
+    def load_device(self) -> str:
+        """The type of the device onto which torch.load puts tensors."""
+        return "cpu" if self.loads_on_host else self.device_type
+
+    @property
+    def backends(self) -> tuple[str, ...]:
+        """The first arguments of init_process_group that stand for it."""
+        return (self.backend, *(each.backend for each in self.alternatives))
+
+    def with_backend(self, backend: str) -> Target:
+        """The target with one of its backends; "" for the usual one."""
+        return next((each for each in self.alternatives if each.backend == backend), self)
 
 
 # The first stands for torch_xla.distributed.xla_backend, and says what to install where there is no torch_xla.
 XLA_MODULES = ("import ddpify_runtime.xla", "import torch_xla")
 
-TARGETS = {
-    target.name: target
-    for target in (
-        Target("cpu", backend="gloo", device='"cpu"'),
-        Target(
-            "cuda",
-            backend="nccl",
-            device='"cuda"',
-            wrapper_arguments="device_ids=[get_local_rank()]",
-            imports=("get_local_rank",),
-        ),
-        Target(
-            "xla",
-            backend="xla",
-            device="torch_xla.device()",
-            init_arguments='init_method="xla://"',
-            wrapper_arguments="gradient_as_bucket_view=True",
-            modules=XLA_MODULES,
-            launch="ddpify run --target xla {module}{script}",
-        ),
-    )
-}
+_CPU = Target("cpu", "gloo", "cpu", '"cpu"', aliases=("gloo",), tensor_types="torch")
+_CUDA = Target(
+    "cuda",
+    "nccl",
+    "cuda",
+    '"cuda"',
+    aliases=("gpu", "nvidia", "nccl"),
+    module="torch.cuda",
+    wrapper_arguments="device_ids=[get_local_rank()]",
+    imports=("get_local_rank",),
+    tensor_types="torch.cuda",
+    options=("sync-batchnorm",),
+    plain_wrapper_arguments="device_ids=[torch.cuda.current_device()]",
+    synchronizes_batch_norm=True,
+)
+_XLA = Target(
+    "xla",
+    "xla",
+    "xla",
+    "torch_xla.device()",
+    aliases=("tpu",),
+    init_arguments='init_method="xla://"',
+    wrapper_arguments="gradient_as_bucket_view=True",
+    modules=XLA_MODULES,
+    launch="ddpify run --target xla {module}{script}",
+    step="torch_xla.sync()",
+    seed="torch_xla.manual_seed",
+    loads_on_host=True,
+    scales_gradients=False,
+    has_inference_mode=False,
+    tensor_types="ddpify_runtime.xla",
+    lacking=(
+        ("torch.nn.utils.rnn.pack_", "torch_xla 2.9 has no packed sequences"),
+        ("torch.sparse_", "torch_xla 2.9 has no sparse tensors"),
+        ("torch.sparse.", "torch_xla 2.9 has no sparse tensors"),
+        (".to_sparse", "torch_xla 2.9 has no sparse tensors"),
+    ),
+    options=("modernize", "xla-reduce"),
+    retargets=True,
+    plain_by_way_of="cuda",
+)
+
+_ONE_MACHINE = (
+    'os.environ.setdefault("MASTER_ADDR", "127.0.0.1")',
+    'os.environ.setdefault("MASTER_PORT", "29500")',
+)
+# torch 2.9 and newer has torch.xpu itself; Intel's extension, which older ones needed, refuses to be imported there.
+_CCL_XPU = Target(
+    "xpu",
+    "ccl",
+    "xpu",
+    '"xpu"',
+    module="torch.xpu",
+    wrapper_arguments="device_ids=[get_local_rank()]",
+    imports=("get_local_rank",),
+    modules=("import oneccl_bindings_for_pytorch",),
+    launch="mpirun -n 2 -l python {module}{script}",
+    plain_wrapper_arguments="device_ids=[torch.xpu.current_device()]",
+    plain_environment=(  # what Intel MPI sets, where torch looks for torchrun's
+        'os.environ.setdefault("RANK", os.environ.get("PMI_RANK", "0"))',
+        'os.environ.setdefault("WORLD_SIZE", os.environ.get("PMI_SIZE", "1"))',
+        'os.environ.setdefault("LOCAL_RANK", os.environ.get("MPI_LOCALRANKID", "0"))',
+        *_ONE_MACHINE,
+    ),
+    synchronizes_batch_norm=True,
+)
+_XPU = replace(
+    _CCL_XPU,
+    backend="xccl",
+    aliases=("intel", "xccl", "ccl"),
+    modules=(),
+    launch=Target.launch,
+    options=("sync-batchnorm", "xpu-backend"),
+    alternatives=(_CCL_XPU,),
+    plain_environment=(),
+)
+_MPI = replace(
+    _CPU,
+    name="mpi",
+    backend="mpi",
+    aliases=("mpirun", "openmpi", "mpich"),
+    launch="mpirun -np 2 python {module}{script}",
+    plain_backend='"mpi" if dist.is_mpi_available() else "gloo"',
+    plain_environment=(  # what MPICH and Intel MPI set, or Open MPI
+        'os.environ.setdefault("RANK", os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))',
+        'os.environ.setdefault("WORLD_SIZE", os.environ.get("PMI_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE", "1")))',
+        *_ONE_MACHINE,
+    ),
+)
+
+TARGETS = {target.name: target for target in (_CPU, _CUDA, _MPI, _XLA, _XPU)}
+
+
+def of_backend(backend: str) -> Target | None:
+    """The target for which a script is converted that joins a group of this backend."""
+    return next((each.with_backend(backend) for each in TARGETS.values() if backend in each.backends), None)
+
+
+def own_calls() -> set[str]:
+    """The functions that conversions call in statements of their own, for one target or another."""
+    return {name for each in TARGETS.values() for name in (each.step.partition("(")[0], each.seed) if name}
+
+
+def own_devices() -> set[str]:
+    """The expressions that conversions write for devices which no string names."""
+    return {each.device for each in TARGETS.values() if not each.names_device}
+
+
+def own_modules() -> set[str]:
+    """The modules that conversions import for one target or another."""
+    every = [record for each in TARGETS.values() for record in (each, *each.alternatives)]
+    return {line.removeprefix("import ") for record in every for line in record.modules}

@@ -19,6 +19,7 @@ from typing import TypeVar
 from .named_samplers import makes_sampler, named_sampler
 from .rule import ChangeArgument, Edit, Insert, Replace, ReplaceImport
 from .runtime_names import RUNTIME, runtime_aliases, runtime_name
+from .targets import own_calls, own_devices, own_modules
 
 Located = TypeVar("Located", bound=ast.AST)
 
@@ -31,7 +32,6 @@ TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn"}
 _WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
 _ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier"})
 _OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast")}
-_ON_XLA = frozenset({"torch_xla.sync", "torch_xla.manual_seed"})
 _WRONG_SIDE, _OTHER_SCOPE = 10**6, 10**9  # lines away: farther than any right place
 
 
@@ -93,7 +93,7 @@ def missing(seen: View, edits: Sequence[tuple[str, Edit]]) -> list[tuple[str, Ed
 
 
 def _is_ours(edit: Replace) -> bool:
-    return bool((AROUND | _WRAPPERS) & set(edit.imports)) or "torch_xla.device()" in edit.template
+    return bool((AROUND | _WRAPPERS) & set(edit.imports)) or any(device in edit.template for device in own_devices())
 
 
 def _matched(seen: View, inserts: Sequence[Insert]) -> set[int]:
@@ -153,7 +153,7 @@ def settled_key(node: ast.stmt, names: Mapping[str, str]) -> str:
         name = runtime_name(call.func, names)
         if name in _ALONE:
             return name
-        if ast.unparse(call.func) in _ON_XLA:
+        if ast.unparse(call.func) in own_calls():
             return ast.unparse(call)
         inner = call.func
         closes = isinstance(inner, ast.Call) and runtime_name(inner.func, names) == "rank_zero_only"
@@ -211,6 +211,8 @@ class _Reader(ast.NodeTransformer):
         self.statements: list[Settled] = []
         self.nodes: set[ast.AST] = set()
         self._scope = 0
+        self._devices = own_devices()
+        self._modules = {RUNTIME, *(name.split(".")[0] for name in own_modules())}
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.AST] | None:
         if not isinstance(node, ast.stmt):
@@ -253,7 +255,7 @@ class _Reader(ast.NodeTransformer):
         if is_wrap(node, self.names):
             self.nodes.add(node.args[0])
             return node.args[0]
-        if ast.unparse(node) == "torch_xla.device()":
+        if ast.unparse(node) in self._devices:
             device = _placed(ast.parse('torch.device("cuda")', mode="eval").body, node)
             self.nodes.update(ast.walk(device))
             return device
@@ -276,7 +278,7 @@ class _Reader(ast.NodeTransformer):
                 word.value = named.value if word.value is named else word.value
 
     def visit_Import(self, node: ast.Import) -> ast.AST | None:
-        names = [each for each in node.names if each.name.split(".")[0] not in ("torch_xla", RUNTIME)]
+        names = [each for each in node.names if each.name.split(".")[0] not in self._modules]
         return _placed(ast.Import(names), node) if names else None
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> ast.AST | list[ast.AST] | None:

@@ -46,9 +46,9 @@ class Branches:
         return flags.get(dotted(test))
 
     def _answer(self, call: ast.Call) -> bool | None:
-        if self.target.name == "cuda" or not asks_for_accelerator(self.script, call):
-            return None
-        return self.target.name != "cpu" and self.script.qualified(call.func) in _ASKS_FOR_GPU
+        if self.target.module or not asks_for_accelerator(self.script, call):
+            return None  # torch answers in the run
+        return self.target.is_accelerator and self.script.qualified(call.func) in _ASKS_FOR_GPU
 
     @cached_property
     def _flags(self) -> Mapping[str, bool]:
@@ -76,7 +76,7 @@ class Branches:
             return both.pop() if len(both) == 1 else ""
         if isinstance(node, ast.Constant) and node.value == "cpu":
             return "cpu"
-        return self.target.name if is_gpu_string(node) else ""
+        return self.target.device_type if is_gpu_string(node) else ""
 
     def names_gpu(self, node: ast.expr) -> bool:
         """Whether the expression is the name of a GPU, or a choice of which that is one outcome."""
@@ -141,19 +141,19 @@ def source(script: Script, node: ast.AST) -> str:
     return ast.get_source_segment(script.text, node) or ast.unparse(node)
 
 
-def indexed_string(node: ast.AST) -> bool:
+def indexed_string(node: ast.AST, kind: str = "cuda") -> bool:
     """Whether an expression spells the name of a numbered GPU: "cuda:0", f"cuda:{gpu}", "cuda:" + str(gpu)."""
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and bool(re.fullmatch(r"cuda:\d+", node.value))
+        return isinstance(node.value, str) and bool(re.fullmatch(rf"{kind}:\d+", node.value))
     if isinstance(node, ast.JoinedStr):
-        return len(node.values) == 2 and _is_text(node.values[0], "cuda:")
+        return len(node.values) == 2 and _is_text(node.values[0], f"{kind}:")
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
-        return _is_text(node.left, "cuda:", "cuda:%d", "cuda:%s", "cuda:%i")
+        return _is_text(node.left, *(f"{kind}:{form}" for form in ("", "%d", "%s", "%i")))
     return (
         isinstance(node, ast.Call)
         and isinstance(node.func, ast.Attribute)
         and node.func.attr == "format"
-        and _is_text(node.func.value, "cuda:{}", "cuda:{:d}", "cuda:{0}")
+        and _is_text(node.func.value, *(f"{kind}:{form}" for form in ("{}", "{:d}", "{0}")))
     )
 
 
@@ -173,6 +173,17 @@ def number_of_gpu(script: Script, node: ast.AST) -> int | None:
         if (moves or script.qualified(node.func) == "torch.device") and type(node.args[-1].value) is int:
             return int(node.args[-1].value)
     return None
+
+
+def second_gpu(script: Script) -> ast.expr | None:
+    """Where a script names a second GPU by its number, for work of its own; None where it names one at most."""
+    numbers: dict[int, ast.expr] = {}
+    lists = (ast.Compare, ast.Dict, ast.List, ast.Tuple, ast.Set)
+    for node in script.find(ast.expr):
+        number = number_of_gpu(script, node)
+        if number is not None and not isinstance(script.parents[node], lists):
+            numbers.setdefault(number, node)
+    return list(numbers.values())[1] if len(numbers) > 1 else None
 
 
 def _is_text(node: ast.AST, *texts: str) -> bool:

@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Literal
 if TYPE_CHECKING:
     from .script import Script
 
-Kind = Literal["one process", "eager", "xla"]
+Kind = Literal["one process", "eager", "torch_xla"]
 
 
 def kind(scripts: Iterable[Script]) -> Kind:
     """The kind of a program: XLA code if a file imports torch_xla, eager DDP if one makes a process group."""
     scripts = tuple(scripts)
     if any(_imports_xla(script) for script in scripts):
-        return "xla"
+        return "torch_xla"
     if any(joins_process_group(script, call) for script in scripts for call in script.find(ast.Call)):
         return "eager"
     return "one process"

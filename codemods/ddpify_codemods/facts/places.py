@@ -46,6 +46,27 @@ def device_place(branches: Branches, node: ast.expr) -> Place:
     return "text" if isinstance(parent, (ast.arguments, ast.Return)) else ""
 
 
+def asks_which_device(script: Script, node: ast.Constant | ast.expr) -> bool:
+    """Whether an expression is compared with a device: `device.type == "cuda"`, `device.startswith("cuda")`."""
+    parent = script.parents[node]
+    if isinstance(parent, (ast.List, ast.Tuple, ast.Set)):
+        node, parent = parent, script.parents[parent]
+    if isinstance(parent, ast.Compare):
+        return any(_names_device(each) for each in (parent.left, *parent.comparators) if each is not node)
+    if isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
+        return parent.func.attr in _TEXT_METHODS and _names_device(parent.func.value)
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "choices" and any(map(_mentions_device, getattr(script.parents[parent], "args", ())))
+    return False
+
+
+def _names_device(node: ast.expr) -> bool:
+    if isinstance(node, ast.Call):
+        return any(map(_names_device, node.args)) if dotted(node.func) == "str" else _names_device(node.func)
+    last = dotted(node).rpartition(".")[2].lower()
+    return last == "type" or "device" in last
+
+
 def _stricter(place: Place, found: Place) -> Place:
     return "text" if found == "device" and place == "text" else found
 

@@ -17,8 +17,8 @@ _ARGUMENTS = ("enabled", "dtype", "cache_enabled")
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Name XLA where autocast names CUDA; without a GPU the others switch themselves off."""
-    if target.name != "xla":
+    """Name the target where autocast names CUDA; on CPUs that switches itself off."""
+    if target.has_cuda_words or not target.is_accelerator:
         return
     dead = Branches(script, target).dead
     for call in script.find(ast.Call):
@@ -26,30 +26,45 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if call in dead:
             continue
         if name in _CUDA_AUTOCAST:
-            yield _autocast(call)
+            yield _autocast(call, target)
         elif name in _AUTOCAST:
-            yield from _renamed(script, call)
+            yield from _renamed(script, target, call)
         elif name in _SCALERS:
-            yield from _scaler(script, call)
+            yield from (_renamed_scaler if target.scales_gradients else _scaler)(script, target, call)
 
 
-def _autocast(call: ast.Call) -> Replace:
+def _autocast(call: ast.Call, target: Target) -> Replace:
     given = [*zip(_ARGUMENTS, call.args, strict=False), *((key.arg or "**", key.value) for key in call.keywords)]
     arguments = "".join(f", {name}={{}}" for name, _ in given)
-    template = f'torch.autocast("xla"{arguments})'
-    message = "let autocast work on the xla device"
+    template = f'torch.autocast("{target.device_type}"{arguments})'
+    message = f"let autocast work on the {target.name} device"
     return Replace(call, template, message, modules=("import torch",), parts=tuple(value for _, value in given))
 
 
-def _renamed(script: Script, call: ast.Call) -> Iterator[Replace]:
+def _renamed(script: Script, target: Target, call: ast.Call) -> Iterator[Replace]:
     for value in [*call.args[:1], *(key.value for key in call.keywords if key.arg == "device_type")]:
         if is_gpu_string(value):
-            yield Replace(value, quoted_like(script, value, "xla"), "let autocast work on the xla device")
+            code = quoted_like(script, value, target.device_type)
+            yield Replace(value, code, f"let autocast work on the {target.name} device")
 
 
-def _scaler(script: Script, call: ast.Call) -> Iterator[Edit | Finding]:
+def _renamed_scaler(script: Script, target: Target, call: ast.Call) -> Iterator[Replace]:
+    """`torch.cuda.amp.GradScaler(…)`, and torch.amp's, whose first argument is the device, by default a GPU."""
+    message = f"scale on the {target.name} device"
+    given = [*call.args[:1], *(key.value for key in call.keywords if key.arg == "device")]
+    if not script.qualified(call.func).startswith("torch.cuda.") and given:
+        if is_gpu_string(given[0]):
+            yield Replace(given[0], quoted_like(script, given[0], target.device_type), message)
+        return
+    words = ["{}"] * len(call.args) + [f"{key.arg}={{}}" if key.arg else "**{}" for key in call.keywords]
+    template = f"torch.amp.GradScaler({', '.join([target.device, *words])})"
+    parts = (*call.args, *(key.value for key in call.keywords))
+    yield Replace(call, template, message, modules=("import torch",), parts=parts)
+
+
+def _scaler(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Finding]:
     remedy = "nothing to do: bfloat16 keeps the range of float32"
-    yield Finding(RULE.id, "warning", call.lineno, "GradScaler does nothing on XLA devices", remedy)
+    yield Finding(RULE.id, "warning", call.lineno, f"GradScaler does nothing on {target.name} devices", remedy)
     message = "switch the scaler off"
     enabled = [keyword.value for keyword in call.keywords if keyword.arg == "enabled"]
     if enabled and source(script, enabled[0]) == "False":

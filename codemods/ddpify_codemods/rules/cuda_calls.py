@@ -8,14 +8,9 @@ from collections.abc import Iterator
 from ..facts.devices import Branches, inside_f_string, is_index, source
 from ..facts.script import Script
 from ..rule import Delete, Edit, Finding, Replace, Rule
-from ..targets import XLA_MODULES, Target
+from ..targets import Target
 
 _NEEDS_GPU = {"get_device_name", "get_device_properties", "get_device_capability", "current_device", "Event", "Stream"}
-_DROPPED = {
-    "cuda": {"torch.cuda.set_device"},
-    "cpu": {"torch.cuda.set_device", "torch.cuda.synchronize"},
-    "xla": {"torch.cuda.set_device", "torch.cuda.synchronize", "torch.cuda.empty_cache"},
-}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -39,10 +34,9 @@ def _call(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Fin
         yield _device(target, call.args[0])
     elif name == "torch.cuda.device" and call.args and is_index(call.args[0]):
         yield Replace(call.args[0], "-1", "stay on this process's device")
-    elif target.name != "cuda" and name.startswith("torch.cuda.") and name.rpartition(".")[2] in _NEEDS_GPU:
-        yield Finding(
-            RULE.id, "warning", call.lineno, f"{name} needs a GPU", "run it only if torch.cuda.is_available()"
-        )
+    elif not target.module and name.startswith("torch.cuda.") and name.rpartition(".")[2] in _NEEDS_GPU:
+        remedy = "run it only if torch.cuda.is_available()"
+        yield Finding(RULE.id, "warning", call.lineno, f"{name} needs a GPU", remedy)
     for keyword in call.keywords:
         if keyword.arg == "device" and method != "cuda" and is_index(keyword.value):
             yield _device(target, keyword.value)
@@ -54,12 +48,13 @@ def _moved(script: Script, target: Target, call: ast.Call) -> Iterator[Edit]:
     options = {keyword.arg: keyword.value for keyword in call.keywords}
     device = call.args[0] if call.args else options.get("device")
     waits = call.args[1] if len(call.args) > 1 else options.get("non_blocking")
-    if target.name == "cpu":
+    if not target.is_accelerator:
         yield Replace(call, "{}.cpu()", "stay on the CPU", parts=(call.func.value,))
-    elif target.name == "xla":
+    elif not target.has_cuda_words:
         template = f"{{}}.to({target.device}" + (", non_blocking={})" if waits else ")")
         parts = (call.func.value, waits) if waits else (call.func.value,)
-        yield Replace(call, template, "use the xla device", modules=XLA_MODULES, parts=parts)
+        message = f"use the {target.name} device"
+        yield Replace(call, template, message, modules=target.device_modules, parts=parts)
     elif device is not None and not _is_device_object(script, device):
         template = "{}(non_blocking={})" if waits else "{}()"
         parts = (call.func, waits) if waits else (call.func,)
@@ -76,21 +71,30 @@ def _is_device_object(script: Script, device: ast.expr) -> bool:
 
 
 def _device(target: Target, node: ast.expr) -> Replace:
-    modules = XLA_MODULES if target.name == "xla" else ()
-    return Replace(node, target.device, f"use the {target.name} device", modules=modules)
+    return Replace(node, target.device, f"use the {target.name} device", modules=target.device_modules)
 
 
 def _is_dropped(script: Script, target: Target, node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign):
         variable, value = node.targets[0], node.value
         named = isinstance(variable, ast.Subscript) and script.qualified(variable.value) == "os.environ"
-        return named and target.name == "cuda" and _hides_gpus(variable.slice, value)  # type: ignore[attr-defined]
+        return named and target.has_cuda_words and _hides_gpus(variable.slice, value)  # type: ignore[attr-defined]
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
         return False
     name = script.qualified(node.value.func)
-    if name == "os.environ.setdefault" and len(node.value.args) == 2 and target.name == "cuda":
+    if name == "os.environ.setdefault" and len(node.value.args) == 2 and target.has_cuda_words:
         return _hides_gpus(*node.value.args)
-    return name in _DROPPED[target.name]
+    return name in _dropped(target)
+
+
+def _dropped(target: Target) -> Iterator[str]:
+    """The functions whose calls go: what torch has no module for cannot do what they do for GPUs."""
+    yield "torch.cuda.set_device"
+    yield f"{target.module}.set_device"
+    if not target.module:
+        yield "torch.cuda.synchronize"
+        if target.is_accelerator:
+            yield "torch.cuda.empty_cache"
 
 
 def _hides_gpus(variable: ast.expr, value: ast.expr) -> bool:

@@ -1,55 +1,54 @@
-"""DDP103: device strings name this rank's device, not a numbered one."""
+"""DDP103: device strings name this rank's GPU, not a numbered one."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
-from ..facts.devices import Branches, indexed_string, inside_f_string, is_index, number_of_gpu, quoted_like, source
-from ..facts.places import device_place, is_device_call
+from ..facts.devices import Branches, indexed_string, inside_f_string, is_index, quoted_like, second_gpu, source
+from ..facts.places import asks_which_device, device_place, is_device_call
 from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
-from ..targets import XLA_MODULES, Target
+from ..targets import Target
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rename the devices of one script for a target."""
-    if target.name == "cuda":
-        yield from _own_gpu(script)
+    if target.module:
+        yield from _own_device(script, target)
     else:
         yield from _no_gpu(script, target)
 
 
-def _own_gpu(script: Script) -> Iterator[Edit | Finding]:
+def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
     message = "use this rank's GPU, not a numbered one"
-    second = _second_gpu(script)
+    second = second_gpu(script)
     if second is not None:
         remedy = "put the whole model on one device; model parallel training is not converted"
         yield Finding(
             RULE.id, "refused", second.lineno, "the script spreads its work over several GPUs by number", remedy
         )
         return
+    branches = Branches(script, target)
     for node in script.nodes:
         if not isinstance(node, ast.expr) or inside_f_string(script, node):
             continue
-        if indexed_string(node):
-            yield Replace(node, quoted_like(script, node, "cuda"), message)
+        if indexed_string(node) or indexed_string(node, target.device_type):
+            yield Replace(node, quoted_like(script, node, target.device_type), message)
         elif isinstance(node, ast.Call) and is_device_call(script, node) and node.args:
             if is_index(node.args[0]):
-                yield Replace(node.args[0], '"cuda"', message)
+                yield Replace(node.args[0], target.device, message)
             elif len(node.args) + len(node.keywords) == 2:
-                first = source(script, node.args[0])
-                yield Replace(node, f"{source(script, node.func)}({first})", message)
+                yield Replace(node, "{}({})", message, parts=(node.func, node.args[0]))
+        elif target.renames and _means_gpu(branches, node):
+            yield Replace(node, quoted_like(script, node, target.device_type), f"use the {target.name} device")
 
 
-def _second_gpu(script: Script) -> ast.expr | None:
-    numbers: dict[int, ast.expr] = {}
-    lists = (ast.Compare, ast.Dict, ast.List, ast.Tuple, ast.Set)
-    for node in script.find(ast.expr):
-        number = number_of_gpu(script, node)
-        if number is not None and not isinstance(script.parents[node], lists):
-            numbers.setdefault(number, node)
-    return list(numbers.values())[1] if len(numbers) > 1 else None
+def _means_gpu(branches: Branches, node: ast.expr) -> bool:
+    """Whether an expression is "cuda", in a place where that is a device."""
+    if not isinstance(node, ast.Constant) or node.value != "cuda":
+        return False
+    return bool(device_place(branches, node)) or asks_which_device(branches.script, node)
 
 
 def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
@@ -60,7 +59,7 @@ def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
             continue
         template = _device_call(branches, node) or _device_string(branches, node)
         if template:
-            modules = XLA_MODULES if "torch_xla" in template else ()
+            modules = target.device_modules if target.device in template else ()
             yield Replace(node, template, f"use the {target.name} device", modules=modules)
             done.update(ast.walk(node))
 
@@ -69,25 +68,26 @@ def _device_call(branches: Branches, node: ast.expr) -> str:
     """What a `torch.device(…)` that names a GPU becomes; "" for anything else."""
     if not isinstance(node, ast.Call) or not is_device_call(branches.script, node) or not node.args:
         return ""
-    numbered = is_index(node.args[0])
-    if not numbered and branches.device(node.args[0]) != branches.target.name:
+    target, numbered = branches.target, is_index(node.args[0])
+    if not numbered and branches.device(node.args[0]) != target.device_type:
         return ""
-    if branches.target.name == "xla":
-        return branches.target.device if branches.names_gpu(node.args[0]) or numbered else ""
+    if not target.names_device:
+        return target.device if branches.names_gpu(node.args[0]) or numbered else ""
     two = len(node.args) + len(node.keywords) == 2
-    return f'{source(branches.script, node.func)}("cpu")' if numbered or two else ""
+    return f"{source(branches.script, node.func)}({target.device})" if numbered or two else ""
 
 
 def _device_string(branches: Branches, node: ast.expr) -> str:
     """What a string that names a GPU becomes where a device is asked for; "" for anything else."""
-    name = branches.target.name
+    target = branches.target
     decided = isinstance(node, ast.IfExp) and branches.truth(node.test) is not None
-    if decided or not branches.names_gpu(node) or branches.device(node) != name:
+    if decided or not branches.names_gpu(node) or branches.device(node) != target.device_type:
         return ""
     place = device_place(branches, node)
-    if place == "device" and name == "xla":
-        return branches.target.device
-    return quoted_like(branches.script, node, "cpu" if place == "file" else name) if place else ""
+    if place == "device" and not target.names_device:
+        return target.device
+    kind = target.load_device if place == "file" else target.device_type
+    return quoted_like(branches.script, node, kind) if place else ""
 
 
 RULE = Rule(

@@ -10,14 +10,14 @@ from ..facts.gpu_answers import demands_gpu, in_test, is_harmless, only_reported
 from ..facts.places import is_device_call
 from ..facts.script import Script
 from ..rule import Delete, Edit, Finding, Replace, Rule
-from ..targets import XLA_MODULES, Target
+from ..targets import Target
 
 _CURRENT = "torch.accelerator.current_accelerator"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Answer the questions of one script; on GPUs they answer themselves."""
-    if target.name == "cuda":
+    """Answer the questions of one script; what torch has a module for answers them in the run."""
+    if target.module:
         return
     branches = Branches(script, target)
     settled: set[ast.AST] = set(branches.dead)
@@ -25,25 +25,25 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if node in settled or inside_f_string(script, node):
             continue
         if script.qualified(node.func) == _CURRENT:
-            device = target.device if target.name == "xla" else 'torch.device("cpu")'
-            yield Replace(node, device, f"use the {target.name} device", modules=_modules(device))
+            message = f"use the {target.name} device"
+            yield Replace(node, target.device_object, message, modules=target.device_modules)
         elif asks_for_accelerator(script, node) and not only_reported(script, node):
             yield from _answered(branches, node, settled)
 
 
 def _answered(branches: Branches, call: ast.Call, settled: set[ast.AST]) -> Iterator[Edit]:
-    script, name = branches.script, branches.target.name
+    script, target = branches.script, branches.target
     statement = script.statement(call)
     if isinstance(statement, ast.Assert) or (isinstance(statement, ast.If) and demands_gpu(branches, statement, call)):
-        yield Delete(statement, f"drop the demand for a GPU: the {name} target needs none")
+        yield Delete(statement, f"drop the demand for a GPU: the {target.name} target needs none")
         settled.update(ast.walk(statement))
         return
     choice = _choice(branches, call)
     if choice is not None:
-        if name == "xla" and _is_replaced_whole(script, choice):
+        if not target.names_device and _is_replaced_whole(script, choice):
             return
         kept = choice.body if branches.truth(choice.test) else choice.orelse
-        yield Replace(choice, "{}", f"keep what the {name} target chooses", parts=(kept,))
+        yield Replace(choice, "{}", f"keep what the {target.name} target chooses", parts=(kept,))
         settled.update(ast.walk(choice.test))
     elif not (isinstance(statement, ast.If) and in_test(script, call, statement) and is_harmless(script, statement)):
         yield _decided(branches, call, settled)
@@ -85,10 +85,6 @@ def _decides(branches: Branches, call: ast.Call, choice: ast.IfExp) -> bool:
 def _is_replaced_whole(script: Script, choice: ast.IfExp) -> bool:
     parent = script.parents[choice]
     return isinstance(parent, ast.Call) and is_device_call(script, parent)
-
-
-def _modules(code: str) -> tuple[str, ...]:
-    return XLA_MODULES if "torch_xla" in code else ()
 
 
 RULE = Rule(

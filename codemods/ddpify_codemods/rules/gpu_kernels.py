@@ -18,7 +18,7 @@ _BUILDS_SOURCES = ("load", "load_inline")
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse what imports or builds kernels for a GPU, for another target; not where it does without them."""
-    if target.name == "cuda":
+    if target.has_cuda_words:
         return
     for node in script.nodes:
         what = _needs_gpu(script, node)

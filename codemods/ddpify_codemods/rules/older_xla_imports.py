@@ -112,6 +112,6 @@ torch_xla.sync()
 """,
     check=check,
     target="xla",
-    kinds=("xla",),
+    kinds=("torch_xla",),
     on_request=True,
 )

@@ -127,6 +127,6 @@ if __name__ == "__main__":
 """,
     check=check,
     target="xla",
-    kinds=("xla",),
+    kinds=("torch_xla",),
     on_request=True,
 )

@@ -100,6 +100,6 @@ print(xr.global_ordinal())
 """,
     check=check,
     target="xla",
-    kinds=("xla",),
+    kinds=("torch_xla",),
     on_request=True,
 )

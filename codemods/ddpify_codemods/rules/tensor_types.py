@@ -9,41 +9,49 @@ from collections.abc import Iterator
 from ..facts.devices import Branches, inside_f_string, quoted_like, source
 from ..facts.script import Script
 from ..rule import Edit, Finding, Replace, Rule
-from ..targets import XLA_MODULES, Target
+from ..targets import Target
 
 TYPE = re.compile(r"torch\.cuda\.(\w+Tensor)")
-_MESSAGE = {"cpu": "use the type of the CPU tensors", "xla": "use the type of the XLA device's tensors"}
+_REMEDY = "write torch.tensor(…, device=…), torch.zeros(…) or tensor.to(…, torch.float32) instead"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take the types of the target's own tensors where it has no GPU."""
-    if target.name == "cuda":
+    if target.has_cuda_words:
         return
     dead = Branches(script, target).dead
     for node in script.nodes:
         if node in dead or inside_f_string(script, node):
             continue
         if isinstance(node, ast.Constant):
-            yield from _named(script, target, node)
+            found = _named(script, target, node)
         elif isinstance(node, (ast.Attribute, ast.Name)) and isinstance(node.ctx, ast.Load):
-            yield from _tensor_type(script, target, node)
+            found = _tensor_type(script, target, node)
+        else:
+            continue
+        for edit in found:
+            if target.tensor_types:
+                yield edit
+            else:
+                message = f"torch has no such types for the {target.name} device"
+                yield Finding(RULE.id, "refused", node.lineno, message, _REMEDY)
 
 
 def _named(script: Script, target: Target, node: ast.Constant) -> Iterator[Edit]:
     """A type by its name, as `.type()` gives and takes it; asked for a GPU's, a tensor on the CPU says no."""
     found = isinstance(node.value, str) and TYPE.fullmatch(node.value)
-    if found and (target.name == "xla" or not isinstance(script.parents[node], ast.Compare)):
-        name = f"torch.xla.{found[1]}" if target.name == "xla" else f"torch.{found[1]}"
-        yield Replace(node, quoted_like(script, node, name), _MESSAGE[target.name])
+    if found and (target.is_accelerator or not isinstance(script.parents[node], ast.Compare)):
+        name = f"torch.{target.device_type}.{found[1]}" if target.is_accelerator else f"torch.{found[1]}"
+        yield Replace(node, quoted_like(script, node, name), _message(target))
 
 
 def _tensor_type(script: Script, target: Target, node: ast.Attribute | ast.Name) -> Iterator[Edit]:
     """`torch.cuda.FloatTensor`, however it is imported, or `torch.cuda` where types are taken from it later."""
     name = script.qualified(node)
     if name == "torch.cuda" and _is_chosen(script, node):
-        yield _replaced(script, target, node, "", "ddpify_runtime.xla")
+        yield _replaced(script, target, node, "")
     elif found := TYPE.fullmatch(name):
-        yield _replaced(script, target, node, f".{found[1]}", f"ddpify_runtime.xla.{found[1]}")
+        yield _replaced(script, target, node, f".{found[1]}")
 
 
 def _is_chosen(script: Script, node: ast.expr) -> bool:
@@ -54,15 +62,20 @@ def _is_chosen(script: Script, node: ast.expr) -> bool:
     return {"torch", "torch.cuda"} == {script.qualified(parent.body), script.qualified(parent.orelse)}
 
 
-def _replaced(script: Script, target: Target, node: ast.Attribute | ast.Name, attribute: str, on_xla: str) -> Edit:
-    if target.name == "xla":
-        return Replace(node, on_xla, _MESSAGE["xla"], modules=XLA_MODULES)
+def _message(target: Target) -> str:
+    return f"use the type of the {target.name} device's tensors"
+
+
+def _replaced(script: Script, target: Target, node: ast.Attribute | ast.Name, attribute: str) -> Edit:
+    message = _message(target)
+    if target.is_accelerator:
+        return Replace(node, f"{target.tensor_types}{attribute}", message, modules=target.modules)
     base = node.value if isinstance(node, ast.Attribute) else None
     if attribute:
         base = base.value if isinstance(base, ast.Attribute) else None
     if base is not None and script.qualified(base) == "torch":
-        return Replace(node, f"{source(script, base)}{attribute}", _MESSAGE["cpu"])
-    return Replace(node, f"torch{attribute}", _MESSAGE["cpu"], modules=("import torch",))
+        return Replace(node, f"{source(script, base)}{attribute}", message)
+    return Replace(node, f"torch{attribute}", message, modules=("import torch",))
 
 
 RULE = Rule(

@@ -62,6 +62,6 @@ destroy_process_group()
 """,
     check=check,
     target="cpu",
-    kinds=("one process", "eager", "xla"),
+    kinds=("one process", "eager", "torch_xla"),
     without_loop=True,
 )

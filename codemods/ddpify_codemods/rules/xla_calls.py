@@ -7,18 +7,21 @@ from collections.abc import Iterator
 
 from ..facts.script import Script
 from ..rule import Edit, Finding, Insert, Replace, Rule
-from ..targets import XLA_MODULES, Target
+from ..targets import Target
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rewrite the calls of one script that mean less on an XLA device than on a GPU."""
-    if target.name != "xla":
-        return
+    for node in script.find(ast.Call) if target.seed else ():
+        if script.qualified(node.func) in ("torch.manual_seed", "torch.random.manual_seed"):
+            yield from _seeded(script, target, node)
+    if not target.has_inference_mode:
+        yield from _without_inference_mode(script)
+
+
+def _without_inference_mode(script: Script) -> Iterator[Replace]:
     for node in script.find(ast.Call):
-        name = script.qualified(node.func)
-        if name in ("torch.manual_seed", "torch.random.manual_seed"):
-            yield from _seeded(script, node)
-        elif name == "torch.inference_mode":
+        if script.qualified(node.func) == "torch.inference_mode":
             yield from _no_grad(node)
     for function in script.find(ast.FunctionDef):
         for decorator in function.decorator_list:
@@ -26,12 +29,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield _replaced(decorator, "torch.no_grad()")
 
 
-def _seeded(script: Script, call: ast.Call) -> Iterator[Insert]:
+def _seeded(script: Script, target: Target, call: ast.Call) -> Iterator[Insert]:
     statement = script.statement(call)
     simple = len(call.args) == 1 and not any(isinstance(node, ast.Call) for node in ast.walk(call.args[0]))
     if simple and isinstance(statement, ast.Expr) and statement.value is call:
-        code = f"torch_xla.manual_seed({ast.unparse(call.args[0])})"
-        yield Insert(statement, code, "seed the xla device too", "after", modules=XLA_MODULES)
+        code = f"{target.seed}({ast.unparse(call.args[0])})"
+        yield Insert(statement, code, f"seed the {target.name} device too", "after", modules=target.modules)
 
 
 def _no_grad(call: ast.Call) -> Iterator[Replace]:

@@ -1,4 +1,4 @@
-"""DDP120: operations that torch_xla does not have."""
+"""DDP120: operations that a target does not have."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
 
-_PACKED = "torch.nn.utils.rnn.pack_"
 _REMEDY = "run it on the CPU, or use another form on XLA; elsewhere --target cuda or cpu"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Warn of packed sequences and sparse tensors; they may be meant for the host."""
-    if target.name != "xla":
-        return
-    for call in script.find(ast.Call):
-        name = script.qualified(call.func)
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if name.startswith(_PACKED):
-            yield Finding(RULE.id, "warning", call.lineno, "torch_xla 2.9 has no packed sequences", _REMEDY)
-        elif name.startswith(("torch.sparse_", "torch.sparse.")) or method.startswith("to_sparse"):
-            yield Finding(RULE.id, "warning", call.lineno, "torch_xla 2.9 has no sparse tensors", _REMEDY)
+    for call in script.find(ast.Call) if target.lacking else ():
+        names = [script.qualified(call.func), f".{call.func.attr}" if isinstance(call.func, ast.Attribute) else ""]
+        said = [what for begin, what in target.lacking if any(name.startswith(begin) for name in names)]
+        if said:
+            yield Finding(RULE.id, "warning", call.lineno, said[0], _REMEDY)
 
 
 RULE = Rule(

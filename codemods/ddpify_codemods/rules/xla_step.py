@@ -9,22 +9,26 @@ from ..facts.devices import dotted
 from ..facts.script import Script
 from ..facts.updates import update_loops
 from ..rule import Edit, Finding, Insert, Replace, Rule
-from ..targets import XLA_MODULES, Target
+from ..targets import Target
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Insert torch_xla.sync() after the optimizer steps of one script."""
-    if target.name != "xla":
-        return
+    if target.step:
+        for statement in _updates(script):
+            yield Insert(statement, target.step, "run the recorded step", "after", modules=target.modules)
+    for keyword in script.find(ast.keyword) if target.loads_on_host else ():
+        if keyword.arg == "map_location" and not isinstance(keyword.value, ast.Constant):
+            yield Replace(keyword.value, '"cpu"', "load onto the host: files do not restore to XLA devices")
+
+
+def _updates(script: Script) -> Iterator[ast.stmt]:
     optimizers = _optimizers(script)
     for statement in script.find(ast.Expr):
         if isinstance(statement.value, ast.Call) and _steps(script, statement.value, optimizers):
-            yield Insert(statement, "torch_xla.sync()", "run the recorded step", "after", modules=XLA_MODULES)
+            yield statement
     for loop in update_loops(script):
-        yield Insert(_block(script, loop), "torch_xla.sync()", "run the recorded step", "after", modules=XLA_MODULES)
-    for keyword in script.find(ast.keyword):
-        if keyword.arg == "map_location" and not isinstance(keyword.value, ast.Constant):
-            yield Replace(keyword.value, '"cpu"', "load onto the host: files do not restore to XLA devices")
+        yield _block(script, loop)
 
 
 def _block(script: Script, statement: ast.stmt) -> ast.stmt:

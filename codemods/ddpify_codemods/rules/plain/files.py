@@ -34,8 +34,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = "this file may be written, and in which way is only known in the run"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
     yield from _bars(script)
-    if target.name == "cuda":
-        yield from _loaded(script)
+    if target.is_accelerator:
+        yield from _loaded(script, target)
 
 
 def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt]) -> Iterator[Edit | Finding]:
@@ -84,12 +84,12 @@ def _folder(call: ast.Call, name: str) -> Iterator[Edit]:
         yield Replace(call.func, "os.makedirs", message, modules=("import os",))
 
 
-def _loaded(script: Script) -> Iterator[Edit]:
+def _loaded(script: Script, target: Target) -> Iterator[Edit]:
     """Load tensors to this rank's device, not to the one that they were saved from (I8)."""
     for call in script.find(ast.Call):
         placed = len(call.args) > 1 or any(word.arg in ("map_location", None) for word in call.keywords)
         if script.qualified(call.func) == "torch.load" and not placed:
-            yield ChangeArgument(call, "map_location", '"cuda"', "load tensors to this rank's GPU")
+            yield ChangeArgument(call, "map_location", f'"{target.load_device}"', "load tensors to this rank's device")
 
 
 def _reads(script: Script) -> bool:

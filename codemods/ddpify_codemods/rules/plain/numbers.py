@@ -131,7 +131,7 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
         mean = _MEAN if name == "mean" else ""
         code = _HELPER.format(name=name, device=device(target), mean=mean).rstrip("\n")
         anchor = last_leading_import(script.tree)
-        modules = (*DIST, "import torch", *(("import torch_xla",) if target.name == "xla" else ()))
+        modules = (*DIST, "import torch")
         message = f"a function that takes the {name} over all ranks"
         if anchor is None:
             yield Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)

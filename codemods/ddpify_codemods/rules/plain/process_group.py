@@ -39,12 +39,13 @@ def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
 
 
 def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before", "after"]) -> Insert:
-    lines = []
-    modules = [*DIST, "import os", "import sys"]
-    if target.name == "cuda":
-        lines.append('torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))')
+    lines = [*target.plain_environment]
+    modules = [*DIST, *target.modules, "import os", "import sys"]
+    if target.module:
+        lines.append(f'{target.module}.set_device(int(os.environ["LOCAL_RANK"]))')
         modules.append("import torch")
-    lines += [f'dist.init_process_group("{target.backend}")', f"if {RANK} != 0:"]
+    backend = target.plain_backend or f'"{target.backend}"'
+    lines += [f"dist.init_process_group({backend})", f"if {RANK} != 0:"]
     lines.append('    sys.stdout = open(os.devnull, "w")  # rank 0 prints')
     if "logging" in script.imported.values():
         lines.append("    logging.disable(logging.WARNING)")

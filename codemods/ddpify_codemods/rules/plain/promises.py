@@ -30,7 +30,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         message = "the batch size is that of each process: W ranks train on batches W times as large"
         yield Finding(RULE.id, "warning", line, message, "adapt the learning rate, as a rule W times as large")
     if normalizes(program) and not synchronized(program, target):
-        remedy = "--sync-batchnorm" if target.name == "cuda" else "--style exact takes those of the whole batch"
+        remedy = (
+            "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
+        )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
     if any(names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")):
         message = "dropout draws its masks on each rank, from equal seeds, not those of one process"

@@ -103,7 +103,7 @@ def is_here(script: Script, other: Script) -> bool:
 
 def device(target: Target) -> str:
     """The argument that puts a tensor where the process group can reduce it, with its comma; "" on a CPU."""
-    return {"cuda": ', device="cuda"', "xla": ", device=torch_xla.device()"}.get(target.name, "")
+    return f", device={target.device}" if target.is_accelerator else ""
 
 
 def normalizes(program: Program) -> bool:

@@ -14,7 +14,6 @@ from ...targets import Target
 from .words import DIST, REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
-_OWN_GPU = "device_ids=[torch.cuda.current_device()]"
 _MESSAGE = "call the wrapped model in training"
 
 
@@ -40,8 +39,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, target: Target) -> Insert:
     arguments = [found.model]
-    if target.name == "cuda":
-        arguments.append(target.wrapper_arguments if "get_local_rank" not in target.wrapper_arguments else _OWN_GPU)
+    if target.plain_wrapper_arguments:
+        arguments.append(target.plain_wrapper_arguments)
     if keeps_buffers(program):
         arguments.append("broadcast_buffers=False")
     if any(root_of(module).made in program.followed.found.unused for module in program.followed.found.trained):
@@ -54,7 +53,7 @@ def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, ta
 
 def synchronized(program: Program, target: Target) -> bool:
     """Whether BatchNorm is to see the batches of all ranks."""
-    return program.sync_batchnorm and target.name == "cuda" and normalizes(program)
+    return program.sync_batchnorm and target.synchronizes_batch_norm and normalizes(program)
 
 
 def keeps_buffers(program: Program) -> bool:
