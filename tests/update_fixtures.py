@@ -20,7 +20,7 @@ def main(names: Sequence[str]) -> None:
     """
     for name in names:
         fixture = fixtures.load(name)
-        for target in TARGETS:
+        for target in (*TARGETS, *fixture.also):
             for style, name_of in (("exact", target), ("plain", f"plain.{target}")):
                 _remove(fixture, name_of)
                 for relative, content in fixtures.converted(fixture, target, style=style).items():

@@ -196,7 +196,7 @@ _MPI = replace(
     backend="mpi",
     aliases=("mpirun", "openmpi", "mpich"),
     launch="mpirun -np 2 python {module}{script}",
-    plain_backend='"mpi" if dist.is_mpi_available() else "gloo"',
+    plain_backend='"mpi" if dist.is_mpi_available() and not dist.is_torchelastic_launched() else "gloo"',
     plain_environment=(  # what MPICH and Intel MPI set, or Open MPI
         'os.environ.setdefault("RANK", os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))',
         'os.environ.setdefault("WORLD_SIZE", os.environ.get("PMI_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE", "1")))',

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from . import report
+from . import accelerators, report
 from .forward import batch_norm, compiled, late_draws, routes
 from .forward.routed_call import AnyReduction, RoutedCall, release, route, say_what_was_not_called
 from .gradients.native_reduction import NativeReduction
@@ -65,7 +65,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         if reduction == "native":
             return NativeReduction(module, call)
         options: dict[str, Any] = {}
-        if device_ids is not None and all(parameter.is_cuda for parameter in module.parameters()):
+        if device_ids is not None and all(map(_is_on_accelerator, module.parameters())):
             options["device_ids"] = list(device_ids)
         # No gradient is a view of two buckets.
         options["gradient_as_bucket_view"] = gradient_as_bucket_view and not _shares_parameters(module)
@@ -77,6 +77,10 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     report.start()
     report.ask(say_what_was_not_called)
     return module
+
+
+def _is_on_accelerator(parameter: nn.Parameter) -> bool:
+    return accelerators.module_of(parameter.device.type) is not None
 
 
 def _compiled(module: nn.Module, made: nn.Module) -> None:

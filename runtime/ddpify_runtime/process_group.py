@@ -27,11 +27,14 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     it is rank 0, silent stdout and stderr (I1; tracebacks still show).
 
     Args:
-        backend: "nccl" for GPUs, "gloo" for CPUs, as in torch.distributed; "xla" for XLA devices.
+        backend: "nccl" for GPUs, "gloo" for CPUs, "xccl" for Intel's GPUs, as in torch.distributed; "ccl" for those
+            with the bindings of oneCCL, which the script imports; "mpi" for what mpirun starts, over torch's MPI where
+            it is built in, else over gloo; "xla" for XLA devices.
         init_method: as in torch.distributed; the environment by default. With "xla" the device decides.
 
     Raises:
-        RuntimeError: there are several processes, but not the devices that the backend needs.
+        RuntimeError: the backend or the launcher's environment is not known.
+        SystemExit: there are several processes, but not the devices that the backend needs; its message is a line.
     """
     if dist.is_initialized() or getattr(multiprocessing.current_process(), "_inheriting", False):
         return  # a second call, or a spawned DataLoader worker that imports the script again

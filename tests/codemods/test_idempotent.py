@@ -7,17 +7,17 @@ import pytest
 from tests.e2e import fixtures
 from tests.update_fixtures import TARGETS
 
+KEPT = [(name, target) for name in fixtures.names() for target in (*TARGETS, *fixtures.load(name).also)]
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", fixtures.names())
+
+@pytest.mark.parametrize(("name", "target"), KEPT)
 def test_conversion_is_the_expected_one(name: str, target: str) -> None:
     fixture = fixtures.load(name)
     converted, expected = fixtures.converted(fixture, target), fixtures.expected(fixture, target)
     assert _texts(converted) == _texts(expected), "if this is as wanted: python -m tests.update_fixtures"
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", fixtures.names())
+@pytest.mark.parametrize(("name", "target"), KEPT)
 def test_plain_conversion_is_the_expected_one(name: str, target: str) -> None:
     fixture = fixtures.load(name)
     converted, expected = (

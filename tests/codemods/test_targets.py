@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import ast
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from types import SimpleNamespace
 
 import ddpify_codemods
 import pytest
-from ddpify_codemods import TARGETS, convert
+from ddpify_codemods import ONE_DEVICE, TARGETS, convert
 from ddpify_codemods.targets import Target
 
 from ddpify.command import Options, run
@@ -122,3 +123,148 @@ def test_nothing_compares_the_name_of_a_target(path: Path) -> None:
 
 def is_target(node: ast.expr) -> bool:
     return ast.unparse(node).rpartition(".")[2] in ("target", "source", "chosen", "first", "record")
+
+
+KEPT = [name for name in fixtures.names() if fixtures.load(name).also]
+
+
+def texts(program: Mapping[Path, str], target: str, backend: str = "") -> dict[Path, str]:
+    return {path: result.code for path, result in convert(program, target, backend=backend).items()}
+
+
+@pytest.mark.parametrize("target", ["mpi", "xpu"])
+@pytest.mark.parametrize("name", KEPT)
+def test_from_cuda_it_becomes_what_the_original_would(name: str, target: str) -> None:
+    program = fixtures.program(fixtures.load(name))
+    assert texts(texts(program, "cuda"), target) == texts(program, target)
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_from_xpu_it_moves_to_every_other_and_back(name: str) -> None:
+    once = texts(fixtures.program(fixtures.load(name)), "xpu")
+    for target in TARGETS:
+        moved = texts(once, target)
+        assert not [word for text in moved.values() for word in ("xccl", '"xpu"', "torch.xpu") if word in text] or (
+            target == "xpu"
+        )
+        assert texts(moved, target) == moved
+    again = texts(texts(once, "cuda"), "xpu")  # in other quotes
+    assert [ast.unparse(ast.parse(text)) for text in again.values()] == [
+        ast.unparse(ast.parse(text)) for text in once.values()
+    ]
+    alone = texts(once, ONE_DEVICE)
+    assert not any("ddpify_runtime" in text for text in alone.values())
+    assert any("torch.xpu" in text or '"xpu"' in text or "'xpu'" in text for text in alone.values())
+
+
+# What Intel's documentation of DistributedDataParallel with oneCCL writes (seeds/002), and the script that it is for.
+DOCUMENTED = """\
+mpi_world_size = int(os.environ.get('PMI_SIZE', -1))
+mpi_rank = int(os.environ.get('PMI_RANK', -1))
+if mpi_world_size > 0:
+    os.environ['RANK'] = str(mpi_rank)
+    os.environ['WORLD_SIZE'] = str(mpi_world_size)
+else:
+    os.environ['RANK'] = str(os.environ.get('RANK', 0))
+    os.environ['WORLD_SIZE'] = str(os.environ.get('WORLD_SIZE', 1))
+os.environ['MASTER_ADDR'] = '127.0.0.1'
+os.environ['MASTER_PORT'] = '29500'
+"""
+ONE_PROCESS = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+model = torch.nn.Linear(4, 5).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+data = TensorDataset(torch.arange(32.0).view(8, 4), torch.ones(8, 5))
+for x, y in DataLoader(data, batch_size=4, shuffle=True):
+    optimizer.zero_grad()
+    loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("variables", [{"PMI_RANK": "1", "PMI_SIZE": "4"}, {"RANK": "2", "WORLD_SIZE": "3"}, {}])
+def test_ccl_is_said_as_intel_documents_it(variables: dict[str, str]) -> None:
+    [result] = convert({Path("train.py"): ONE_PROCESS}, "xpu", style="plain", backend="ccl").values()
+    lines = result.code.splitlines()
+    assert "import oneccl_bindings_for_pytorch" in lines
+    assert 'dist.init_process_group("ccl")' in lines
+    assert 'torch.xpu.set_device(int(os.environ["LOCAL_RANK"]))' in lines
+    assert "ddp_model = DistributedDataParallel(model, device_ids=[torch.xpu.current_device()])" in lines
+    ours = "\n".join(line for line in lines if line.startswith("os.environ.setdefault"))
+    assert environment_after(ours, variables) == environment_after(DOCUMENTED, variables)
+    assert result.launch == "" or result.launch.startswith("mpirun -n 2 -l python ")
+
+
+def environment_after(code: str, variables: dict[str, str]) -> dict[str, str]:
+    """The four variables that torch reads, after some lines."""
+    environ = dict(variables)
+    exec(code, {"os": SimpleNamespace(environ=environ)})
+    return {name: environ[name] for name in ("RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")}
+
+
+def test_the_backend_of_a_converted_file_stays_until_another_is_asked_for() -> None:
+    path = Path("train.py")
+    [result] = convert({path: ONE_PROCESS}, "xpu", backend="ccl").values()
+    assert 'init_process_group("ccl")' in result.code and "import oneccl_bindings_for_pytorch\n" in result.code
+    assert result.launch.startswith("mpirun")
+    for target in ("", "xpu"):
+        assert convert({path: result.code}, target)[path].code == result.code
+    moved = convert({path: result.code}, "xpu", backend="xccl")[path].code
+    assert 'init_process_group("xccl")' in moved and "oneccl" not in moved
+    assert moved == convert({path: ONE_PROCESS}, "xpu")[path].code
+    assert "oneccl" not in convert({path: result.code}, "cuda")[path].code
+    assert "oneccl" not in convert({path: result.code}, ONE_DEVICE)[path].code
+
+
+@pytest.mark.parametrize(
+    ("line", "severity"),
+    [
+        ("x = torch.cuda.FloatTensor(3)", "refused"),
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')", "refused"),
+        ("torch.cuda.nvtx.range_push('step')", "warning"),
+        ("print(f'{torch.cuda.memory_allocated()} bytes')", "warning"),
+    ],
+)
+def test_what_xpu_has_not_is_said(line: str, severity: str) -> None:
+    [result] = convert({Path("train.py"): f"{ONE_PROCESS}{line}\n"}, "xpu").values()
+    [finding] = result.findings
+    assert (finding.severity, finding.line) == (severity, len(ONE_PROCESS.splitlines()) + 1)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = torch.rand(3).cuda(0, non_blocking=True)", 'x = torch.rand(3).to("xpu", non_blocking=True)'),
+        ("d = torch.device('cuda', 1)", "d = torch.device('xpu')"),
+        ("d = torch.device(f'cuda:{rank}')", "d = torch.device('xpu')"),
+        ("d = torch.device('xpu:0')", "d = torch.device('xpu')"),
+        ("torch.xpu.set_device(0)", ""),
+        ("torch.cuda.set_device(0)", ""),
+        ("torch.cuda.synchronize()", "torch.xpu.synchronize()"),
+        ("assert torch.cuda.is_available()", "assert torch.xpu.is_available()"),
+        ("with torch.cuda.device(0):\n    pass", "with torch.xpu.device(-1):\n    pass"),
+        ("if model.weight.is_cuda: pass", "if model.weight.is_xpu: pass"),
+        ("if model.weight.device.type == 'cuda': pass", "if model.weight.device.type == 'xpu': pass"),
+        ("if str(model.weight.device).startswith('cuda'): pass", "if str(model.weight.device).startswith('xpu'): pass"),
+        ("scaler = torch.cuda.amp.GradScaler(enabled=True)", 'scaler = torch.amp.GradScaler("xpu", enabled=True)'),
+        ("scaler = torch.amp.GradScaler('cuda')", "scaler = torch.amp.GradScaler('xpu')"),
+        ("scaler = torch.amp.GradScaler()", 'scaler = torch.amp.GradScaler("xpu")'),
+        ("with torch.autocast('cuda'): pass", "with torch.autocast('xpu'): pass"),
+        ("s = torch.load('a', map_location='cuda:0')", "s = torch.load('a', map_location='xpu')"),
+        ("words = {'cuda': 1}", "words = {'cuda': 1}"),
+    ],
+)
+def test_the_words_of_gpus_are_said_for_xpu(before: str, after: str) -> None:
+    [result] = convert({Path("train.py"): f"{ONE_PROCESS}{before}\n"}, "xpu").values()
+    last = result.code.split("    optimizer.step()\n")[1].replace("destroy_process_group()\n", "").strip("\n")
+    assert last == after, result.findings
+
+
+def test_an_alias_of_the_module_is_followed() -> None:
+    lines = "from torch.cuda import empty_cache, is_available as there\nimport torch.cuda as gpu\n"
+    before = f"{lines}{ONE_PROCESS}if there(): empty_cache(); gpu.synchronize()\n"
+    [result] = convert({Path("train.py"): before}, "xpu").values()
+    assert "if torch.xpu.is_available(): torch.xpu.empty_cache(); torch.xpu.synchronize()" in result.code

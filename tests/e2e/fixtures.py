@@ -32,6 +32,7 @@ class Fixture:
     on_device: bool  # on XLA it draws numbers on the device, or saves the device's name
     pretend_on_xla: str  # what it runs with there (a module of pretend/), so that more than rounding can be seen; or ""
     not_on_xla: str  # why it cannot run there, or ""
+    also: tuple[str, ...]  # targets beside those of all fixtures for which its conversions are kept
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
 
     @property
@@ -59,6 +60,7 @@ def load(name: str) -> Fixture:
         on_device=bool(settings.get("on_device", False)),
         pretend_on_xla=str(settings.get("pretend_on_xla", "")),
         not_on_xla=str(settings.get("not_on_xla", "")),
+        also=tuple(settings.get("also", ())),
         records=bool(settings.get("records", True)),
     )
 

@@ -26,6 +26,7 @@ from torch.distributed.distributed_c10d import PrefixStore
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
+from .. import accelerators
 from ..torch_internals import DRAW_INDICES, LoaderIterator, default_store, sampler_of
 from . import failure
 
@@ -166,7 +167,8 @@ def _digests(parameters: Sequence[Tensor]) -> list[int]:
     kinds = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
     sums = []
     for parameter in parameters:
-        flat = parameter.detach() if parameter.is_cuda else parameter.detach().cpu()
+        stays = accelerators.module_of(parameter.device.type) is not None
+        flat = parameter.detach() if stays else parameter.detach().cpu()
         flat = torch.view_as_real(flat) if flat.is_complex() else flat
         bits = flat.contiguous().view(kinds[flat.element_size()]).long()
         sums += [bits.sum().cpu(), (bits * bits).sum().cpu()]  # the first alone: opposite changes cancel (seen)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from types import TracebackType
 from typing import Any
 
-import torch
+import torch.distributed as dist
 
+from .. import accelerators
 from ..launch import environment, start
 
 
@@ -28,17 +30,21 @@ class Engine:
         Returns what torch's `init_process_group` takes; None in a process that trains alone.
 
         Raises:
-            RuntimeError: there are several processes, but not the devices that the backend needs.
+            RuntimeError: the backend is not known.
+            SystemExit: there are several processes, but not the devices that the backend needs; a line says so.
         """
         start.start_processes()
         place = environment.join()
         if place.world_size == 1:
             return None
-        if backend == "nccl":
-            _claim_gpu(place)
-            return "cpu:gloo,cuda:nccl", init_method  # host tensors and objects travel too
+        if backend in accelerators.OF_BACKEND:
+            device_type = accelerators.OF_BACKEND[backend]
+            _claim(device_type, place)
+            return f"cpu:gloo,{device_type}:{backend}", init_method  # host tensors and objects travel too
+        if backend == "mpi":
+            return "mpi" if dist.is_mpi_available() and _is_started_by_mpirun() else "gloo", init_method
         if backend != "gloo":
-            raise RuntimeError(f"backend {backend!r} cannot run here: use nccl, gloo or xla")
+            raise RuntimeError(f"backend {backend!r} cannot run here: use nccl, gloo, xccl, ccl, mpi or xla")
         return backend, init_method
 
     def steps(self, batches: Any) -> Any:
@@ -47,11 +53,12 @@ class Engine:
 
     def random_state(self) -> Any:
         """The state of the random number generator of this process's device; None if it has none of its own."""
-        return torch.cuda.get_rng_state() if torch.cuda.is_initialized() else None
+        module = accelerators.module_in_use()
+        return None if module is None else module.get_rng_state()
 
     def set_random_state(self, state: Any) -> None:
         """Go on from such a state."""
-        torch.cuda.set_rng_state(state)
+        accelerators.module_in_use().set_rng_state(state)
 
     def intercepted(self, result: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """What a call that torch's dispatch handed to Python has made of its arguments, for autograd to go on with."""
@@ -62,14 +69,26 @@ class Engine:
         sys.__excepthook__(kind, error, trace)
 
 
-def _claim_gpu(place: environment.Environment) -> None:
-    devices = torch.cuda.device_count()
+def _claim(device_type: str, place: environment.Environment) -> None:
+    """Make the device of this process the current one."""
+    module = accelerators.module_of(device_type)
+    devices = module.device_count()
     if place.local_rank >= devices:
-        raise RuntimeError(
-            f"process {place.local_rank} of this machine has no GPU of its own ({devices} visible): "
-            "start at most one process per GPU (in Slurm ask for --gpus-per-node), or convert with --target cpu"
+        print(
+            f"ddpify: process {place.local_rank} of this machine has no {device_type} device of its own "
+            f"({devices} visible): start at most one process per device (in Slurm ask for --gpus-per-node), "
+            "or convert with --target cpu",
+            file=sys.stderr,
+            flush=True,
         )
-    torch.cuda.set_device(place.local_rank)
+        raise SystemExit(2)
+    module.set_device(place.local_rank)
+
+
+def _is_started_by_mpirun() -> bool:
+    """Whether torch's MPI backend will find the other processes: it knows them from mpirun alone."""
+    by_mpirun = not {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}.isdisjoint(os.environ)
+    return by_mpirun and not dist.is_torchelastic_launched()
 
 
 ENGINE = Engine()

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
-from .. import engines
+from .. import accelerators, engines
 from ..sharding.collectives import sum_over_ranks
 from ..torch_internals import CALL, BatchNorm, SyncBatchNormFunction, call_past_slot, check_dims
 from . import region
@@ -184,7 +184,7 @@ def _over_ranks(
     eps: float,
 ) -> Tensor:
     """Normalise with the statistics of all values that the ranks hold together, per channel."""
-    if input.is_cuda:
+    if accelerators.module_of(input.device.type) is not None:
         group, ranks = dist.group.WORLD, dist.get_world_size()
         normalised: Tensor = SyncBatchNormFunction.apply(
             input, weight, bias, running_mean, running_var, eps, momentum, group, ranks

@@ -14,7 +14,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-_States = dict[torch.device, Tensor]  # of the generators of the host, and of a GPU
+from .. import accelerators
+
+_States = dict[torch.device, Tensor]  # of the generators of the host, and of an accelerator
 
 _own: _States = {}
 
@@ -33,11 +35,12 @@ def active() -> bool:
 
 @contextmanager
 def own_random_numbers(device: torch.device) -> Iterator[None]:
-    """Draw from this rank's own stream, on the host and on a GPU; it goes on where it ended the last time.
+    """Draw from this rank's own stream, on the host and on an accelerator; it goes on where it ended the last time.
 
     It begins at a place that the common generators and the rank decide: the same run gives the same numbers again.
     """
-    places = [torch.device("cpu"), device] if device.type == "cuda" else [torch.device("cpu")]
+    has_own = accelerators.module_of(device.type) is not None
+    places = [torch.device("cpu"), device] if has_own else [torch.device("cpu")]
     common = _here.common = {place: _read(place) for place in places}
     for place in places:
         _write(place, _own[place] if place in _own else _begun(place, common[places[0]]))
@@ -67,14 +70,17 @@ def common_random_numbers() -> Iterator[None]:
 
 
 def _read(place: torch.device) -> Tensor:
-    return torch.get_rng_state() if place.type == "cpu" else torch.cuda.get_rng_state(place)
+    if place.type == "cpu":
+        return torch.get_rng_state()
+    state: Tensor = accelerators.module_of(place.type).get_rng_state(place)
+    return state
 
 
 def _write(place: torch.device, state: Tensor) -> None:
     if place.type == "cpu":
         torch.set_rng_state(state)
     else:
-        torch.cuda.set_rng_state(state, place)
+        accelerators.module_of(place.type).set_rng_state(state, place)
 
 
 def _begun(place: torch.device, common: Tensor) -> Tensor:

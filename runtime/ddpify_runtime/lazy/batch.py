@@ -27,6 +27,7 @@ QUESTIONS = {
     Tensor.device.__get__,
     Tensor.ndim.__get__,  # type: ignore[attr-defined]
     Tensor.is_cuda.__get__,  # type: ignore[attr-defined]
+    Tensor.is_xpu.__get__,  # type: ignore[attr-defined]
 }
 
 

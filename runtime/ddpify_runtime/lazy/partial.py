@@ -29,7 +29,8 @@ _READS = {
 }
 _FORMS = {torch.empty_like, torch.full_like, torch.ones_like, torch.zeros_like}
 _LINEAR = {
-    *(Tensor.clone, Tensor.cpu, Tensor.cuda, Tensor.double, Tensor.float, Tensor.to, Tensor.neg, Tensor.__neg__),
+    *(Tensor.clone, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.double, Tensor.float, Tensor.to),
+    *(Tensor.neg, Tensor.__neg__),
     *(Tensor.mean, Tensor.squeeze, Tensor.sum, torch.mean, torch.squeeze, torch.sum),
 }
 _SAME_MEMORY = {Tensor.detach, Tensor.data.__get__}  # type: ignore[attr-defined]

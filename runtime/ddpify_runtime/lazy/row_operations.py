@@ -23,8 +23,8 @@ SHAPES = {
 }
 # The same values, in the same memory or elsewhere.
 COPIES = {
-    *(Tensor.bfloat16, Tensor.bool, Tensor.contiguous, Tensor.cpu, Tensor.cuda, Tensor.detach, Tensor.double),
-    *(Tensor.float, Tensor.half, Tensor.int, Tensor.long, Tensor.pin_memory, Tensor.to),
+    *(Tensor.bfloat16, Tensor.bool, Tensor.contiguous, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.detach),
+    *(Tensor.double, Tensor.float, Tensor.half, Tensor.int, Tensor.long, Tensor.pin_memory, Tensor.to),
     Tensor.data.__get__,  # type: ignore[attr-defined]
 }
 # Each number by itself.

@@ -15,6 +15,8 @@ from typing import Any
 
 import torch
 
+from .. import accelerators
+
 HOST = ("torch", "python", "numpy")
 _WORD = 2**32 - 1
 
@@ -55,13 +57,14 @@ def marks() -> dict[str, Any]:
             found["numpy"] = ctypes.string_at(bits.ctypes.state_address, 2500)
         else:
             found["numpy"] = repr(bits.state)
-    if torch.cuda.is_initialized():
-        found["device"] = torch.cuda.get_rng_state().tolist()
+    device = accelerators.module_in_use()
+    if device is not None:
+        found["device"] = device.get_rng_state().tolist()
     return found
 
 
 def moved(before: dict[str, Any]) -> set[str]:
-    """The generators that were drawn from since `marks()`; "device" stands for that of the GPU."""
+    """The generators that were drawn from since `marks()`; "device" stands for that of the accelerator."""
     now = marks()
     return {name for name in now if name not in before or now[name] != before[name]}
 

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from .. import accelerators
 from ..forward.batch_norm import BatchNormCall
 from ..torch_internals import BUFFERS, CALL, HOOKS, MODULES
 
@@ -34,7 +35,7 @@ def same(expected: Any, found: Any) -> bool:
 def tolerance(tensor: Tensor) -> float:
     """The relative difference, in the 2-norm, up to which values of this kind count as equal."""
     limit = max(TOLERANCE.get(tensor.dtype, 0.0), _least if tensor.is_floating_point() else 0.0)
-    return (max(limit, GPU_TOLERANCE) if tensor.is_cuda else limit) * _times
+    return (max(limit, GPU_TOLERANCE) if accelerators.module_of(tensor.device.type) else limit) * _times
 
 
 _times = 1.0
