@@ -144,7 +144,7 @@ def _plain(
         return {path: Result(text, findings=(finding,) * (path in views)) for path, text in program.items()}
     trains = _trains(scripts)
     rules = [rule for rule in RULES if "one process" in rule.kinds and (trains or rule.without_loop)]
-    first = target
+    first = replace(target, modules=target.plain_modules)
     if target.plain_by_way_of:
         arguments = target.wrapper_arguments
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)

@@ -97,6 +97,11 @@ class Target:
         return () if self.names_device else self.modules
 
     @property
+    def plain_modules(self) -> tuple[str, ...]:
+        """The import lines that the plain style needs."""
+        return tuple(line for line in self.modules if not line.startswith("import ddpify_runtime"))
+
+    @property
     def load_device(self) -> str:
         """The type of the device onto which torch.load puts tensors."""
         return "cpu" if self.loads_on_host else self.device_type
