@@ -57,6 +57,14 @@ def test_a_new_effect_happens_once(target: str, anchor: str, line: str, becomes:
     assert converted(again, target) == again
 
 
+def test_what_a_person_lets_rank_0_do_stays() -> None:
+    begin = "from ddpify_runtime import ("
+    once = converted(BEFORE, "cpu").replace(begin, f"{begin}\n    get_rank,")
+    saving = "rank_zero_only(torch.save)"
+    edited = once.replace(saving, f"if get_rank() == 0:\n    torch.save(1, 'o.pt')\n{saving}", 1)
+    assert edited != once and converted(edited, "cpu") == edited
+
+
 @pytest.mark.parametrize("target", ["cpu", "cuda", "xla"])
 def test_a_new_model_is_made_distributed(target: str) -> None:
     once = converted(BEFORE, target)

@@ -7,11 +7,13 @@ its author what he lets one process do.
 from __future__ import annotations
 
 import ast
+import builtins
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Literal, TypeAlias
 
+from ..runtime_names import runtime_name
 from .origins import passed
 from .script import KEPT, Script
 from .started import handed_over, is_number_of_process
@@ -28,11 +30,12 @@ _RANKS = frozenset(
         "torch_xla.runtime": ("global_ordinal", "local_ordinal", "process_index"),
         "horovod.torch": ("rank", "local_rank", "cross_rank"),
         "ignite.distributed": ("get_rank", "get_local_rank"),
-        "ddpify_runtime": ("get_rank", "get_local_rank"),
         "mpi4py.MPI.COMM_WORLD": ("Get_rank", "rank"),
     }.items()
     for name in names
 )
+_ASKS_FOR_OTHERS = frozenset({"torch.distributed.is_initialized", "torch.distributed.is_available"})
+_OF_RUNTIME = frozenset({"get_rank", "get_local_rank"})
 _FIRST = frozenset({"torch_xla.core.xla_model.is_master_ordinal"})
 _RANK_VARIABLES = frozenset(
     {"RANK", "LOCAL_RANK", "GROUP_RANK", "NODE_RANK", "SLURM_PROCID", "SLURM_LOCALID", "PMI_RANK", "PMIX_RANK"}
@@ -145,6 +148,9 @@ class _Origins:
 
     def _is_rank_itself(self, node: ast.expr) -> bool:
         called = node.func if isinstance(node, ast.Call) else node
+        seen = self._script.view
+        if seen is not None and runtime_name(called, seen.names) in _OF_RUNTIME:
+            return isinstance(node, ast.Call)
         if self._script.qualified(called) in _RANKS:
             return isinstance(node, ast.Call) or self._script.qualified(called).endswith(".rank")
         return _variable(self._script, node) in _RANK_VARIABLES
@@ -160,6 +166,8 @@ class _Origins:
             return "unknown"
         if not found and node.id in self._script.imported:
             return _imported(self._script.imported[node.id])
+        if not found and node.id not in vars(builtins) and self._script.star_imports:
+            return "unknown"
         return _alternatives(found)
 
     def _of_parameter(self, function: _Function, name: str) -> Iterator[Origin]:
@@ -239,7 +247,13 @@ class _Origins:
         found = [self.of(value) for value in node.values]
         if isinstance(node.op, ast.And) and "first" in found:
             return "first"
-        return "first" if set(found) == {"first"} else _mixed(found, keeps_unknown=True)
+        among_others = [value for value, each in zip(found, node.values, strict=True) if not self._is_alone(each)]
+        return "first" if set(among_others) == {"first"} else _mixed(found, keeps_unknown=True)
+
+    def _is_alone(self, node: ast.expr) -> bool:
+        """Whether a condition is `not dist.is_initialized()`, which no process of several meets."""
+        asked = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else None
+        return isinstance(asked, ast.Call) and self._script.qualified(asked.func) in _ASKS_FOR_OTHERS
 
 
 _BELOW = {(ast.Lt, 1), (ast.LtE, 0)}

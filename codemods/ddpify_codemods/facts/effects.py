@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .distributed import depends_on_rank
 from .on_rank_zero import made_on_rank_zero
 from .script import KEPT, Script
 
@@ -47,7 +48,6 @@ _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
 _READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
-_RANK_GUARD = re.compile(r"\brank\b|_rank\b|is_(main|master|chief)|main_process|master_process")
 _STREAMS = frozenset({"BytesIO", "StringIO", "TemporaryFile", "NamedTemporaryFile", "open", "File"})
 
 
@@ -120,7 +120,7 @@ def under_rank_guard(script: Script, node: ast.AST) -> bool:
     child = node
     for parent in script.ancestors(node):
         guarded = isinstance(parent, (ast.If, ast.IfExp)) and child is not parent.test
-        if guarded and _RANK_GUARD.search(ast.unparse(parent.test)):  # type: ignore[attr-defined]
+        if guarded and depends_on_rank(script, parent.test):  # type: ignore[attr-defined]
             return True
         child = parent
     return False

@@ -27,8 +27,6 @@ COLLECTIVES = frozenset(
     | {"all_gather_into_tensor", "reduce_scatter_tensor", "all_to_all_single"}
 )
 _REDUCES = re.compile(r"reduce|gather|synchron|^sync|_sync", re.IGNORECASE)
-_RANK = re.compile(r"(^|_)rank$|(main|master)_?proc|^(is_)?(main|master|rank_?(0|zero)|global_zero)", re.IGNORECASE)
-_PLACE = re.compile(r"(^|_)(rank|gpu|gpu_id|device_id|device|local)$|main|master|primary|chief|zero", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -197,66 +195,6 @@ def is_collective(script: Script, call: ast.Call) -> bool:
     """Whether every rank has to make this call."""
     name = script.qualified(call.func)
     return name.startswith("torch.distributed.") and name.rpartition(".")[2] in COLLECTIVES
-
-
-def is_rank(node: ast.AST) -> bool:
-    """Whether an expression is this process's rank: `rank`, `args.local_rank`, `dist.get_rank()`."""
-    return any(_RANK.search(name) for name in _last_names(node))
-
-
-def is_one_rank(test: ast.expr) -> bool:
-    """Whether a condition holds on one rank only: `rank == 0`, `not rank`, `is_main_process()`, `… and rank == 0`."""
-    if isinstance(test, ast.BoolOp):
-        return isinstance(test.op, ast.And) and any(map(is_one_rank, test.values))
-    if isinstance(test, ast.UnaryOp):
-        return isinstance(test.op, ast.Not) and is_rank(test.operand) and not _is_flag(test.operand)
-    if isinstance(test, ast.Compare):
-        constant = isinstance(test.comparators[0], (ast.Constant, ast.List, ast.Tuple))
-        return isinstance(test.ops[0], (ast.Eq, ast.In)) and constant and is_rank(test.left)
-    return _is_flag(test)
-
-
-def _is_flag(node: ast.AST) -> bool:
-    """`is_main_process()`, `master_process`: true on rank 0."""
-    return any(_RANK.search(name) and not name.lower().endswith("rank") for name in _last_names(node))
-
-
-def _last_names(node: ast.AST) -> list[str]:
-    node = node.func if isinstance(node, ast.Call) else node
-    if isinstance(node, ast.Attribute):
-        return [node.attr]
-    return [node.id] if isinstance(node, ast.Name) else []
-
-
-def is_guarded(script: Script, node: ast.AST) -> bool:
-    """Whether something may happen on some ranks only: below a condition on the rank or device, after a return for the
-    others, or in a function that is only called so (or not here)."""
-    inner: ast.AST = node
-    for parent in script.ancestors(node):
-        if isinstance(parent, (ast.If, ast.IfExp)) and _mentions_place(parent.test):
-            return True
-        body = getattr(parent, "body", None)
-        if isinstance(body, list) and any(_leaves(part) for part in body[: _index(body, inner)]):
-            return True
-        if isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef)):
-            calls = [call for call in script.find(ast.Call) if called(call) == parent.name]
-            calls = [call for call in calls if not script.qualified(call.func).startswith("torch.")]
-            return not calls or all(is_guarded(script, call) for call in calls if parent not in script.ancestors(call))
-        inner = parent
-    return False
-
-
-def _index(body: list[ast.stmt], node: ast.AST) -> int:
-    return next((number for number, part in enumerate(body) if part is node), 0)
-
-
-def _leaves(node: ast.stmt) -> bool:
-    ends = (ast.Return, ast.Continue, ast.Raise)
-    return isinstance(node, ast.If) and _mentions_place(node.test) and isinstance(node.body[-1], ends)
-
-
-def _mentions_place(node: ast.AST) -> bool:
-    return any(_PLACE.search(name) for part in ast.walk(node) for name in _last_names(part))
 
 
 def makes_loss(script: Script, loop: ast.AST) -> list[ast.expr]:

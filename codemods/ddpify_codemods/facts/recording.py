@@ -1,32 +1,18 @@
-"""What is recorded for the devices and not run yet, and who goes his own way: branches on the rank."""
+"""What is recorded for the devices and not run yet, and what reads it."""
 
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
+from .distributed import is_rank
 from .eager import is_module, is_wrapper_call
 from .script import Script
 
-_RANK = re.compile(
-    r"(local_|global_|world_)?rank|gpu(_?id)?|device_id|is_(main|master)(_process)?|(is_)?rank_?(0|zero)"
-)
 _READS = frozenset({"item", "cpu", "tolist", "numpy", "state_dict", "save", "print", "float"})
 _GROUP = "torch.distributed."
 _ASKS = ("get_rank", "get_world_size", "is_initialized", "is_available", "init_process_group", "destroy_process_group")
 _DEPTH = 4  # calls of functions of the same file
-
-
-def depends_on_rank(script: Script, test: ast.expr) -> bool:
-    """Whether a condition may differ from process to process by their ranks."""
-    for node in ast.walk(test):
-        name = _last_name(node)
-        if isinstance(node, (ast.Name, ast.Attribute)) and _RANK.fullmatch(name.lower()):
-            return True
-        if isinstance(node, ast.Call) and (_is_get_rank(script, node) or any(_tells_rank(script, node))):
-            return True
-    return False
 
 
 def reads_values(script: Script, statements: list[ast.stmt], depth: int = _DEPTH) -> bool:
@@ -36,7 +22,8 @@ def reads_values(script: Script, statements: list[ast.stmt], depth: int = _DEPTH
             return True
         if isinstance(node, ast.Call):
             name = _last_name(node.func)
-            if name == "print" and not any(isinstance(part, (ast.Name, ast.Attribute)) for part in _printed(node)):
+            printed = _printed(script, node)
+            if name == "print" and not any(isinstance(part, (ast.Name, ast.Attribute)) for part in printed):
                 continue
             if name in _READS or (
                 depth and any(reads_values(script, f.body, depth - 1) for f in _called(script, node))
@@ -78,25 +65,12 @@ def _inside(statements: list[ast.stmt]) -> Iterator[ast.AST]:
             waiting += ast.iter_child_nodes(node)
 
 
-def _printed(call: ast.Call) -> Iterator[ast.AST]:
+def _printed(script: Script, call: ast.Call) -> Iterator[ast.AST]:
     """The values that a print shows, but for ranks and counters."""
     for node in ast.walk(call):
-        harmless = (
-            _RANK.fullmatch(_last_name(node).lower()) or "epoch" in _last_name(node) or "step" in _last_name(node)
-        )
-        if node is not call.func and not harmless:
+        counts = "epoch" in _last_name(node) or "step" in _last_name(node)
+        if node is not call.func and not counts and not (isinstance(node, ast.expr) and is_rank(script, node)):
             yield node
-
-
-def _tells_rank(script: Script, call: ast.Call) -> Iterator[bool]:
-    for function in _called(script, call):
-        calls = [node for node in _inside(function.body) if isinstance(node, ast.Call)]
-        returns = any(isinstance(node, ast.Return) and node.value is not None for node in _inside(function.body))
-        yield returns and any(_is_get_rank(script, node) for node in calls)
-
-
-def _is_get_rank(script: Script, call: ast.Call) -> bool:
-    return script.qualified(call.func) == f"{_GROUP}get_rank"
 
 
 def _called(script: Script, call: ast.Call) -> list[ast.FunctionDef]:

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 
 from ..facts.bindings import bindings, names_in
-from ..facts.hand_written import Loader, feeds_training, is_rank, loaders, sampler_calls, wrap_calls
+from ..facts.distributed import depends_on_rank
+from ..facts.hand_written import Loader, feeds_training, loaders, sampler_calls, wrap_calls
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -38,7 +39,7 @@ def _depends_on_rank(script: Script, loader: Loader) -> bool:
     names = names_in(loader.call)
     known = bindings(script, script.scope(loader.call)), bindings(script, script.tree)
     made = [value for scope in known for name in names for value in scope.get(name, ())]
-    return any(is_rank(part) for value in (loader.call, *made) for part in ast.walk(value))
+    return any(depends_on_rank(script, value) for value in (loader.call, *made))
 
 
 RULE = Rule(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.hand_written import called, is_collective, is_one_rank, is_rank, wrap_calls, wrapped_names
+from ..facts.distributed import depends_on_rank, is_one_rank
+from ..facts.hand_written import called, is_collective, wrap_calls, wrapped_names
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -14,7 +15,7 @@ from ..targets import Target
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Report what all ranks have to call, where only one gets to."""
     for branch in script.find(ast.If):
-        if not is_one_rank(branch.test):
+        if not is_one_rank(script, branch.test):
             continue
         for call in (part for statement in branch.body for part in ast.walk(statement) if isinstance(part, ast.Call)):
             if is_collective(script, call) and not _has_counterpart(script, branch, call):
@@ -35,7 +36,7 @@ def _has_counterpart(script: Script, branch: ast.If, call: ast.Call) -> bool:
         return True
     for other in script.find(ast.If):
         elsewhere = other.orelse if other is branch else [*other.body, *other.orelse]
-        if other is not branch and not any(map(is_rank, ast.walk(other.test))):
+        if other is not branch and not depends_on_rank(script, other.test):
             continue
         calls = (part for statement in elsewhere for part in ast.walk(statement) if isinstance(part, ast.Call))
         if any(part is not call and called(part) == called(call) for part in calls):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.recording import depends_on_rank, is_step, reads_values, records
+from ..facts.distributed import may_depend_on_rank
+from ..facts.recording import is_step, reads_values, records
 from ..facts.script import Script
 from ..rule import Edit, Finding, Insert, Replace, Rule
 from ..targets import Target
@@ -22,7 +23,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = "meet the other processes: the barrier of XLA's process group waits for nobody"
             yield Replace(call, 'xm.rendezvous("barrier")', message, modules=_MODEL)
     for branch in script.find(ast.If):
-        reads = depends_on_rank(script, branch.test) and reads_values(script, [*branch.body, *branch.orelse])
+        reads = may_depend_on_rank(script, branch.test) and reads_values(script, [*branch.body, *branch.orelse])
         if reads and not _is_elif(script, branch) and _has_recorded(script, branch):
             message = "run what was recorded before some processes go their own way"
             yield Insert(branch, "torch_xla.sync()", message, modules=_XLA)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.hand_written import is_rank, training_loops, wrap_calls
+from ..facts.distributed import depends_on_rank
+from ..facts.hand_written import training_loops, wrap_calls
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -17,7 +18,12 @@ _SEEDS = frozenset({"torch.manual_seed", "torch.cuda.manual_seed", "torch.cuda.m
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Report draws in training loops, in scripts that seed every rank alike."""
     seeds = [call for call in script.find(ast.Call) if script.qualified(call.func) in _SEEDS and call.args]
-    if not wrap_calls(script) or not seeds or any(map(_depends_on_rank, seeds)) or "set_rng_state" in script.text:
+    if (
+        not wrap_calls(script)
+        or not seeds
+        or any(_is_own(script, call) for call in seeds)
+        or "set_rng_state" in script.text
+    ):
         return
     for loop in training_loops(script):
         for call in (part for part in ast.walk(loop) if isinstance(part, ast.Call)):
@@ -28,10 +34,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 return
 
 
-def _depends_on_rank(call: ast.Call) -> bool:
+def _is_own(script: Script, call: ast.Call) -> bool:
     """Whether a seed may differ between ranks: it is no constant or option, or a rank is in it."""
     plain = isinstance(call.args[0], (ast.Constant, ast.Attribute))
-    return not plain or any(map(is_rank, ast.walk(call)))
+    return not plain or depends_on_rank(script, call)
 
 
 RULE = Rule(

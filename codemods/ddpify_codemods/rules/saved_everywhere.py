@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.hand_written import is_guarded, is_rank, wrap_calls
+from ..facts.distributed import depends_on_rank, is_guarded
+from ..facts.hand_written import wrap_calls
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -19,7 +20,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if script.qualified(call.func) != "torch.save" or is_guarded(script, call):
             continue
         in_memory = "BytesIO" in ast.unparse(script.scope(call))
-        if not in_memory and not any(map(is_rank, ast.walk(call))):
+        if not in_memory and not depends_on_rank(script, call):
             message = "every rank writes this file, at the same time"
             remedy = "save on rank 0: `if dist.get_rank() == 0:`, and dist.barrier() before it is read"
             yield Finding(RULE.id, "warning", call.lineno, message, remedy)

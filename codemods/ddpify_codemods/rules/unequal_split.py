@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.hand_written import is_rank, wrap_calls
+from ..facts.distributed import depends_on_rank
+from ..facts.hand_written import wrap_calls
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -39,7 +40,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _has_common_seed(script: Script, split: ast.Call) -> bool:
     """Whether a seed may have been set for all ranks alike."""
     seeds = [call for call in script.find(ast.Call) if ast.unparse(call.func).endswith(_SEEDED)]
-    return any(not any(map(is_rank, ast.walk(call))) for call in seeds)
+    return any(not depends_on_rank(script, call) for call in seeds)
 
 
 RULE = Rule(

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..facts.hand_written import is_rank, training_loops, wrap_calls
+from ..facts.distributed import is_rank
+from ..facts.hand_written import training_loops, wrap_calls
 from ..facts.script import Script
 from ..rule import Edit, Finding, Rule
 from ..targets import Target
@@ -19,7 +20,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     for node in script.find(ast.Subscript):
         cut = node.slice
-        if isinstance(cut, ast.Slice) and cut.lower is not None and is_rank(cut.lower) and cut.step and not cut.upper:
+        if (
+            isinstance(cut, ast.Slice)
+            and cut.lower is not None
+            and is_rank(script, cut.lower)
+            and cut.step
+            and not cut.upper
+        ):
             message = "one rank may get a sample, so a batch, more than another: it then waits for the others for ever"
             remedy = "use DistributedSampler, or cut the list to a multiple of world_size first"
             yield Finding(RULE.id, "warning", node.lineno, message, remedy)

@@ -124,6 +124,7 @@ def test_a_parameter_is_what_its_callers_and_starters_give(parameters: str, star
         "x = epoch > 3 and dist.get_rank() == 0",
         "x = not (dist.get_rank() != 0)",
         "x = xm.is_master_ordinal()",
+        "x = not dist.is_initialized() or dist.get_rank() == 0",
         "def chief():\n    return dist.get_rank() == 0\nx = chief()",
         "def chief():\n    if dist.get_rank() == 0:\n        return True\n    return False\nx = chief()",
         "class T:\n    @property\n    def chief(self):\n        return hvd.rank() == 0\nt = T()\nx = t.chief",

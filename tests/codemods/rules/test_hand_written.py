@@ -12,6 +12,7 @@ from ..test_rules import PATH
 
 ADVICE = {rule.id: rule for rule in RULES if rule.advice}
 PRELUDE = """\
+import argparse
 import os
 import torch
 import torch.distributed as dist
@@ -23,6 +24,14 @@ from torch.utils.data.distributed import DistributedSampler
 
 dist.init_process_group("nccl")
 rank, world_size = dist.get_rank(), dist.get_world_size()
+parser = argparse.ArgumentParser()
+parser.add_argument("--local_rank")
+args = parser.parse_args()
+args.gpu_id = rank % torch.cuda.device_count()
+def is_main_process():
+    return not dist.is_initialized() or rank == 0
+def is_main():
+    return rank == 0
 """
 LINES = PRELUDE.count("\n")
 
@@ -76,6 +85,7 @@ REPORTED = [
     ("DDP505", "if rank == 0:\n    dist.barrier()\n", 2),
     ("DDP505", "if not args.local_rank:\n    dist.all_reduce(loss)\n", 2),
     ("DDP505", "if epoch > 3 and is_main_process():\n    print(dist.all_gather_object(found, mine))\n", 2),
+    ("DDP505", "is_chief = dist.get_rank() == 0\nif is_chief:\n    dist.all_reduce(x)\n", 3),
     ("DDP505", "nn.BatchNorm2d(3)\nmodel = DDP(net)\nif dist.get_rank() == 0:\n    out = model(x)\n", 4),
     (
         "DDP506",
@@ -127,6 +137,7 @@ SILENT = [
     ("DDP503", "s = DistributedSampler(data)\nloader = DataLoader(data, shuffle=(s is None), sampler=s)\n"),
     ("DDP504", "loader = DataLoader(d, sampler=DistributedSampler(d, drop_last=True))\n"),
     ("DDP504", SAMPLED + WRAPPED + step()),
+    ("DDP505", "maintain = len(os.environ) > 3\nif maintain:\n    dist.all_reduce(x)\n"),
     ("DDP505", "if rank == 0:\n    print(1)\ndist.barrier()\n"),
     ("DDP505", "if rank != 0:\n    dist.barrier()\nload()\nif rank == 0:\n    dist.barrier()\n"),
     ("DDP505", "if rank == 0:\n    dist.gather(x, list)\nelse:\n    dist.gather(x)\n"),

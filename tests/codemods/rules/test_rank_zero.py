@@ -22,7 +22,7 @@ from torch.utils.tensorboard import SummaryWriter
         "net = torch.load('a.pt')",
         "buffer = io.BytesIO()\ntorch.save(1, buffer)",
         'text = "a".replace("a", "b")',
-        "rank = 0\nif rank == 0:\n    torch.save(1, 'a.pt')",
+        "if os.environ.get('RANK', '0') == '0':\n    torch.save(1, 'a.pt')",
         "def save(path):\n    pass\nsave('a.pt')",
         "class Saver:\n    def save(self, path):\n        pass\nSaver().save('a.pt')",
         "commit = subprocess.check_output(['git', 'rev-parse', 'HEAD'])",
@@ -33,6 +33,12 @@ from torch.utils.tensorboard import SummaryWriter
 )
 def test_what_writes_nothing_stays(lines: str) -> None:
     check_noop(lines, imports=IMPORTS)
+
+
+def test_a_name_makes_no_guard() -> None:
+    """Every process has this rank, so each would write."""
+    lines = "rank = 0\nif rank == 0:\n    {}(1, 'a.pt')"
+    check_transformed(lines.format("torch.save"), lines.format("rank_zero_only(torch.save)"), imports=IMPORTS)
 
 
 def test_a_cache_filled_sample_by_sample_stays() -> None:

@@ -17,6 +17,7 @@ _SYNC = "torch_xla.sync()\n"
         "if rank == 0:\n    print(rank, epoch)",
         "if step == 0:\n    print(model.module.weight)",
         "if rank == 0:\n    os.makedirs('runs', exist_ok=True)",
+        "maintain = 1 > 0\nif maintain:\n    print(model.module.weight)",
     ],
 )
 def test_nothing_to_do(lines: str) -> None:
@@ -35,6 +36,11 @@ def test_nothing_to_do(lines: str) -> None:
 )
 def test_a_branch_after_collectives(lines: str) -> None:
     check_transformed(f"dist.all_reduce(x)\n{lines}", f"dist.all_reduce(x)\n{_SYNC}{lines}", _MAIN)
+
+
+def test_a_branch_by_a_name_that_the_rank_decides() -> None:
+    lines = "is_chief = dist.get_rank() == 0\ndist.all_reduce(x)\n{}if is_chief:\n    print(loss)"
+    check_transformed(lines.format(""), lines.format(_SYNC))
 
 
 _MAIN = "def is_main():\n    return dist.get_rank() == 0\n"
