@@ -168,6 +168,39 @@ def test_a_variable_is_brought_together_after_its_loop(step: str, expected: str)
     assert f"\n{expected}\nprint(total)" in result.code
 
 
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("print(train_loader.batch_size)", "print(train_loader.batch_size * dist.get_world_size())"),
+        (
+            "total += loss.item() * train_loader.batch_size; print(test_loader.batch_size)",
+            "print(test_loader.batch_size)",
+        ),
+    ],
+)
+def test_the_batch_size_of_a_loader_is_that_of_all_ranks(step: str, expected: str) -> None:
+    result = plain(training(step=step))
+    assert not refusals(result)
+    assert expected in result.code
+
+
+def test_a_loss_that_is_divided_by_the_batch_size_is_a_mean() -> None:
+    result = plain(training('F.cross_entropy(model(x), y, reduction="sum") / train_loader.batch_size'))
+    assert not refusals(result)
+    assert "        loss.backward()\n" in result.code
+
+
+@pytest.mark.parametrize(
+    "step", ["if len(x) != 8: continue", "if x.size(0) < 8: break", "print(len(train_loader.sampler))"]
+)
+def test_what_ranks_count_otherwise_does_not_decide(step: str) -> None:
+    assert refusals(plain(training(step=step)))
+
+
+def test_a_loss_that_weighs_samples_by_their_number_is_refused() -> None:
+    assert refusals(plain(training('(F.cross_entropy(model(x), y, reduction="none") / len(x)).sum()')))
+
+
 def test_a_sum_that_goes_on_after_it_was_read_is_refused() -> None:
     assert refusals(plain(training(step="total += len(x)\n    print(total)")))
 

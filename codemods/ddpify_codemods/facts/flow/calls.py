@@ -9,12 +9,18 @@ from functools import lru_cache
 
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
+from .draws import changes, library_of
+from .einsum import einsum
 from .expressions import Expressions
 from .frames import Frame, local_entries
+from .layout import axis
+from .library_modules import of_library_module
 from .operations import FACTORIES, LOSS_CLASSES, LOSSES, PREDICATES, WEIGHTED, combined, loss_of, on_number, on_rows
 from .values import (
     ADDITIVE,
     COUPLES,
+    DRAWN,
+    KEPT,
     LOCAL_ROWS,
     SAME,
     ZERO,
@@ -220,7 +226,10 @@ class Calls(Expressions):
         if unknown and (module.networks or trained):
             result = made_of("unknown", unknown)
             return self.tagged(result, node) if trained else result
-        own = self.own_forward(module, node, args, keywords, frame, trained) if module.cls else None
+        if module.cls:
+            own = self.own_forward(module, node, args, keywords, frame, trained)
+        else:
+            own = of_library_module(module, given) if local else None
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
@@ -240,7 +249,7 @@ class Calls(Expressions):
 
     def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
         """Whether nothing is known of what a network gives back, but that it is made of what it was given."""
-        vague = value.kind == "same" or (value.kind == "unknown" and value.reason != COUPLES)
+        vague = value.kind == "same" or (value.kind == "unknown" and value.reason not in (*KEPT, DRAWN))
         return vague and (module.networks or trained)
 
     def evaluated(self, module: Module, node: ast.Call) -> None:
@@ -287,9 +296,9 @@ class Calls(Expressions):
             assert isinstance(thing, Items)
             thing.known = {key: self.lenient(each) for key, each in thing.known.items()}
             thing.rest = None if thing.rest is None else self.lenient(thing.rest)
-        if value.kind == "unknown" and value.reason == COUPLES:
+        if value.kind == "unknown" and value.reason in (*KEPT, DRAWN):
             return value
-        if value.kind in ("unknown", "rows", "picked", "rows_last", "shape"):
+        if value.kind in ("unknown", "rows", "picked", "rows_moved", "rows_last", "shape"):
             return replace(value, kind="batch", reason="")
         return value
 
@@ -407,6 +416,8 @@ class Calls(Expressions):
             return SAME
         if name == "len":
             return self.length(node, args, frame)
+        if (numbers := self.random_numbers(name, node, local, frame)) is not None:
+            return numbers
         if last in LOSSES and name.startswith("torch."):
             reduction = self.reduction_of(node)
             return loss_of(given, reduction, last in WEIGHTED and self.is_weighted(node))
@@ -416,10 +427,27 @@ class Calls(Expressions):
             return self.of_common(name, last, node, args)
         return self.of_local(name, last, node, args, given, frame, alone)
 
+    def random_numbers(self, name: str, node: ast.Call, local: list[Value], frame: Frame) -> Value | None:
+        """Numbers that a generator draws which may be at another place on each rank; None for others."""
+        library = library_of(name)
+        if not library or any(word.arg == "generator" for word in node.keywords):
+            return None
+        apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        if apart or (library == "torch" and self.contexts):
+            self.drawn.add(library)
+        if not self.began or library not in self.drawn or (library == "torch" and local_rows_or_sizes(local)):
+            return None
+        if changes(name):
+            self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
+            return None
+        return Value("unknown", reason=DRAWN, host=library != "torch")
+
     def library_module(self, name: str, node: ast.Call, given: list[Value]) -> Value:
         module = self.modules.setdefault(node, Module(node, name))
         last = name.rpartition(".")[2]
         module.networks = last not in LOSS_CLASSES
+        if given:
+            module.attributes["layers"] = given[0]
         for value in given:
             for inner in value.only(Module):
                 assert isinstance(inner, Module)
@@ -498,6 +526,8 @@ class Calls(Expressions):
             others = [value for value in given if value is not rows]
             if last in ("matmul", "mm", "bmm") and len(args) > 1:
                 return combined(ast.MatMult(), args[0], args[1])
+            if last == "einsum":
+                return einsum(first.constant, args[1:]) or made_of("unknown", local)
             words = {word.arg or "" for word in node.keywords}
             found = on_rows(last, rows, self.dimension(node, 1, frame), others, words)
             if found is not None:
@@ -509,6 +539,8 @@ class Calls(Expressions):
                 return made_of("rows", entries)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
                 return made_of(next(iter(kinds)), entries)
+        if name.startswith("torch.") and last == "randperm":
+            return made_of("unknown", local, reason=COUPLES)
         if name.startswith("torch.") and last in FACTORIES and all(value.kind in ("size", "shape") for value in local):
             return made_of("rows", local)
         if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
@@ -531,6 +563,8 @@ class Calls(Expressions):
             self.found.lengths.append((frame.script, node, loader))
             if self.status.get(loader) == "sharded":
                 return Value("unknown", frozenset({loader}), reason="the number of a rank's batches is not that of all")
+        if value.kind in LOCAL_ROWS and axis(value.kind) != 0:
+            return SAME
         if value.kind in LOCAL_ROWS:
             return made_of("size" if value.kind != "picked" else "sum", [value], host=True)
         if value.kind == "unknown":
@@ -616,6 +650,9 @@ class Calls(Expressions):
         if isinstance(thing, Module):
             if name == "requires_grad_":
                 self.freezes(node)
+            if name in ("train", "eval"):
+                on = args[0].constant if args else name == "train"
+                root_of(thing).evaluates = on is False
             if name in _MODULE_SELF:
                 return owner
             if name in _PARAMETERS:
@@ -645,6 +682,9 @@ class Calls(Expressions):
                 return SAME
         if isinstance(thing, Parameters) and name == "requires_grad_":
             self.freezes(node)
+        elif isinstance(thing, Parameters) and name.endswith("_"):
+            for argument, value in zip(node.args, args, strict=False):
+                self.demand(argument, value, frame)
         if isinstance(thing, Loader | Parameters | Optimizer):
             return SAME if isinstance(thing, Loader) else owner if isinstance(thing, Parameters) else SAME
         if isinstance(thing, Iteration) and thing.how == "bar":
@@ -664,14 +704,25 @@ class Calls(Expressions):
     def size(self, owner: Value, node: ast.Call, frame: Frame) -> Value:
         dimension = self.dimension(node, 0, frame)
         if not node.args and not node.keywords:
-            return made_of("shape", [owner])
-        if dimension == 0 and owner.kind != "picked":
-            return made_of("size", [owner], host=True)
-        return SAME
+            return self.shape_of(owner)
+        if owner.kind == "picked":
+            return SAME
+        return self.size_in(self.shape_of(owner), dimension)
 
     def dimension(self, node: ast.Call, place: int, frame: Frame) -> object:
         """The dimension that a call names: a number, a tuple of them, None without one, "unknown"."""
-        later = ("norm", "topk", "renorm", "kthvalue", "quantile", "chunk", "split", "split_with_sizes")
+        later = (
+            "norm",
+            "normalize",
+            "roll",
+            "topk",
+            "renorm",
+            "kthvalue",
+            "quantile",
+            "chunk",
+            "split",
+            "split_with_sizes",
+        )
         place += ast.unparse(node.func).rpartition(".")[2] in later
         given = [word.value for word in node.keywords if word.arg in ("dim", "axis")] or node.args[place : place + 1]
         if not given:
@@ -700,6 +751,11 @@ def is_without_gradients(node: ast.expr) -> bool:
     """Whether `with` makes computations that are not differentiated."""
     name = ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
     return name in ("no_grad", "inference_mode")
+
+
+def local_rows_or_sizes(values: Sequence[Value]) -> bool:
+    """Whether a shape is made of a rank's samples."""
+    return any(value.kind in ("size", "shape", *LOCAL_ROWS) for value in values)
 
 
 def local_rows(values: Sequence[Value]) -> bool:

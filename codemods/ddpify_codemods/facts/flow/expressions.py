@@ -10,9 +10,12 @@ from dataclasses import dataclass, replace
 from ..inherited import _local as imported_file
 from ..script import Script
 from .frames import AfterLoop, Found, Frame, Pass, Problem, Reduction, additive, ancestors, local_entries, settled
+from .layout import axis, reduced, turned, unsqueezed
 from .operations import SHAPE_ATTRIBUTES, combined, element
 from .values import (
     ADDITIVE,
+    COUPLES,
+    DRAWN,
     LOCAL_ROWS,
     SAME,
     ZERO,
@@ -21,6 +24,7 @@ from .values import (
     Instance,
     Items,
     Iteration,
+    Kind,
     Library,
     Loader,
     Method,
@@ -31,6 +35,7 @@ from .values import (
     join,
     made_of,
     of,
+    root_of,
 )  # fmt: skip
 
 _LIMIT = 300_000  # nodes that are followed in one pass
@@ -93,9 +98,14 @@ class Expressions:
     """Follows a program; the base of what follows calls and statements."""
 
     def __init__(
-        self, scripts: Sequence[Script], status: dict[Loader, str], trained: set[ast.AST], loaders: dict[object, Loader]
+        self,
+        scripts: Sequence[Script],
+        status: dict[Loader, str],
+        trained: set[ast.AST],
+        loaders: dict[object, Loader],
+        drawn: set[str],
     ) -> None:
-        self.scripts, self.status, self.trained = scripts, status, trained
+        self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
         self.found = Found()
         self.contexts: list[Context] = []
         self.in_forward: list[Module] = []
@@ -110,7 +120,7 @@ class Expressions:
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
         self.frozen: ast.AST | None = None
         self.parts: set[tuple[Module, str]] = set()
-        self.work = 0
+        self.work, self.began = 0, False
 
     @property
     def depth(self) -> int:
@@ -258,9 +268,9 @@ class Expressions:
             if name in SHAPE_ATTRIBUTES:
                 return SAME
             if name == "shape":
-                return made_of("shape", [owner])
+                return self.shape_of(owner)
             if name in ("T", "mT"):
-                return made_of("rows" if owner.kind == "rows_last" else "rows_last", [owner])
+                return made_of(turned(owner.kind) if name == "T" else "rows_moved", [owner])
             return made_of("batch" if owner.kind == "batch" else owner.kind, [owner])
         if owner.is_local:
             return owner if name == "data" else made_of("unknown", [owner]) if name not in SHAPE_ATTRIBUTES else SAME
@@ -288,11 +298,18 @@ class Expressions:
                     return self.class_attributes[cls.node][name]
             parent = frame.script.parents.get(node)
             called = isinstance(parent, ast.Call) and parent.func is node
+            if name == "training" and self.without_gradients and isinstance(thing, Module) and root_of(thing).evaluates:
+                return Value(constant=False, host=True)
             if isinstance(thing, Module) and not called and name == "module":
                 return of(thing)  # of nn.DataParallel
             if isinstance(thing, Module) and not called:
                 return of(Module(node, "", networks=True, parent=thing)) if not thing.name.endswith("Loss") else SAME
             return None
+        if isinstance(thing, Loader) and self.status.get(thing) in ("training", "sharded"):
+            if name == "batch_size" and self.status[thing] == "training":
+                return Value("size", frozenset({thing}), host=True)
+            if name in ("sampler", "batch_sampler"):
+                return Value("unknown", frozenset({thing}), reason="the sampler of this loader is another one here")
         if isinstance(thing, Class):
             method = self.method_of(thing, name, None)
             if method is not None:
@@ -364,6 +381,8 @@ class Expressions:
             self.demand(node.operand, value, frame)
             return SAME
         constant = value.constant
+        if isinstance(node.op, ast.Not) and isinstance(constant, bool):
+            return Value(constant=not constant, host=True)
         if isinstance(node.op, ast.USub) and isinstance(constant, int | float):
             return replace(value, constant=-constant)
         return replace(value, constant=None, things=frozenset()) if value.is_local else SAME
@@ -378,6 +397,10 @@ class Expressions:
         if any(value.kind in LOCAL_ROWS for value in local) and all(v.kind in LOCAL_ROWS for v in local):
             return made_of("picked" if any(v.kind == "picked" for v in local) else local[0].kind, local)
         for side, value in zip(sides, values, strict=True):
+            if value.kind == "size" and not self.in_forward:
+                reason = "the size of a batch decides, and ranks round down a batch size that they do not divide"
+                self.problem(frame, node, reason, value.loaders)
+                return SAME
             self.demand(side, value, frame)
         return SAME
 
@@ -399,6 +422,8 @@ class Expressions:
         result = SAME
         for part in node.values:
             value = self.value(part, frame)
+            if value.constant is isinstance(node.op, ast.Or):
+                return value  # the others are not computed
             if value.is_local:
                 self.demand(part, value, frame)
             result = join(result, replace(value, kind="same")) if value.things else result
@@ -446,7 +471,7 @@ class Expressions:
             return element(owner, key)
         index = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice) else SAME
         if owner.kind == "shape":
-            return made_of("size", [owner], host=True) if key == 0 else SAME
+            return self.size_in(owner, key)
         if owner.kind in LOCAL_ROWS:
             return self.indexed(owner, node.slice, key, index, frame)
         if owner.kind in ADDITIVE:
@@ -458,6 +483,16 @@ class Expressions:
         parameters = owner.only(Parameters)
         return Value(things=frozenset(owner.only(Module)) | frozenset(parameters))
 
+    def shape_of(self, owner: Value) -> Value:
+        """The sizes of a tensor; their constant is the dimension of the samples."""
+        return replace(made_of("shape", [owner]), constant=axis(owner.kind))
+
+    def size_in(self, shape: Value, key: object) -> Value:
+        """One of the sizes of a tensor."""
+        if shape.constant is None or not isinstance(key, int):
+            return SAME
+        return made_of("size", [shape], host=True) if key == shape.constant else SAME
+
     def indexed(self, owner: Value, slice_: ast.expr, key: object, index: Value, frame: Frame) -> Value:
         """Some of a batch."""
         parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
@@ -465,9 +500,9 @@ class Expressions:
         whole = isinstance(first, ast.Slice) and first.lower is None and first.upper is None and first.step is None
         whole = whole or (isinstance(first, ast.Constant) and first.value is ...)
         if isinstance(first, ast.Constant) and first.value is None:
-            return made_of("rows_last", [owner])
-        if owner.kind == "rows_last":
-            return owner if len(parts) == 1 and isinstance(first, ast.Slice) else made_of("unknown", [owner])
+            return made_of(unsqueezed(owner.kind, 0), [owner])
+        if axis(owner.kind) != 0:
+            return made_of(self.indexed_before(owner, parts, key), [owner])
         if whole:
             return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
         if index.kind in LOCAL_ROWS:
@@ -482,9 +517,17 @@ class Expressions:
             and not isinstance(first, ast.Slice)
         ):
             return made_of("batch", [owner])
-        return made_of(
-            "unknown", [owner, index], reason="only some samples of a batch are taken, which are others on each rank"
-        )
+        taken = "only some samples of a batch are taken, which are others on each rank"
+        fixed = isinstance(first, ast.Slice) or isinstance(key, int)
+        return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else taken)
+
+    def indexed_before(self, owner: Value, parts: list[ast.expr], key: object) -> Kind:
+        """What is left of a tensor whose samples do not lie along its first dimension."""
+        if len(parts) > 1:
+            return "rows_moved"
+        if isinstance(parts[0], ast.Slice):
+            return owner.kind
+        return reduced(owner.kind, (0,), keeps=False) if isinstance(key, int) else "rows_moved"
 
     def on_joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
         self.shown_parts([part.value for part in node.values if isinstance(part, ast.FormattedValue)], frame)
@@ -598,6 +641,7 @@ class Expressions:
             context = Context("rows", rows.loaders, node, frame) if rows is not None else None
         if context is not None:
             self.contexts.append(context)
+            self.began = True
         try:
             yield
         finally:
@@ -736,7 +780,7 @@ class Expressions:
         if value.kind in LOCAL_ROWS:
             return made_of("batch", [value])
         if value.kind == "shape":
-            return made_of("size", [value], host=True) if key == 0 else SAME
+            return self.size_in(value, key)
         if value.is_local:
             return made_of("unknown", [value])
         return Value(things=frozenset(value.only(Module)) | frozenset(value.only(Parameters)))
@@ -792,19 +836,22 @@ class Expressions:
 
     def shown(self, node: ast.Call, frame: Frame) -> None:
         """A call shows or writes what it is given."""
-        self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame)
+        changes = self.name_of(node.func).endswith("_")
+        self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame, changes)
 
-    def shown_parts(self, parts: Sequence[ast.expr], frame: Frame) -> None:
+    def shown_parts(self, parts: Sequence[ast.expr], frame: Frame, changes: bool = False) -> None:
+        """Values are shown or written; changes: something that all ranks have is changed by them."""
         for part in parts:
             inner = part.value if isinstance(part, ast.Starred) else part
             if isinstance(inner, ast.Tuple | ast.List | ast.Set):
-                self.shown_parts(inner.elts, frame)
+                self.shown_parts(inner.elts, frame, changes)
             elif isinstance(inner, ast.Dict):
-                self.shown_parts(inner.values, frame)
+                self.shown_parts(inner.values, frame, changes)
             else:
                 value = self.value(inner, frame)
                 self.strings(value, inner, frame)
-                self.demand(inner, value, frame)
+                if changes or value.reason != DRAWN:
+                    self.demand(inner, value, frame)
 
     def strings(self, value: Value, node: ast.expr, frame: Frame) -> None:
         """Follow what an object of the program says of itself."""

@@ -7,7 +7,21 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .values import COUPLES, LOCAL_ROWS, SAME, Items, Kind, Value, join, made_of, of
+from .layout import (
+    axis,
+    differ,
+    flattened,
+    over_samples,
+    permuted,
+    reduced,
+    reshaped,
+    squeezed,
+    together,
+    transposed,
+    turned,
+    unsqueezed,
+)
+from .values import COUPLES, LOCAL_ROWS, OWN_SHAPE, OWN_SIZE, SAME, Items, Kind, Value, join, made_of, of
 
 LOSSES = frozenset(
     {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"}
@@ -40,8 +54,6 @@ _EACH = frozenset(
         "detach",
         "clone",
         "contiguous",
-        "unsqueeze",
-        "squeeze",
         "eq",
         "ne",
         "gt",
@@ -178,12 +190,38 @@ _EACH = frozenset(
         "threshold",
         "astype",
         "copy",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "conv_transpose1d",
+        "conv_transpose2d",
+        "conv_transpose3d",
+        "linear",
+        "embedding",
+        "max_pool1d",
+        "max_pool2d",
+        "max_pool3d",
+        "avg_pool1d",
+        "avg_pool2d",
+        "avg_pool3d",
+        "adaptive_avg_pool1d",
+        "adaptive_avg_pool2d",
+        "adaptive_max_pool1d",
+        "adaptive_max_pool2d",
+        "batch_norm",
+        "layer_norm",
+        "instance_norm",
+        "group_norm",
         "nan_to_num_",
         "item_",
     ]
 )
-# Shapes that keep all that belongs to a sample, and give each sample as much of it.
-_SHAPES = frozenset({"view", "reshape", "flatten", "permute", "unflatten", "swapaxes", "movedim", "moveaxis", "ravel"})
+# They lay a tensor out in other dimensions.
+_LAYOUTS = frozenset(
+    {"view", "reshape", "flatten", "permute", "unflatten", "swapaxes", "swapdims", "movedim", "moveaxis", "ravel"}
+    | {"unsqueeze", "squeeze", "transpose", "t", "T"}
+)
+_COUPLE = frozenset({"cdist", "pdist", "corrcoef", "cov"})
 _PARTS = frozenset({"tolist", "interpolate", "pad"})
 _CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes"})
 # With a dimension other than the first they work on each sample for itself.
@@ -218,9 +256,28 @@ _ALONG = frozenset(
         "amax",
         "amin",
         "flip",
+        "roll",
+        "kthvalue",
         "count_nonzero",
     ]
 )
+_KEEP_SHAPE = frozenset(
+    {
+        "softmax",
+        "log_softmax",
+        "cumsum",
+        "cumprod",
+        "sort",
+        "argsort",
+        "normalize",
+        "gumbel_softmax",
+        "flip",
+        "topk",
+        "roll",
+    }
+)
+# Without a dimension they work along the last one, or one that their argument's shape says.
+_LAST = frozenset({"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue"})
 SHAPE_ATTRIBUTES = frozenset({"dtype", "device", "ndim", "is_cuda", "requires_grad", "grad_fn", "layout", "itemsize"})
 FACTORIES = frozenset(
     {"ones", "zeros", "full", "rand", "randn", "empty", "LongTensor", "FloatTensor", "normal", "randint"}
@@ -264,11 +321,22 @@ def _reason(operator: ast.operator, left: Value, right: Value) -> str:
     if "unknown" in (left.kind, right.kind):
         return ""
     kinds = {left.kind, right.kind}
-    if isinstance(operator, ast.MatMult) and "rows_last" not in kinds:
-        return "it may couple samples of a batch with each other"
-    if kinds & LOCAL_ROWS and (kinds & {"mean", "sum", "rows_last"}):
+    rows = kinds & LOCAL_ROWS
+    if rows and "size" in kinds:
+        return OWN_SIZE
+    if rows and (kinds & {"mean", "sum"} or differ(rows) or _contracts(operator, left, right)):
         return COUPLES
+    if isinstance(operator, ast.MatMult):
+        return "it may couple samples of a batch with each other"
     return f"a {_word(left)} and a {_word(right)} are combined, which cannot be added up over ranks"
+
+
+def _contracts(operator: ast.operator, left: Value, right: Value) -> bool:
+    """Whether a product of matrices runs over the samples, or makes something for each two of them."""
+    if not isinstance(operator, ast.MatMult):
+        return False
+    both = left.is_local and right.is_local
+    return left.kind == "rows_last" or (both and (left.kind == "rows_second" or right.kind == "rows_last"))
 
 
 def _word(value: Value) -> str:
@@ -282,13 +350,12 @@ def _combined_kind(operator: ast.operator, left: Value, right: Value) -> Kind:
         return "unknown"
     rows = kinds & LOCAL_ROWS
     if rows:
-        if kinds - LOCAL_ROWS - {"same", "size"}:
+        if kinds - LOCAL_ROWS - {"same"} or differ(rows):
             return "unknown"
         if isinstance(operator, ast.MatMult):
-            return "rows" if left.kind in LOCAL_ROWS and right.kind == "same" else "unknown"
-        if "rows_last" in rows and rows != {"rows_last"}:
-            return "unknown"
-        return "picked" if "picked" in rows else "rows_last" if "rows_last" in rows else "rows"
+            whole = right.kind == "same" and left.kind != "rows_last"
+            return together(rows) if left.kind in LOCAL_ROWS and whole else "unknown"
+        return together(rows)
     if isinstance(operator, ast.Add | ast.Sub):
         return _added(left, right)
     if isinstance(operator, ast.Mult):
@@ -330,56 +397,79 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     all_of = [value, *others]
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
         return None
-    last = value.kind == "rows_last"
-    kind: Kind = "picked" if any(each.kind == "picked" for each in all_of) else "rows_last" if last else "rows"
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
-    if "rows_last" in rows and len(rows) > 1:
+    if name in _COUPLE or differ(rows):
         return made_of("unknown", all_of, reason=COUPLES)
-    if name == "unsqueeze" and dimension == 0 and not last:
-        return made_of("rows_last", all_of)
-    if name in ("t", "T", "mT"):
-        return made_of("rows" if last else "rows_last", all_of)
-    if name == "transpose":
-        return made_of("unknown" if last else "rows", all_of)
-    if name in ("sum", "nansum", "count_nonzero") and _over_samples(dimension, last):
+    kind = together(rows)
+    if name in _LAYOUTS:
+        sizes = _flat(given)
+        found = _laid_out(name, value.kind, dimension, sizes)
+        if found is None:
+            return made_of("unknown", all_of, reason=OWN_SHAPE)
+        return made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
+    over = over_samples(value.kind, dimension)
+    if name in ("sum", "nansum", "count_nonzero") and over:
         return made_of("sum", all_of)
-    if name in ("mean", "nanmean", "average") and _over_samples(dimension, last) and "weights" not in keywords:
+    if name in ("mean", "nanmean", "average") and over and "weights" not in keywords:
         return made_of("unknown" if kind == "picked" else "mean", all_of, reason=_PICKED if kind == "picked" else "")
+    if name == "layer_norm" and any(each.kind == "shape" for each in given):
+        return made_of("unknown", all_of, reason=COUPLES)
     if name in _EACH:
         return made_of(value.kind if value.kind == "batch" else kind, all_of)
-    if name in _SHAPES and kind != "picked":
-        flat = name in ("view", "reshape") and len(given) == 2 and dimension == 1
-        return made_of("rows_last" if flat else "rows", all_of)
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
         return made_of("rows", all_of)
     if name == "normalize" and dimension is None:
-        dimension = 1
-    if name in _ALONG and not _over_samples(dimension, last) and dimension is not None:
-        return made_of("batch" if name in ("max", "min", "topk", "sort", "median", "mode") else kind, all_of)
-    if name in _CUTS and isinstance(dimension, int) and not _over_samples(dimension, last):
-        return made_of("batch", all_of)
+        dimension, over = 1, over_samples(value.kind, 1)
+    if name in ("index_select", "narrow", "gather", "take_along_dim", *_CUTS) and over and dimension != "unknown":
+        return made_of("unknown", all_of, reason=COUPLES)
+    if name in _ALONG and dimension is None and name in _LAST:
+        return None
+    if name in _ALONG and over and dimension != "unknown" and value.kind != "rows_moved":
+        return made_of("unknown", all_of, reason=COUPLES)
+    if name in _ALONG and not over:
+        dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
+        left = kind if name in _KEEP_SHAPE else reduced(kind, dimensions, "keepdim" in keywords)
+        several = name in ("max", "min", "topk", "sort", "median", "mode")
+        return made_of("batch" if several and left == "rows" else left, all_of)
+    if name in _CUTS and isinstance(dimension, int):
+        return made_of("batch" if kind == "rows" else kind, all_of)
     if name in _PARTS:
-        return made_of("rows_last" if last else "batch", all_of)
-    if name in ("numel", "nelement", "size", "__len__") and kind != "picked":
-        return made_of("size", all_of, host=True)
+        return made_of("batch" if kind == "rows" else kind, all_of)
     if name in ("numel", "nelement", "__len__"):
-        return made_of("sum", all_of, host=True)
-    if name == "gather" or name == "scatter":
-        return made_of("rows", all_of)
-    return None
+        return made_of("size" if kind != "picked" else "sum", all_of, host=True)
+    return made_of("rows", all_of) if name in ("gather", "scatter", "index_select", "narrow") else None
+
+
+def _flat(values: Sequence[Value]) -> list[Value]:
+    """The values, or those in the tuple or list that is the first of them."""
+    for thing in values[0].only(Items) if values else ():
+        assert isinstance(thing, Items)
+        return thing.all()
+    return list(values)
+
+
+def _laid_out(name: str, kind: Kind, dimension: object, given: Sequence[Value]) -> Kind | None:
+    """Along which dimension the samples lie in a tensor that is laid out anew; None where that is not for ranks."""
+    numbers = [each.constant if isinstance(each.constant, int) else None for each in given]
+    at = dimension if isinstance(dimension, int) else None
+    if name in ("view", "reshape"):
+        return reshaped(kind, given)
+    if name == "unsqueeze":
+        return unsqueezed(kind, at)
+    if name == "squeeze":
+        return squeezed(kind, at)
+    if name in ("t", "T"):
+        return turned(kind)
+    if name == "permute":
+        return permuted(kind, numbers)
+    if name in ("transpose", "swapaxes", "swapdims"):
+        return transposed(kind, *(numbers[:2] if len(numbers) > 1 else (None, None)))
+    if name in ("flatten", "ravel"):
+        return flattened(kind, numbers[0] if numbers else 0)
+    return kind if axis(kind) == 0 and name == "unflatten" and at else "rows_moved"
 
 
 _PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
-
-
-def _over_samples(dimension: object, last: bool) -> bool:
-    """Whether a reduction runs over the samples."""
-    if dimension is None:
-        return True
-    if dimension == "unknown":
-        return True
-    dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
-    return (-1 in dimensions or 1 in dimensions) if last else 0 in dimensions
 
 
 def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from ..loaders import can_be_repeated, new_name, seen
 from ..script import Script
+from .draws import differs_on_ranks, drawn_for_samples
 from .expressions import TooLarge
 from .frames import Found, Problem
 from .options import options
@@ -41,13 +42,14 @@ class Followed:
     """What is known of a program.
 
     found: as of the last round. status: of each call of DataLoader, "training", "sharded" or "whole". problems: what is
-    left. whole: why evaluations are not divided.
+    left. whole: why evaluations are not divided. drawn: the libraries whose generators go apart on the ranks.
     """
 
     found: Found
     status: dict[Loader, str]
     problems: tuple[Problem, ...]
     whole: dict[Loader, Problem]
+    drawn: frozenset[str] = frozenset()
 
 
 def follow(scripts: Sequence[Script]) -> Followed:
@@ -56,14 +58,15 @@ def follow(scripts: Sequence[Script]) -> Followed:
     trained: set[ast.AST] = set()
     whole: dict[Loader, Problem] = {}
     loaders: dict[object, Loader] = {}
+    drawn = {*drawn_for_samples(scripts), *(["torch"] if differs_on_ranks(scripts) else [])} - {""}
     found = Found()
     for _ in range(_ROUNDS):
-        found, large = _once(scripts, status, trained, loaders)
+        before = dict(status), set(trained), set(drawn)
+        found, large = _once(scripts, status, trained, loaders, drawn)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
         training = found.training
-        before = dict(status), set(trained)
         trained |= modules
         for call in found.loaders:
             if call in training:
@@ -72,13 +75,13 @@ def follow(scripts: Sequence[Script]) -> Followed:
                 status[call] = "sharded" if _can_be_divided(call) else "whole"
             elif status[call] == "training":
                 status[call] = "sharded"
-        if (status, trained) != before:
+        if (status, trained, drawn) != before:
             continue
         stuck = _whole(found, status, whole)
         if not stuck:
             break
     problems = tuple(dict.fromkeys(found.problems))
-    return Followed(found, status, problems, whole)
+    return Followed(found, status, problems, whole, frozenset(drawn))
 
 
 def _can_be_divided(loader: Loader) -> bool:
@@ -95,9 +98,13 @@ def _can_be_divided(loader: Loader) -> bool:
 
 
 def _once(
-    scripts: Sequence[Script], status: dict[Loader, str], trained: set[ast.AST], loaders: dict[object, Loader]
+    scripts: Sequence[Script],
+    status: dict[Loader, str],
+    trained: set[ast.AST],
+    loaders: dict[object, Loader],
+    drawn: set[str],
 ) -> tuple[Found, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders)
+    follower = Follower(scripts, status, trained, loaders, drawn)
     try:
         follower.run()
     except (TooLarge, RecursionError):

@@ -10,13 +10,32 @@ from typing import Literal
 from ..script import Script
 
 # same: equal on all ranks.  batch: what a loader yields, or a model makes of it, of any structure.
-# rows: a tensor that holds something for each sample.  rows_last: the same, with the samples along its last dimension.
+# rows: a tensor that holds something for each sample.  rows_second, rows_last, rows_moved: the same, with the samples
+# along its second dimension, its last one, one that is not known.
 # picked: some of those, not as many for each sample.
 # mean: a mean over the samples of this rank.  sum: a sum over them.  size: their number.
 # shape: the sizes of a tensor.  unknown: anything else that depends on this rank's samples.
-Kind = Literal["same", "batch", "rows", "rows_last", "picked", "mean", "sum", "size", "shape", "unknown"]
+Kind = Literal[
+    "same",
+    "batch",
+    "rows",
+    "rows_second",
+    "rows_last",
+    "rows_moved",
+    "picked",
+    "mean",
+    "sum",
+    "size",
+    "shape",
+    "unknown",
+]
 COUPLES = "it couples samples of a batch with each other"
-LOCAL_ROWS = frozenset({"batch", "rows", "rows_last", "picked"})
+OWN_SIZE = "it is computed with the number of this rank's samples, which is not that of the batch"
+OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"
+DRAWN = "it is drawn by a generator that each rank has used for its own samples before"
+# What a model does not make good again by giving back something for each sample.
+KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE})
+LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
 
 
@@ -41,7 +60,8 @@ class Iteration:
 class Module:
     """An instance of torch.nn.Module. made: the call that makes it. cls: its class where the program defines it.
 
-    name: the qualified name of its class otherwise. attributes: what has been assigned to it.
+    name: the qualified name of its class otherwise. attributes: what has been assigned to it. evaluates: whether eval()
+    was called last, not train().
     """
 
     made: ast.AST
@@ -50,6 +70,7 @@ class Module:
     attributes: dict[str, Value] = field(default_factory=dict)
     networks: bool = False
     parent: Module | None = None
+    evaluates: bool = False
 
 
 @dataclass(eq=False)
@@ -179,8 +200,10 @@ def entries(values: Iterable[Value], depth: int = 4) -> list[Value]:
 def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str = "") -> Value:
     """A value of a kind that is computed from others."""
     values = entries(values)
-    if kind == "unknown" and any(value.reason == COUPLES for value in values):
-        reason = COUPLES
+    if kind == "unknown":
+        reason = next((value.reason for value in values if value.reason in KEPT), reason)
+        if {value.reason for value in values if value.is_local} == {DRAWN}:
+            reason = DRAWN
     return Value(
         kind,
         frozenset().union(*(value.loaders for value in values)),
@@ -214,7 +237,7 @@ def _joined_kind(first: Value, second: Value) -> Kind:
         return first.kind
     kinds = {first.kind, second.kind}
     for one, other in ((first, second), (second, first)):
-        if one.kind == "same" and (one.zero or other.kind in ("mean", "batch", "rows", "rows_last", "picked", "shape")):
+        if one.kind == "same" and (one.zero or other.kind in ("mean", "shape", *LOCAL_ROWS)):
             return other.kind
     if kinds == {"sum", "size"}:
         return "sum"

@@ -35,7 +35,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
     if any(names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")):
-        message = "dropout draws its masks on each rank, from equal seeds, not those of one process"
+        message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
 
 

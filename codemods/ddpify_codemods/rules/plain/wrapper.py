@@ -11,9 +11,15 @@ from ...facts.flow.wrapping import Wrapping, wrapping
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .words import DIST, REMEDY, is_here, normalizes, program_of
+from .words import DIST, RANK, REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
+# Once the model is made, each rank draws numbers of its own for its samples.
+_SEEDS = {
+    "torch": f"torch.manual_seed(torch.initial_seed() + {RANK})",
+    "numpy": "numpy.random.seed(torch.initial_seed() % 2**32)",
+    "random": "random.seed(torch.initial_seed())",
+}
 _MESSAGE = "call the wrapped model in training"
 
 
@@ -48,7 +54,12 @@ def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, ta
     code = f"{found.name} = DistributedDataParallel({', '.join(arguments)})"
     if synchronized(program, target):
         code = f"{found.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({found.model})\n{code}"
-    return Insert(at, code, f"make {found.model} distributed as {found.name}", modules=_CLASS)
+    drawn = program.followed.drawn
+    modules = (*_CLASS, *(f"import {library}" for library in sorted(drawn)))
+    if drawn:
+        modules = (*modules, *DIST, "import torch")
+        code += "\n" + "\n".join(line for library, line in _SEEDS.items() if library in {*drawn, "torch"})
+    return Insert(at, code, f"make {found.model} distributed as {found.name}", modules=modules)
 
 
 def synchronized(program: Program, target: Target) -> bool:

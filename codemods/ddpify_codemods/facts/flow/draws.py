@@ -1,0 +1,71 @@
+"""Random numbers: which calls draw them, and which generators may be at another place on each rank."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from ..effects import sample_code
+from ..script import Script
+
+_NAMES = {
+    "random": frozenset(
+        {"random", "randint", "randrange", "choice", "choices", "sample", "shuffle", "uniform", "gauss"}
+        | {"normalvariate", "triangular", "betavariate", "expovariate", "getrandbits"}
+    ),
+    "numpy": frozenset(
+        {"rand", "randn", "randint", "random", "random_sample", "choice", "shuffle", "permutation", "uniform"}
+        | {"normal", "beta", "binomial", "poisson", "standard_normal", "exponential", "gamma", "dirichlet"}
+    ),
+    "torch": frozenset(
+        {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "bernoulli"}
+        | {"multinomial", "poisson", "random_split"}
+    ),
+}
+_MODULES = {"random": ("random",), "numpy": ("numpy.random",), "torch": ("torch", "torch.utils.data")}
+_CHANGES = frozenset({"shuffle", "random_split"})
+
+
+def library_of(name: str) -> str:
+    """The library whose generator a function draws from: "random", "numpy", "torch"; "" for one that does not draw."""
+    module, _, last = name.rpartition(".")
+    found = (library for library, modules in _MODULES.items() if module in modules and last in _NAMES[library])
+    return next(found, "torch" if module == "torch.nn.init" and last.endswith("_") and last not in _CONSTANT else "")
+
+
+_CONSTANT = frozenset({"zeros_", "ones_", "constant_", "eye_", "dirac_"})
+
+
+def changes(name: str) -> bool:
+    """Whether a function that draws changes what it is given, or splits a data set."""
+    return name.rpartition(".")[2] in _CHANGES or name.startswith("torch.nn.init.")
+
+
+def drawn_for_samples(scripts: Sequence[Script]) -> frozenset[str]:
+    """The libraries whose numbers a data set of the program draws on the way to a sample."""
+    return frozenset(library for script in scripts for library in _in_sample_code(script))
+
+
+def _in_sample_code(script: Script) -> Iterator[str]:
+    for node in sample_code(script):
+        if isinstance(node, ast.Call):
+            yield library_of(script.qualified(node.func))
+
+
+def differs_on_ranks(scripts: Sequence[Script]) -> bool:
+    """Whether a program draws from torch's generator for its samples: dropout, noise in a step, random transforms."""
+    return "torch" in drawn_for_samples(scripts) or any(map(_has_noise, scripts))
+
+
+def _has_noise(script: Script) -> bool:
+    names = {node.attr for node in script.find(ast.Attribute)} | {node.id for node in script.find(ast.Name)}
+    names |= {alias.name for node in script.find(ast.ImportFrom) for alias in node.names}
+    if any("dropout" in name.lower() or name in _LIKE for name in names):
+        return True
+    calls = {script.qualified(call.func) for call in script.find(ast.Call)}
+    transforms = {name.rpartition(".")[2] for name in calls if name.startswith("torchvision.transforms")}
+    return any(each.startswith("Random") or each in _TRANSFORMS for each in transforms)
+
+
+_LIKE = frozenset({"randn_like", "rand_like", "bernoulli", "bernoulli_", "rsample", "reparameterize"})
+_TRANSFORMS = frozenset({"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"})

@@ -1,0 +1,81 @@
+"""What the modules of torch.nn make of a batch, where it matters along which dimension its samples lie."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from .layout import axis, flattened, over_samples, reshaped
+from .values import COUPLES, OWN_SHAPE, SAME, Items, Kind, Module, Value, made_of, of
+
+_RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
+_STACKS = frozenset({"TransformerEncoder", "TransformerDecoder"})
+_ATTENTION = _STACKS | {"Transformer", "TransformerEncoderLayer", "TransformerDecoderLayer"}
+_CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict", "Module", "DataParallel"})
+_SOFTMAX = frozenset({"Softmax", "LogSoftmax", "Softmin"})
+
+
+def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
+    """What a module gives back for a batch; None where its class does not say that.
+
+    Args:
+        module: made by a call of a class of torch.nn. given: what it is called with.
+    """
+    first = given[0] if given else SAME
+    name, made = module.name, module.made
+    last = name.rpartition(".")[2]
+    if last in _STACKS and "layers" in module.attributes:
+        made = next((each.made for each in module.attributes["layers"].things if isinstance(each, Module)), made)
+    if not name.startswith("torch.nn.") or not isinstance(made, ast.Call) or last in _CONTAINERS:
+        return None
+    if first.kind not in ("batch", "rows", "rows_second", "rows_last", "rows_moved"):
+        return None
+    local = [value for value in given if value.is_local]
+    kind: Kind = "rows" if first.kind == "batch" else first.kind
+    if last in _RECURRENT:
+        return _recurrent(last, made, kind, local)
+    if last in _ATTENTION:
+        return made_of("unknown", local, reason=COUPLES) if _runs_over_samples(made, kind) else made_of(kind, local)
+    if last == "MultiheadAttention":
+        if _runs_over_samples(made, kind):
+            return made_of("unknown", local, reason=COUPLES)
+        return of(Items("tuple", {0: made_of(kind, local), 1: made_of("rows", local)}))
+    if last in _SOFTMAX and over_samples(kind, _option(made, "dim", 0)) and _option(made, "dim", 0) is not None:
+        return made_of("unknown", local, reason=COUPLES)
+    if last == "Flatten":
+        start = _option(made, "start_dim", 0)
+        return made_of(flattened(kind, 1 if start is None else start), local)
+    if last == "Unflatten":
+        found = reshaped(kind, []) if axis(kind) == 0 and _option(made, "dim", 0) != 0 else "rows_moved"
+        return made_of(found, local) if found else made_of("unknown", local, reason=OWN_SHAPE)
+    several = "adaptive_softmax" in last.lower()
+    return None if several else made_of(kind, local)
+
+
+def _recurrent(last: str, made: ast.Call, kind: Kind, local: list[Value]) -> Value:
+    """Its outputs, laid out as its inputs, and its hidden state: layers, samples, features."""
+    if _runs_over_samples(made, kind):
+        return made_of("unknown", local, reason=COUPLES)
+    hidden = made_of("rows_second", local)
+    state = of(Items("tuple", {0: hidden, 1: hidden})) if last == "LSTM" else hidden
+    return of(Items("tuple", {0: made_of(kind, local), 1: state}))
+
+
+def _runs_over_samples(made: ast.Call, kind: Kind) -> bool:
+    """Whether a module takes the dimension of the samples for that of time."""
+    first = next((word.value for word in made.keywords if word.arg == "batch_first"), None)
+    if first is not None and not isinstance(first, ast.Constant):
+        return False
+    wanted = 0 if isinstance(first, ast.Constant) and first.value else 1
+    samples = axis(kind)
+    return samples in (0, 1) and samples != wanted and not any(word.arg is None for word in made.keywords)
+
+
+def _option(made: ast.Call, name: str, place: int) -> int | None:
+    """A whole number that a module is made with; None without."""
+    given = [word.value for word in made.keywords if word.arg == name] or made.args[place : place + 1]
+    try:
+        value = ast.literal_eval(given[0]) if given else None
+    except ValueError:
+        return None
+    return value if isinstance(value, int) else None

@@ -1,0 +1,82 @@
+"""Random numbers: what a rank draws for its own samples is its own, and decides nothing that all ranks have to do."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import plain, refusals, training
+
+SET = """\
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, index):
+        return torch.rand(4) + ({draw} if index % 2 else 0), index % 3
+
+
+train_set = Noisy()
+"""
+SEED = "torch.manual_seed(torch.initial_seed() + dist.get_rank())"
+
+
+def noisy(source: str, draw: str = "random.random()") -> str:
+    """A script whose data set draws for some samples."""
+    old = "train_set = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))\n"
+    return source.replace(old, SET.format(draw=draw)).replace("import random\n", "import random\nimport numpy as np\n")
+
+
+@pytest.mark.parametrize("draw", ["random.random()", "np.random.rand()", "torch.rand(1).item()"])
+@pytest.mark.parametrize(
+    "step",
+    [
+        "if {draw} < 0.5: optimizer.step()",
+        "lr = {draw}; optimizer.param_groups[0]['lr'] = lr",
+        "for p in model.parameters(): p.data.mul_({draw})",
+    ],
+)
+def test_a_decision_by_a_generator_that_ranks_use_unequally_is_refused(step: str, draw: str) -> None:
+    assert refusals(plain(noisy(training(step=step.format(draw=draw)), draw)))
+
+
+@pytest.mark.parametrize(
+    "loss", ["random.random() * F.cross_entropy(model(x), y)", "F.cross_entropy(model(x + random.random()), y)"]
+)
+def test_a_loss_by_such_a_number_is_refused(loss: str) -> None:
+    assert refusals(plain(noisy(training(loss))))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "    nn.init.normal_(model.weight)\n",
+        "    torch.utils.data.random_split(train_set, [32, 32])\n",
+        "    with torch.no_grad():\n        for p in model.parameters(): p.add_(torch.randn_like(p))\n",
+    ],
+)
+def test_what_all_ranks_have_to_draw_alike_is_refused_after_they_went_apart(after: str) -> None:
+    assert refusals(plain(noisy(training(after=after), "torch.rand(1)")))
+
+
+@pytest.mark.parametrize("step", ["if random.random() < 0.5: optimizer.step()", "total = random.random()"])
+def test_a_generator_that_is_used_alike_may_decide(step: str) -> None:
+    assert not refusals(plain(training(step=step)))
+
+
+@pytest.mark.parametrize(
+    "loss", ["F.cross_entropy(model(x + torch.randn_like(x)), y)", "F.cross_entropy(model(F.dropout(x)), y)"]
+)
+def test_noise_of_a_step_is_that_of_a_rank(loss: str) -> None:
+    result = plain(training(loss))
+    assert not refusals(result)
+    assert SEED in result.code
+
+
+def test_a_data_set_draws_for_each_rank_other_numbers() -> None:
+    result = plain(noisy(training(), "np.random.rand()"))
+    assert f"    {SEED}\n".strip() in result.code
+    assert "numpy.random.seed(torch.initial_seed() % 2**32)" in result.code
+
+
+def test_a_script_without_noise_is_not_seeded_again() -> None:
+    assert SEED not in plain(training()).code

@@ -1,0 +1,92 @@
+"""What models do with the samples of a batch: each for itself, or together, which ranks cannot divide."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import plain, refusals, training
+
+MODEL = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(4, 6), nn.Linear(6, 3)
+        self.by_time, self.by_batch = nn.GRU(6, 6), nn.GRU(6, 6, batch_first=True)
+        self.columns, self.attention = nn.Softmax(dim=0), nn.MultiheadAttention(6, 2)
+
+    def forward(self, x):
+        h = self.first(x)
+        {body}
+        return self.second(h)
+
+
+model = Net()
+"""
+
+
+def of_model(body: str) -> str:
+    """A script that trains a model which makes something of its hidden layer."""
+    model = MODEL.format(body=body.replace("\n", "\n        "))
+    return training().replace("model = nn.Linear(4, 3)\n", model)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = F.softmax(h, dim=0)",
+        "h = h.softmax(0)",
+        "h = self.columns(h)",
+        "h = h / h.max()",
+        "h = h / h.norm()",
+        "h = h.cumsum(0)",
+        "h = h + torch.roll(h, 1, 0)",
+        "h = h + torch.sort(h, 0)[0]",
+        "h = h + torch.flip(h, [0])",
+        "h = h + h[0]",
+        "h = h + h[torch.randperm(len(h))]",
+        "h = h * torch.cdist(h, h).mean(1, keepdim=True)",
+        "h = h.t().softmax(-1).t()",
+        "h = h.permute(1, 0).softmax(1).permute(1, 0)",
+        "h = h.transpose(0, 1).softmax(1).transpose(0, 1)",
+        "h = F.softmax(h.view(-1), 0).view(-1, 6)",
+        "h = F.softmax(h.view(1, -1), 1).view(-1, 6)",
+        "h = h.reshape(2, -1).softmax(1).reshape(-1, 6)",
+        "q = h.unsqueeze(0)\nh = (F.softmax(q @ q.transpose(1, 2), -1) @ q).squeeze(0)",
+        "a, b = h.chunk(2, 0)\nh = torch.cat([a + b, a - b])",
+        'h = torch.einsum("bi,cj->bj", h, h)',
+        "h = F.layer_norm(h, h.shape)",
+        "h = h * len(x)",
+        "h = h / x.size(0)",
+        "h = h * h.std(0, keepdim=True).mean().expand(h.size(0), 1)",
+        "h = self.by_time(h.unsqueeze(1))[0].squeeze(1)",
+        "h = self.by_batch(h.unsqueeze(0))[0].squeeze(0)",
+        "h = self.attention(h.unsqueeze(1), h.unsqueeze(1), h.unsqueeze(1))[0].squeeze(1)",
+    ],
+)
+def test_a_model_that_couples_samples_is_refused(body: str) -> None:
+    assert refusals(plain(of_model(body)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = F.softmax(h, dim=1)",
+        "h = h / h.norm(dim=1, keepdim=True)",
+        "h = F.normalize(h)",
+        "h = h.view(x.size(0), 2, 3).softmax(1).flatten(1)",
+        "h = h.view(-1, 2, 3).mean(1).repeat(1, 2)",
+        "b, n = h.shape\nh = h.reshape(b, n // 2, 2).transpose(1, 2).reshape(b, n)",
+        "h = self.by_time(h.unsqueeze(0))[0].squeeze(0)",
+        "h = self.by_batch(h.unsqueeze(1))[0].squeeze(1)",
+        "h = self.by_time(h[:, None].repeat(1, 5, 1).permute(1, 0, 2))[0][-1]",
+        "h = self.by_time(h[:, None].repeat(1, 5, 1).transpose(0, 1))[0].mean(0)",
+        "h = self.by_batch(h[:, None].repeat(1, 5, 1))[1][0]",
+        "h = self.attention(h[None], h[None], h[None])[0].squeeze(0)",
+        "q = h.view(-1, 2, 3)\nh = (F.softmax(q @ q.transpose(1, 2), -1) @ q).flatten(1)",
+        'h = torch.einsum("bi,bj->bij", h, h).sum(2)',
+        "h = torch.cat([h[:, :3], h[:, 3:]], dim=1)",
+        "h = torch.stack([h, h]).mean(0)",
+    ],
+)
+def test_a_model_that_takes_each_sample_for_itself_is_not(body: str) -> None:
+    assert not refusals(plain(of_model(body)))
