@@ -12,7 +12,7 @@ from .targets import Target
 
 STYLES = ("exact", "plain")
 # What these do with ddpify_runtime, rules of the plain style do with torch.
-_HAVE_PLAIN_RULES = frozenset({"DDP101", "DDP102", "DDP104", "DDP105", "DDP106", "DDP107", "DDP109"})
+_HAVE_PLAIN_RULES = frozenset({"DDP101", "DDP102", "DDP104", "DDP105", "DDP106", "DDP107", "DDP109", "DDP114"})
 _REMEDY = "use --style exact, or let rank 0 take it and send it with torch.distributed.broadcast_object_list"
 
 

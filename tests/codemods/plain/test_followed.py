@@ -301,6 +301,23 @@ def test_a_logger_that_other_ranks_would_need_is_refused(use: str) -> None:
     assert refusals(plain(source))
 
 
+def test_a_name_that_only_rank_0_needs_stays() -> None:
+    result = plain("import time\n" + training(after="torch.save(model.state_dict(), time.strftime('%H.pt'))\n"))
+    assert not refusals(result)
+    assert "from_rank_0" not in result.code
+
+
+def test_what_a_command_prints_is_asked_on_every_rank() -> None:
+    result = plain("import os\n" + training(after="width = os.popen('stty size').read()\n"))
+    assert not refusals(result)
+    assert "width = os.popen('stty size').read()\n" in result.code
+
+
+def test_a_second_model_may_be_frozen() -> None:
+    after = "other = nn.Linear(4, 3)\nfor p in other.parameters():\n    p.requires_grad = False\n"
+    assert not refusals(plain(training(after=after)))
+
+
 def test_options_in_a_dictionary_are_changed_there() -> None:
     source = training(after=EVALUATION.format(adds="total += (model(x).argmax(1) == y).sum().item()", shown="total"))
     source = source.replace(

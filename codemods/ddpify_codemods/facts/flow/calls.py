@@ -524,7 +524,7 @@ class Calls(Expressions):
         ):
             rows = first if first.kind in LOCAL_ROWS else next(v for v in local if v.kind in LOCAL_ROWS)
             others = [value for value in given if value is not rows]
-            if last in ("matmul", "mm", "bmm") and len(args) > 1:
+            if last in ("matmul", "mm") and len(args) > 1:
                 return combined(ast.MatMult(), args[0], args[1])
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
@@ -649,7 +649,7 @@ class Calls(Expressions):
         """A method of something that is known; None for others."""
         if isinstance(thing, Module):
             if name == "requires_grad_":
-                self.freezes(node)
+                self.freezes(owner, node)
             if name in ("train", "eval"):
                 on = args[0].constant if args else name == "train"
                 root_of(thing).evaluates = on is False
@@ -681,7 +681,7 @@ class Calls(Expressions):
                 )
                 return SAME
         if isinstance(thing, Parameters) and name == "requires_grad_":
-            self.freezes(node)
+            self.freezes(owner, node)
         elif isinstance(thing, Parameters) and name.endswith("_"):
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)

@@ -671,7 +671,7 @@ class Expressions:
         place: Frame | None = frame
         while place is not None:
             for name, value in place.names.items():
-                if value.things == frozenset({loader}):
+                if value.things == frozenset({loader}) or _one_of(loader, value):
                     return name
                 for thing in value.only(Items):
                     assert isinstance(thing, Items)
@@ -681,7 +681,7 @@ class Expressions:
             place = place.outer
         for thing in frame.this.things if frame.this is not None else ():
             for name, value in thing.attributes.items() if isinstance(thing, Instance) else ():
-                if value.things == frozenset({loader}):
+                if value.things == frozenset({loader}) or _one_of(loader, value):
                     return f"self.{name}"
                 for inner in value.only(Items):
                     assert isinstance(inner, Items)
@@ -785,9 +785,10 @@ class Expressions:
             return made_of("unknown", [value])
         return Value(things=frozenset(value.only(Module)) | frozenset(value.only(Parameters)))
 
-    def freezes(self, node: ast.AST) -> None:
+    def freezes(self, owner: Value, node: ast.AST) -> None:
         """Parameters are frozen or unfrozen."""
-        if self.wrapped and not self.in_forward:
+        modules = [thing for thing in owner.things if isinstance(thing, Module)] + list(self.parameters_in([owner]))
+        if self.wrapped and not self.in_forward and any(root_of(each).made in self.trained for each in modules):
             self.frozen = node
 
     def demand(self, node: ast.expr, value: Value, frame: Frame) -> None:
@@ -899,6 +900,11 @@ class Expressions:
                 old = self.found.datasets.get(node)
                 self.found.datasets[node] = value if old is None else join(old, value)
         return of(found)
+
+
+def _one_of(module: Loader | Module, value: Value) -> bool:
+    """Whether a name holds a module, or another in its place."""
+    return module in value.things and all(isinstance(each, Module) for each in value.things)
 
 
 _ = (ZERO,)

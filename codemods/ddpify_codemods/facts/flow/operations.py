@@ -221,6 +221,7 @@ _LAYOUTS = frozenset(
     {"view", "reshape", "flatten", "permute", "unflatten", "swapaxes", "swapdims", "movedim", "moveaxis", "ravel"}
     | {"unsqueeze", "squeeze", "transpose", "t", "T"}
 )
+_NEW = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full", "new_empty"})
 _COUPLE = frozenset({"cdist", "pdist", "corrcoef", "cov"})
 _PARTS = frozenset({"tolist", "interpolate", "pad"})
 _CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes"})
@@ -398,6 +399,10 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
+    if name in _NEW:
+        return made_of("rows", all_of) if others else SAME
+    if name in ("bmm", "baddbmm"):
+        return made_of("rows" if _lie_first(rows) else "unknown", all_of)
     if name in _COUPLE or differ(rows):
         return made_of("unknown", all_of, reason=COUPLES)
     kind = together(rows)
@@ -438,6 +443,11 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     if name in ("numel", "nelement", "__len__"):
         return made_of("size" if kind != "picked" else "sum", all_of, host=True)
     return made_of("rows", all_of) if name in ("gather", "scatter", "index_select", "narrow") else None
+
+
+def _lie_first(kinds: set[Kind]) -> bool:
+    """Whether the samples lie along the first dimension."""
+    return all(axis(kind) == 0 for kind in kinds)
 
 
 def _flat(values: Sequence[Value]) -> list[Value]:

@@ -161,7 +161,7 @@ class Follower(Calls):
         elif value.is_local and any((thing, target.attr) in self.parts for thing in owner.only(Module)):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
         if target.attr == "requires_grad" and (owner.only(Parameters) or owner.only(Module)):
-            self.freezes(target)
+            self.freezes(owner, target)
         for thing in owner.things:
             if isinstance(thing, Module | Instance):
                 if isinstance(thing, Module):

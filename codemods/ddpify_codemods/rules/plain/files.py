@@ -16,6 +16,7 @@ _TEST = f"{RANK} == 0"
 _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "glob", "iglob", "rglob", "stat", "is_file", "read_text", "getsize"}
 )
+_ASKS = frozenset({"os.popen"})  # for what a command prints
 _MAKES = frozenset({"os.makedirs", "os.mkdir"})
 
 
@@ -52,7 +53,10 @@ def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt]) -> I
         yield from _folder(call, name)
         return
     if not isinstance(statement, ast.Expr) or statement.value is not call or statement in done:
-        if statement not in done:
+        if name in _ASKS:
+            message = f"every rank calls {ast.unparse(call.func)}, since what it gives back is used"
+            yield Finding(RULE.id, "note", call.lineno, message, "none needed where the command writes nothing")
+        elif statement not in done:
             message = f"what {ast.unparse(call.func)} gives back is used, and only rank 0 may call it"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
         return

@@ -14,7 +14,7 @@ from ...targets import Target
 from .words import DIST, RANK, REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
-# Once the model is made, each rank draws numbers of its own for its samples.
+# Once the model is made. Rank 0 goes on with the numbers of one process.
 _SEEDS = {
     "torch": f"torch.manual_seed(torch.initial_seed() + {RANK})",
     "numpy": "numpy.random.seed(torch.initial_seed() % 2**32)",
@@ -58,7 +58,8 @@ def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, ta
     modules = (*_CLASS, *(f"import {library}" for library in sorted(drawn)))
     if drawn:
         modules = (*modules, *DIST, "import torch")
-        code += "\n" + "\n".join(line for library, line in _SEEDS.items() if library in {*drawn, "torch"})
+        lines = (f"\n    {line}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
+        code += f"\nif {RANK} != 0:  # noise of its own for its samples{''.join(lines)}"
     return Insert(at, code, f"make {found.model} distributed as {found.name}", modules=modules)
 
 
