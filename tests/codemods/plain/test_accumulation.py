@@ -1,0 +1,46 @@
+"""Gradients that accumulate are averaged once for each step, where it can be seen when that is."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import HEAD, plain, refusals
+
+LOOP = """\
+for epoch in range(2):
+    for i, (x, y) in enumerate(train_loader):
+        {first}
+        loss = F.cross_entropy(model(x), y) / 4
+        loss.backward()
+        {between}
+        if {test}:
+            optimizer.step()
+            optimizer.zero_grad()
+"""
+
+
+def code(test: str = "(i + 1) % 4 == 0", first: str = "pass", between: str = "pass") -> str:
+    """A conversion of a loop that makes several backward passes for a step."""
+    result = plain(HEAD + LOOP.format(test=test, first=first, between=between))
+    assert not refusals(result)
+    return result.code
+
+
+@pytest.mark.parametrize("test", ["(i + 1) % 4 == 0", "i % 4 == 3 or i + 1 == len(train_loader)"])
+def test_the_pass_before_a_step_averages(test: str) -> None:
+    assert f"        ddp_model.require_backward_grad_sync = {test}\n        loss = " in code(test)
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"between": "nn.utils.clip_grad_norm_(model.parameters(), 1.0)"},
+        {"between": "print(model.weight.grad.norm())"},
+        {"between": "i += 1"},
+        {"test": "random.random() < 0.5"},
+        {"test": "loss.item() < 1"},
+        {"test": "True"},
+    ],
+)
+def test_where_gradients_are_read_or_the_step_is_not_foreseen_each_pass_averages(changed: dict[str, str]) -> None:
+    assert "require_backward_grad_sync" not in code(**changed)
