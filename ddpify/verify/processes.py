@@ -13,7 +13,10 @@ from pathlib import Path
 RECORDER = Path(__file__).with_name("recorder")
 TIMED_OUT = 124
 GRACE = 5.0  # seconds between asking a run to end and ending it
-LAUNCHERS = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_", "DDPIFY_", "SLURM_", "OMPI_", "PMI_", "HOROVOD_", "TORCHELASTIC_")
+LAUNCHERS = (
+    *("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_", "DDPIFY_", "TORCHELASTIC_"),
+    *("SLURM_", "OMPI_", "PMI_", "HOROVOD_"),
+)
 
 
 def environment(record: Path, python_path: Sequence[str | Path]) -> dict[str, str]:
