@@ -21,290 +21,8 @@ from .layout import (
     turned,
     unsqueezed,
 )
+from .operation_names import ALONG, COUPLE, CUTS, EACH, HOST, KEEP_NUMBER, KEEP_SHAPE, LAST, LAYOUTS, NEW, PARTS
 from .values import COUPLES, LOCAL_ROWS, OWN_SHAPE, OWN_SIZE, SAME, Items, Kind, Value, join, made_of, of
-
-LOSSES = frozenset(
-    {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"}
-    | {"binary_cross_entropy_with_logits", "kl_div", "soft_margin_loss", "multilabel_soft_margin_loss"}
-    | {"cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "ctc_loss"}
-    | {"multilabel_margin_loss", "triplet_margin_loss", "gaussian_nll_loss", "poisson_nll_loss", "mse"}
-)
-LOSS_CLASSES = frozenset(
-    {"CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss"}
-    | {"KLDivLoss", "SoftMarginLoss", "MultiLabelSoftMarginLoss", "CosineEmbeddingLoss", "HingeEmbeddingLoss"}
-    | {"MarginRankingLoss", "MultiMarginLoss", "CTCLoss", "MultiLabelMarginLoss", "TripletMarginLoss"}
-    | {"GaussianNLLLoss", "PoissonNLLLoss"}
-)
-WEIGHTED = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss"})
-# Each element of what they return is made of one element, or of one sample, of what they are given.
-_EACH = frozenset(
-    [
-        "to",
-        "cuda",
-        "cpu",
-        "float",
-        "long",
-        "double",
-        "half",
-        "bool",
-        "int",
-        "short",
-        "byte",
-        "bfloat16",
-        "detach",
-        "clone",
-        "contiguous",
-        "eq",
-        "ne",
-        "gt",
-        "lt",
-        "ge",
-        "le",
-        "add",
-        "sub",
-        "mul",
-        "div",
-        "pow",
-        "sqrt",
-        "rsqrt",
-        "exp",
-        "log",
-        "log2",
-        "log10",
-        "log1p",
-        "expm1",
-        "abs",
-        "clamp",
-        "clip",
-        "clamp_min",
-        "clamp_max",
-        "sigmoid",
-        "tanh",
-        "relu",
-        "sin",
-        "cos",
-        "tan",
-        "atan",
-        "round",
-        "floor",
-        "ceil",
-        "sign",
-        "neg",
-        "reciprocal",
-        "square",
-        "type",
-        "type_as",
-        "masked_fill",
-        "requires_grad_",
-        "numpy",
-        "leaky_relu",
-        "elu",
-        "gelu",
-        "selu",
-        "silu",
-        "softplus",
-        "hardtanh",
-        "logsigmoid",
-        "relu6",
-        "mish",
-        "view_as",
-        "expand_as",
-        "expand",
-        "repeat_interleave",
-        "logical_and",
-        "logical_or",
-        "logical_not",
-        "logical_xor",
-        "isnan",
-        "isinf",
-        "isfinite",
-        "nan_to_num",
-        "where",
-        "lerp",
-        "xlogy",
-        "logit",
-        "data",
-        "masked_fill_",
-        "clone_",
-        "randn_like",
-        "rand_like",
-        "zeros_like",
-        "ones_like",
-        "empty_like",
-        "full_like",
-        "normal_",
-        "uniform_",
-        "bernoulli",
-        "random_",
-        "fill_",
-        "clamp_",
-        "add_",
-        "sub_",
-        "mul_",
-        "div_",
-        "float_",
-        "pin_memory",
-        "requires_grad",
-        "numpy_",
-        "pairwise_distance",
-        "cosine_similarity",
-        "one_hot",
-        "as_tensor",
-        "tensor",
-        "from_numpy",
-        "asarray",
-        "array",
-        "float32",
-        "int64",
-        "float64",
-        "Variable",
-        "erf",
-        "lgamma",
-        "digamma",
-        "minimum",
-        "maximum",
-        "fmod",
-        "remainder",
-        "floor_divide",
-        "true_divide",
-        "equal_",
-        "not_equal",
-        "less",
-        "greater",
-        "real",
-        "imag",
-        "angle",
-        "view_as_real",
-        "maximum_",
-        "autocast",
-        "dropout",
-        "alpha_dropout",
-        "binary_threshold",
-        "softsign",
-        "hardsigmoid",
-        "hardswish",
-        "prelu",
-        "rrelu",
-        "glu",
-        "heaviside",
-        "threshold",
-        "astype",
-        "copy",
-        "conv1d",
-        "conv2d",
-        "conv3d",
-        "conv_transpose1d",
-        "conv_transpose2d",
-        "conv_transpose3d",
-        "linear",
-        "embedding",
-        "max_pool1d",
-        "max_pool2d",
-        "max_pool3d",
-        "avg_pool1d",
-        "avg_pool2d",
-        "avg_pool3d",
-        "adaptive_avg_pool1d",
-        "adaptive_avg_pool2d",
-        "adaptive_max_pool1d",
-        "adaptive_max_pool2d",
-        "batch_norm",
-        "layer_norm",
-        "instance_norm",
-        "group_norm",
-        "nan_to_num_",
-        "item_",
-    ]
-)
-# They lay a tensor out in other dimensions.
-_LAYOUTS = frozenset(
-    {"view", "reshape", "flatten", "permute", "unflatten", "swapaxes", "swapdims", "movedim", "moveaxis", "ravel"}
-    | {"unsqueeze", "squeeze", "transpose", "t", "T"}
-)
-_NEW = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full", "new_empty"})
-_COUPLE = frozenset({"cdist", "pdist", "corrcoef", "cov"})
-_PARTS = frozenset({"tolist", "interpolate", "pad"})
-_CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes"})
-# With a dimension other than the first they work on each sample for itself.
-_ALONG = frozenset(
-    [
-        "softmax",
-        "log_softmax",
-        "argmax",
-        "argmin",
-        "max",
-        "min",
-        "sum",
-        "mean",
-        "std",
-        "var",
-        "norm",
-        "prod",
-        "cumsum",
-        "cumprod",
-        "topk",
-        "sort",
-        "all",
-        "any",
-        "normalize",
-        "logsumexp",
-        "nansum",
-        "nanmean",
-        "median",
-        "mode",
-        "argsort",
-        "gumbel_softmax",
-        "amax",
-        "amin",
-        "flip",
-        "roll",
-        "kthvalue",
-        "count_nonzero",
-    ]
-)
-_KEEP_SHAPE = frozenset(
-    {
-        "softmax",
-        "log_softmax",
-        "cumsum",
-        "cumprod",
-        "sort",
-        "argsort",
-        "normalize",
-        "gumbel_softmax",
-        "flip",
-        "topk",
-        "roll",
-    }
-)
-# Without a dimension they work along the last one, or one that their argument's shape says.
-_LAST = frozenset({"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue"})
-SHAPE_ATTRIBUTES = frozenset({"dtype", "device", "ndim", "is_cuda", "requires_grad", "grad_fn", "layout", "itemsize"})
-FACTORIES = frozenset(
-    {"ones", "zeros", "full", "rand", "randn", "empty", "LongTensor", "FloatTensor", "normal", "randint"}
-)
-# They ask whether a number is one, and are not differentiated.
-PREDICATES = frozenset({"isnan", "isinf", "isfinite"})
-_KEEP_NUMBER = frozenset(
-    {
-        "item",
-        "detach",
-        "cpu",
-        "cuda",
-        "to",
-        "float",
-        "double",
-        "half",
-        "numpy",
-        "clone",
-        "data",
-        "squeeze",
-        "long",
-        "view",
-    }
-    | {"reshape", "contiguous", "tolist", "int", "unsqueeze", "flatten", "requires_grad_"}
-)
-_HOST = frozenset({"item", "tolist", "numpy"})
 
 
 def combined(operator: ast.operator, left: Value, right: Value) -> Value:
@@ -399,14 +117,14 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
-    if name in _NEW:
+    if name in NEW:
         return made_of("rows", all_of) if others else SAME
     if name in ("bmm", "baddbmm"):
         return made_of("rows" if _lie_first(rows) else "unknown", all_of)
-    if name in _COUPLE or differ(rows):
+    if name in COUPLE or differ(rows):
         return made_of("unknown", all_of, reason=COUPLES)
     kind = together(rows)
-    if name in _LAYOUTS:
+    if name in LAYOUTS:
         sizes = _flat(given)
         found = _laid_out(name, value.kind, dimension, sizes)
         if found is None:
@@ -419,26 +137,26 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         return made_of("unknown" if kind == "picked" else "mean", all_of, reason=_PICKED if kind == "picked" else "")
     if name == "layer_norm" and any(each.kind == "shape" for each in given):
         return made_of("unknown", all_of, reason=COUPLES)
-    if name in _EACH:
+    if name in EACH:
         return made_of(value.kind if value.kind == "batch" else kind, all_of)
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
         return made_of("rows", all_of)
     if name == "normalize" and dimension is None:
         dimension, over = 1, over_samples(value.kind, 1)
-    if name in ("index_select", "narrow", "gather", "take_along_dim", *_CUTS) and over and dimension != "unknown":
+    if name in ("index_select", "narrow", "gather", "take_along_dim", *CUTS) and over and dimension != "unknown":
         return made_of("unknown", all_of, reason=COUPLES)
-    if name in _ALONG and dimension is None and name in _LAST:
+    if name in ALONG and dimension is None and name in LAST:
         return None
-    if name in _ALONG and over and dimension != "unknown" and value.kind != "rows_moved":
+    if name in ALONG and over and dimension != "unknown" and value.kind != "rows_moved":
         return made_of("unknown", all_of, reason=COUPLES)
-    if name in _ALONG and not over:
+    if name in ALONG and not over:
         dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
-        left = kind if name in _KEEP_SHAPE else reduced(kind, dimensions, "keepdim" in keywords)
+        left = kind if name in KEEP_SHAPE else reduced(kind, dimensions, "keepdim" in keywords)
         several = name in ("max", "min", "topk", "sort", "median", "mode")
         return made_of("batch" if several and left == "rows" else left, all_of)
-    if name in _CUTS and isinstance(dimension, int):
+    if name in CUTS and isinstance(dimension, int):
         return made_of("batch" if kind == "rows" else kind, all_of)
-    if name in _PARTS:
+    if name in PARTS:
         return made_of("batch" if kind == "rows" else kind, all_of)
     if name in ("numel", "nelement", "__len__"):
         return made_of("size" if kind != "picked" else "sum", all_of, host=True)
@@ -486,8 +204,8 @@ def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
     """What a method or function makes of a mean or a sum; None where that is not known."""
     if any(each.is_local for each in given):
         return None
-    if name in _KEEP_NUMBER:
-        return replace(made_of(value.kind, [value]), host=value.host or name in _HOST)
+    if name in KEEP_NUMBER:
+        return replace(made_of(value.kind, [value]), host=value.host or name in HOST)
     if name in ("sum", "mean") and not value.host:
         return replace(made_of(value.kind, [value]))
     if name in ("mul", "div", "true_divide"):

@@ -10,9 +10,9 @@ from functools import cached_property
 from ..loaders import can_be_repeated, new_name, seen
 from ..script import Script
 from .draws import differs_on_ranks, drawn_for_samples
-from .expressions import TooLarge
 from .frames import Found, Problem
 from .options import options
+from .state import TooLarge
 from .statements import Follower
 from .values import Loader, root_of
 

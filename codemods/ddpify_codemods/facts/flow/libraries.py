@@ -1,0 +1,293 @@
+"""Follows calls of functions of libraries, and of Python."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..optimizer_classes import is_optimizer_class
+from .draws import changes, library_of
+from .einsum import einsum
+from .frames import Frame, local_entries
+from .layout import axis
+from .modules import Modules
+from .operation_names import FACTORIES, LOSSES, PREDICATES, WEIGHTED
+from .operations import combined, loss_of, on_number, on_rows
+from .values import (
+    COUPLES,
+    DRAWN,
+    LOCAL_ROWS,
+    SAME,
+    ZERO,
+    Items,
+    Iteration,
+    Loader,
+    Module,
+    Optimizer,
+    Parameters,
+    Value,
+    made_of,
+    of,
+)
+
+_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
+
+_BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
+
+_AS_THEY_ARE = frozenset(
+    {"torch.compile", "torch.nn.DataParallel", "torch.jit.script", "torch.optim.swa_utils.AveragedModel"}
+)
+
+
+class Libraries(Modules):
+    """What libraries make of values."""
+
+    def unknown_call(self, node: ast.Call, given: Sequence[Value], frame: Frame, alone: bool) -> Value:
+        """A call of something that is not known: what it is given may be shown or written."""
+        local = [value for value in given if value.is_local or local_entries(value)]
+        if not local:
+            return of(Module(node, "", networks=True)) if not alone else SAME
+        if alone or self.is_shown(node, frame):
+            self.shown(node, frame)
+            return SAME
+        name = ast.unparse(node.func)
+        return made_of("unknown", local, reason=f"what {name} makes of it cannot be added up over ranks")
+
+    def library(
+        self, name: str, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
+    ) -> Value:
+        """Call a function or class of a library, or of Python."""
+        last = name.rpartition(".")[2]
+        given = [*args, *keywords.values()]
+        local = [value for value in given if value.is_local or local_entries(value)]
+        if name in _LOADERS:
+            return self.loader(node, frame)
+        if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):
+            modules = self.parameters_in(given)
+            if modules:
+                self.found.optimizer_calls[node] = frame.script
+                self.wrapped, self.frozen = True, None
+                self.found.trained |= set(modules)
+                return of(Optimizer(node, modules))
+            if is_optimizer_class(frame.script, node.func):
+                self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
+            return SAME
+        passed = self.iteration(name, last, args)
+        if passed is not None:
+            return passed
+        modules = self.parameters_in(given)
+        if modules and last in (
+            "filter",
+            "list",
+            "chain",
+            "from_iterable",
+            "tuple",
+            "iter",
+            "map",
+            "sorted",
+            "zip",
+            "dict",
+            "set",
+        ):
+            return of(Parameters(modules))
+        if name in _AS_THEY_ARE and args:
+            return args[0]
+        if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
+            return self.attribute_of(args[0], args[1].constant, node, frame)
+        if name in ("print", "input"):
+            self.shown(node, frame)
+            return SAME
+        if name == "len":
+            return self.length(node, args, frame)
+        if (numbers := self.random_numbers(name, node, local, frame)) is not None:
+            return numbers
+        if last in LOSSES and name.startswith("torch."):
+            reduction = self.reduction_of(node)
+            return loss_of(given, reduction, last in WEIGHTED and self.is_weighted(node))
+        if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
+            return self.library_module(name, node, given)
+        if not local:
+            return self.of_common(name, last, node, args)
+        return self.of_local(name, last, node, args, given, frame, alone)
+
+    def random_numbers(self, name: str, node: ast.Call, local: list[Value], frame: Frame) -> Value | None:
+        """Numbers that a generator draws which may be at another place on each rank; None for others."""
+        library = library_of(name)
+        if not library or any(word.arg == "generator" for word in node.keywords):
+            return None
+        apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        if apart or (library == "torch" and self.contexts):
+            self.drawn.add(library)
+        if not self.began or library not in self.drawn or (library == "torch" and local_rows_or_sizes(local)):
+            return None
+        if changes(name):
+            self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
+            return None
+        return Value("unknown", reason=DRAWN, host=library != "torch")
+
+    def of_common(self, name: str, last: str, node: ast.Call, args: list[Value]) -> Value:
+        """What a library makes of values that are the same on all ranks."""
+        if last in ("zeros", "zeros_like") or (name in ("float", "int") and not node.args):
+            return ZERO
+        if name in (
+            "list",
+            "dict",
+            "set",
+            "collections.deque",
+            "tuple",
+            "collections.defaultdict",
+            "collections.OrderedDict",
+        ):
+            shape = "dict" if "dict" in name.lower() else "list"
+            if name.endswith("defaultdict"):
+                return replace(of(Items("dict")), zero=True)
+            things = args[0].only(Items) if args else []
+            return Value(things=frozenset(things)) if things else replace(of(Items(shape)), zero=True)  # type: ignore[arg-type]
+        if name in ("float", "int", "torch.tensor") and args:
+            return replace(args[0], things=frozenset(), constant=None)
+        if name in (
+            "sum",
+            "min",
+            "max",
+            "range",
+            "round",
+            "abs",
+            "isinstance",
+            "str",
+            "sorted",
+            "open",
+            "torch.load",
+            "bool",
+        ):
+            return SAME
+        if name in ("torch.device", "torch.manual_seed", "argparse.ArgumentParser"):
+            return SAME
+        return of(self.modules.setdefault(node, Module(node, name, networks=True)))
+
+    def of_local(
+        self, name: str, last: str, node: ast.Call, args: list[Value], given: list[Value], frame: Frame, alone: bool
+    ) -> Value:
+        """What a library makes of values that differ between the ranks."""
+        local = [value for value in given if value.is_local]
+        first = args[0] if args else SAME
+        if name in ("float", "int") and first.kind in ("mean", "sum", "size"):
+            return replace(made_of(first.kind, [first]), host=True)
+        if name in ("float", "int") and first.kind in LOCAL_ROWS:
+            return made_of(first.kind, [first], host=True)
+        if name in ("sum", "numpy.sum", "numpy.mean", "statistics.mean", "math.fsum") and (
+            found := self.of_list(name, args)
+        ):
+            return found
+        if last in PREDICATES and first.kind in ("mean", "sum"):
+            self.demand(node.args[0], first, frame)
+            return SAME
+        if name.startswith(
+            ("math.", "round", "abs", "min", "max", "numpy.round", "str", "repr", "format")
+        ) and not local_rows(given):
+            for argument, value in zip(node.args, args, strict=False):
+                self.demand(argument.value if isinstance(argument, ast.Starred) else argument, value, frame)
+            return replace(SAME, host=True)
+        if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor", "torch.Tensor") and first.is_local:
+            return made_of(first.kind, [first])
+        if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (
+            local_rows(given) and name.startswith("torch.")
+        ):
+            rows = first if first.kind in LOCAL_ROWS else next(v for v in local if v.kind in LOCAL_ROWS)
+            others = [value for value in given if value is not rows]
+            if last in ("matmul", "mm") and len(args) > 1:
+                return combined(ast.MatMult(), args[0], args[1])
+            if last == "einsum":
+                return einsum(first.constant, args[1:]) or made_of("unknown", local)
+            words = {word.arg or "" for word in node.keywords}
+            found = on_rows(last, rows, self.dimension(node, 1, frame), others, words)
+            if found is not None:
+                return found
+        if name.startswith("torch.") and last in ("cat", "stack", "concat") and first.only(Items):
+            entries = [entry for thing in first.only(Items) if isinstance(thing, Items) for entry in thing.all()]
+            kinds = {entry.kind for entry in entries if entry.is_local}
+            if kinds <= LOCAL_ROWS:
+                return made_of("rows", entries)
+            if len(kinds) == 1 and kinds <= {"mean", "sum"}:
+                return made_of(next(iter(kinds)), entries)
+        if name.startswith("torch.") and last == "randperm":
+            return made_of("unknown", local, reason=COUPLES)
+        if name.startswith("torch.") and last in FACTORIES and all(value.kind in ("size", "shape") for value in local):
+            return made_of("rows", local)
+        if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
+            return found
+        return self.unknown_call(node, given, frame, alone)
+
+    def of_list(self, name: str, args: list[Value]) -> Value | None:
+        """The sum, or mean, of a list of numbers or of a generator."""
+        entries = [entry for thing in args[0].only(Items) if isinstance(thing, Items) for entry in thing.all()]
+        kinds = {entry.kind for entry in entries if entry.is_local or not entry.zero}
+        if len(kinds) != 1 or not kinds <= {"mean", "sum", "size"} or args[1:]:
+            return None
+        kind = kinds.pop()
+        return made_of("sum" if kind == "size" else kind, entries, host=True)
+
+    def length(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
+        value = args[0] if args else SAME
+        for loader in value.only(Loader):
+            assert isinstance(loader, Loader)
+            self.found.lengths.append((frame.script, node, loader))
+            if self.status.get(loader) == "sharded":
+                return Value("unknown", frozenset({loader}), reason="the number of a rank's batches is not that of all")
+        if value.kind in LOCAL_ROWS and axis(value.kind) != 0:
+            return SAME
+        if value.kind in LOCAL_ROWS:
+            return made_of("size" if value.kind != "picked" else "sum", [value], host=True)
+        if value.kind == "unknown":
+            return value
+        if local_entries(value) and not any(context.how == "batches" for context in self.contexts):
+            return SAME
+        return SAME
+
+    def iteration(self, name: str, last: str, args: list[Value]) -> Value | None:
+        """What loops run over, if the call makes that."""
+        if not args or not (self.loaders_in(*args) or any(v.kind in LOCAL_ROWS or v.only(Items) for v in args)):
+            return None
+        if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):
+            how = name if name in ("enumerate", "zip") else "as_is"
+            if name == "iter" and self.loaders_in(*args):
+                self.problem_of(args[0], "batches are taken one by one with next(), so that epochs cannot be seen")
+            return of(Iteration(how, tuple(args)))
+        if name in _BARS or last in ("tqdm", "track", "trange"):
+            return of(Iteration("bar", (args[0],)))
+        return None
+
+    def dimension(self, node: ast.Call, place: int, frame: Frame) -> object:
+        """The dimension that a call names: a number, a tuple of them, None without one, "unknown"."""
+        later = (
+            "norm",
+            "normalize",
+            "roll",
+            "topk",
+            "renorm",
+            "kthvalue",
+            "quantile",
+            "chunk",
+            "split",
+            "split_with_sizes",
+        )
+        place += ast.unparse(node.func).rpartition(".")[2] in later
+        given = [word.value for word in node.keywords if word.arg in ("dim", "axis")] or node.args[place : place + 1]
+        if not given:
+            return None
+        value = given[0]
+        if isinstance(value, ast.Tuple | ast.List):
+            parts = [self.value(part, frame).constant for part in value.elts]
+            return tuple(parts) if all(isinstance(part, int) for part in parts) else "unknown"
+        constant = self.value(value, frame).constant
+        return constant if isinstance(constant, int) else "unknown"
+
+
+def local_rows_or_sizes(values: Sequence[Value]) -> bool:
+    """Whether a shape is made of a rank's samples."""
+    return any(value.kind in ("size", "shape", *LOCAL_ROWS) for value in values)
+
+
+def local_rows(values: Sequence[Value]) -> bool:
+    """Whether any of the values holds samples."""
+    return any(value.kind in LOCAL_ROWS for value in values)

@@ -1,0 +1,195 @@
+"""Follows loops: over batches, over whole evaluations, over the samples of one batch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .frames import Frame, Pass, Problem, ancestors
+from .operations import element
+from .state import Context, State
+from .values import (
+    LOCAL_ROWS,
+    SAME,
+    Instance,
+    Items,
+    Iteration,
+    Loader,
+    Module,
+    Parameters,
+    Thing,
+    Value,
+    join,
+    made_of,
+    of,
+)
+
+
+class Loops(State):
+    """What loops run over, and what their variables take."""
+
+    def loaders_in(self, *values: Value) -> frozenset[Loader]:
+        """The loaders that a loop over some of the values takes batches from."""
+        found: set[Loader] = set()
+        for value in values:
+            for thing in value.things:
+                if isinstance(thing, Loader):
+                    found.add(thing)
+                elif isinstance(thing, Iteration):
+                    found |= self.loaders_in(*thing.inner)
+        return frozenset(found)
+
+    def problem_of(self, value: Value, reason: str) -> None:
+        for loader in self.loaders_in(value):
+            self.found.problems.append(Problem(loader.script, loader.call, reason, frozenset({loader})))
+
+    @contextmanager
+    def looping(self, node: ast.AST, over: Value, frame: Frame) -> Iterator[None]:
+        """Be in a loop over a value."""
+        loaders = self.loaders_in(over)
+        rows = self.rows_in(over)
+        if loaders:
+            self.found.loops.setdefault(node, set()).update(loaders)
+            self.found.scripts[node] = frame.script
+            for each in loaders:
+                self.passed(node, each, frame)
+            divided = frozenset(each for each in loaders if self.status.get(each) != "whole")
+            if divided and divided != loaders:
+                self.problem(frame, node, "the loop runs over divided batches and over whole ones", loaders)
+            context: Context | None = Context("batches" if divided else "whole", divided, node, frame)
+        else:
+            context = Context("rows", rows.loaders, node, frame) if rows is not None else None
+        if context is not None:
+            self.contexts.append(context)
+            self.began = True
+        try:
+            yield
+        finally:
+            if context is not None:
+                self.contexts.pop()
+
+    def passed(self, node: ast.AST, loader: Loader, frame: Frame) -> None:
+        """Note a pass over a training loader, and the loop over epochs that it is in."""
+        if self.status.get(loader) != "training":
+            return
+        here = self.named(loader, frame)
+        place: Frame | None = frame
+        while place is not None:
+            around = ancestors(place.script, place.statement, place.node) if place.statement is not None else ()
+            for each in around:
+                if isinstance(each, ast.For) and isinstance(each.iter, ast.List | ast.Tuple):
+                    continue  # over phases
+                if each is not node and isinstance(each, ast.For | ast.While) and each not in self.found.loops:
+                    there = self.named(loader, place)
+                    self.found.passes.add(Pass(frame.script, node, loader, here, each, there, place.script))
+                    return
+            place = place.caller
+        self.found.passes.add(Pass(frame.script, node, loader, here, None, "", frame.script))
+
+    def named(self, loader: Loader | Module, frame: Frame) -> str:
+        """What a loader or a module is called in a function; "" where it has no name."""
+        place: Frame | None = frame
+        while place is not None:
+            for name, value in place.names.items():
+                if value.things == frozenset({loader}) or _one_of(loader, value):
+                    return name
+                for thing in value.only(Items):
+                    assert isinstance(thing, Items)
+                    for key, entry in thing.known.items():
+                        if entry.things == frozenset({loader}) and isinstance(key, str):
+                            return f'{name}["{key}"]'
+            place = place.outer
+        for thing in frame.this.things if frame.this is not None else ():
+            for name, value in thing.attributes.items() if isinstance(thing, Instance) else ():
+                if value.things == frozenset({loader}) or _one_of(loader, value):
+                    return f"self.{name}"
+                for inner in value.only(Items):
+                    assert isinstance(inner, Items)
+                    for key, entry in inner.known.items():
+                        if entry.things == frozenset({loader}) and isinstance(key, str):
+                            return f'self.{name}["{key}"]'
+        return ""
+
+    def rows_in(self, over: Value) -> Value | None:
+        """What a loop runs over, if its length depends on this rank's samples."""
+        if over.is_local:
+            return over
+        for thing in over.only(Iteration):
+            assert isinstance(thing, Iteration)
+            for inner in thing.inner:
+                if (thing.how in ("pairs", "keys") and inner.kind == "batch") or inner.only(Items):
+                    continue
+                if (found := self.rows_in(inner)) is not None:
+                    return found
+        return None
+
+    def in_rows(self) -> bool:
+        return any(context.how == "rows" for context in self.contexts)
+
+    def row_value(self) -> Value:
+        """Something that depends on the samples of the loop that is being followed."""
+        return next(Value("rows", context.loaders) for context in self.contexts if context.how == "rows")
+
+    def uneven(self, context: Context) -> bool:
+        """Whether the ranks may go through a loop unequally often."""
+        return any(self.status.get(each) == "sharded" for each in context.loaders)
+
+    def counted(self, context: Context) -> Value:
+        """A number that counts the turns of a loop over a rank's part of an evaluation."""
+        return Value("unknown", context.loaders, reason="it counts the batches of this rank")
+
+    def grows(self, value: Value) -> bool:
+        """Whether a list gets an entry for each batch."""
+        return any(isinstance(thing, Items) and thing.grows for thing in value.things)
+
+    def each_of(self, over: Value, node: ast.expr) -> Value:
+        """What a loop variable takes."""
+        found: Value | None = None
+        for thing in over.things:
+            one = self.each_of_thing(thing, node)
+            found = one if found is None else join(found, one)
+        if found is not None:
+            return found
+        if over.kind in LOCAL_ROWS:
+            return made_of("rows", [over])
+        return made_of("unknown", [over]) if over.is_local else SAME
+
+    def each_of_thing(self, thing: Thing, node: ast.expr) -> Value:
+        if isinstance(thing, Loader):
+            if self.status.get(thing) == "whole":
+                return SAME
+            return Value("batch", frozenset({thing}))
+        if isinstance(thing, Iteration):
+            parts = [self.each_of(inner, node) for inner in thing.inner]
+            if thing.how == "enumerate":
+                loaders = self.loaders_in(*thing.inner)
+                sharded = frozenset(each for each in loaders if self.status.get(each) == "sharded")
+                number = Value("unknown", sharded, reason="it counts the batches of this rank") if sharded else SAME
+                return of(Items("tuple", {0: number, 1: parts[0]}))
+            if thing.how == "zip":
+                return of(Items("tuple", dict(enumerate(parts))))
+            if thing.how == "keys":
+                return SAME
+            if thing.how == "pairs":
+                inner = (
+                    element(thing.inner[0], None)
+                    if thing.inner[0].only(Items)
+                    else made_of(thing.inner[0].kind, [thing.inner[0]])
+                )
+                return of(Items("tuple", {0: SAME, 1: inner}))
+            if thing.how == "entries":
+                return element(thing.inner[0], None)
+            return parts[0]
+        if isinstance(thing, Items):
+            if thing.shape == "dict":
+                return SAME
+            return element(of(thing), None)
+        if isinstance(thing, Parameters):
+            return of(thing)
+        return SAME
+
+
+def _one_of(module: Loader | Module, value: Value) -> bool:
+    """Whether a name holds a module, or another in its place."""
+    return module in value.things and all(isinstance(each, Module) for each in value.things)

@@ -1,0 +1,216 @@
+"""Follows calls of modules, and backward passes."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import lru_cache
+
+from ..script import Script
+from .expressions import Expressions
+from .frames import Frame, local_entries
+from .library_modules import of_library_module
+from .operation_names import LOSS_CLASSES, WEIGHTED
+from .operations import loss_of
+from .values import (
+    ADDITIVE,
+    DRAWN,
+    KEPT,
+    SAME,
+    Items,
+    Method,
+    Module,
+    Value,
+    made_of,
+    of,
+    root_of,
+)
+
+
+class Modules(Expressions):
+    """What models and losses make of batches."""
+
+    def forward(
+        self, module: Module, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
+    ) -> Value:
+        """Call a module."""
+        given = [*args, *keywords.values()]
+        local = [value for value in given if value.is_local or local_entries(value)]
+        inside = bool(self.in_forward)
+        root = root_of(module)
+        trained = root.made in self.trained and not inside
+        last = module.name.rpartition(".")[2]
+        if last in LOSS_CLASSES:
+            reduction = self.reduction_of(module.made if isinstance(module.made, ast.Call) else node)
+            weighted = last in WEIGHTED and isinstance(module.made, ast.Call) and self.is_weighted(module.made)
+            return loss_of([*args, *keywords.values()], reduction, weighted)
+        unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
+        if unknown and (module.networks or trained):
+            result = made_of("unknown", unknown)
+            return self.tagged(result, node) if trained else result
+        if module.cls:
+            own = self.own_forward(module, node, args, keywords, frame, trained)
+        else:
+            own = of_library_module(module, given) if local else None
+        result = made_of("batch" if local else "same", local or [SAME])
+        if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
+            result = own
+        if self.in_forward and self.undecided and module.networks and not trained:
+            self.found.unused.add(root.made)
+        if trained and root is module and self.without_gradients:
+            self.found.forwards[node] = (frame.script, module)
+            self.evaluated(module, node)
+            return result
+        if trained and root is module:
+            self.found.forwards[node] = (frame.script, module)
+            self.evaluated(module, node)
+            result = self.tagged(result, node)
+        elif trained:
+            result = self.tagged(result, None, node)
+        return result
+
+    def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
+        """Whether nothing is known of what a network gives back, but that it is made of what it was given."""
+        vague = value.kind == "same" or (value.kind == "unknown" and value.reason not in (*KEPT, DRAWN))
+        return vague and (module.networks or trained)
+
+    def evaluated(self, module: Module, node: ast.Call) -> None:
+        """Note a call of a trained module outside of loops over training batches."""
+        if not any(context.how == "batches" and not self.uneven(context) for context in self.contexts):
+            loop = next((each for each in self.contexts if each.how != "rows"), None)
+            name = self.named(module, loop.frame) if loop is not None else ""
+            self.found.evaluations.setdefault(node, set()).add((loop.node, loop.frame.script, name) if loop else None)
+
+    def tagged(self, value: Value, forward: ast.Call | None, bypass: ast.AST | None = None) -> Value:
+        """The value, and those in it, with what it was made by."""
+        for thing in value.only(Items):
+            assert isinstance(thing, Items)
+            thing.known = {key: self.tagged(each, forward, bypass) for key, each in thing.known.items()}
+            thing.rest = None if thing.rest is None else self.tagged(thing.rest, forward, bypass)
+        forwards = value.forwards | ({forward} if forward is not None else set())
+        bypasses = value.bypasses | ({bypass} if bypass is not None else set())
+        return replace(value, forwards=forwards, bypasses=bypasses)
+
+    def own_forward(
+        self, module: Module, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, trained: bool
+    ) -> Value | None:
+        assert module.cls is not None
+        method = self.method_of(module.cls, "forward", of(module))
+        if method is None:
+            return None
+        self.in_forward.append(module)
+        undecided, self.undecided = self.undecided, self.undecided if len(self.in_forward) > 1 else 0
+        try:
+            result = self.enter(method, node, args, keywords, frame)
+        finally:
+            self.in_forward.pop()
+            self.undecided = undecided
+        for name, value in module.attributes.items():
+            for part in value.only(Module):
+                assert isinstance(part, Module)
+                if part.networks and (module, name) not in self.parts:
+                    self.found.unused.add(root_of(module).made)
+        return self.lenient(result) if module.networks or trained else result
+
+    def lenient(self, value: Value) -> Value:
+        """What a network gives back: something for each sample, unless it is seen to be a mean or a sum."""
+        for thing in value.only(Items):
+            assert isinstance(thing, Items)
+            thing.known = {key: self.lenient(each) for key, each in thing.known.items()}
+            thing.rest = None if thing.rest is None else self.lenient(thing.rest)
+        if value.kind == "unknown" and value.reason in (*KEPT, DRAWN):
+            return value
+        if value.kind in ("unknown", "rows", "picked", "rows_moved", "rows_last", "shape"):
+            return replace(value, kind="batch", reason="")
+        return value
+
+    def reduction_of(self, call: ast.Call) -> str:
+        """The reduction that a loss is asked for."""
+        for word in call.keywords:
+            if word.arg == "reduction":
+                return str(word.value.value) if isinstance(word.value, ast.Constant) else "?"
+            if word.arg in ("size_average", "reduce"):
+                off = isinstance(word.value, ast.Constant) and not word.value.value
+                return ("sum" if word.arg == "size_average" else "none") if off else "mean"
+            if word.arg is None:
+                return "?"
+        return "mean"
+
+    def is_weighted(self, call: ast.Call) -> bool:
+        """Whether a classification loss weighs its classes, or leaves targets out."""
+        words = {
+            word.arg
+            for word in call.keywords
+            if not (isinstance(word.value, ast.Constant) and word.value.value is None)
+        }
+        is_function = (self.name_of(call.func)).rpartition(".")[2] not in LOSS_CLASSES
+        left_out = any(-100 in _constants(script) for script in self.scripts)  # the default
+        return left_out or bool(words & {"weight", "ignore_index"}) or len(call.args) > (2 if is_function else 0)
+
+    def backward(self, node: ast.Call, frame: Frame) -> Value:
+        assert isinstance(node.func, ast.Attribute)
+        loss = self.value(node.func.value, frame)
+        for thing in loss.only(Method):
+            assert isinstance(thing, Method)
+            loss = thing.owner
+        self.found.scripts[node] = frame.script
+        self.found.backwards.setdefault(node, set()).add(loss.kind)
+        self.found.training_forwards |= loss.forwards
+        self.found.backward_forwards[node] = max(len(loss.forwards), self.found.backward_forwards.get(node, 0))
+        self.found.training |= loss.loaders
+        if loss.kind not in ("mean", "sum"):
+            reason = loss.reason
+            if not reason and loss.kind == "same":
+                reason = "it is not made of the batches of a DataLoader"
+            self.problem(
+                frame, node, f"this loss cannot be divided over ranks: {reason or 'it is no mean or sum over samples'}"
+            )
+        if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
+            self.problem(frame, node, "no call of the trained model is seen that this loss is made by")
+        for forward in loss.forwards:
+            others = self.found.forward_backwards.setdefault(forward, set())
+            others.add(node)
+            if len(others) > 1:
+                self.problem(
+                    frame,
+                    node,
+                    "two backward passes go through one forward, which DistributedDataParallel counts as one",
+                )
+        if self.frozen is not None and loss.forwards:
+            self.problem(
+                frame,
+                self.frozen,
+                "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see",
+            )
+        for bypass in loss.bypasses:
+            self.problem(
+                frame,
+                bypass,
+                "the model is used here other than by calling it, which DistributedDataParallel does not see",
+            )
+        return SAME
+
+    def library_module(self, name: str, node: ast.Call, given: list[Value]) -> Value:
+        module = self.modules.setdefault(node, Module(node, name))
+        last = name.rpartition(".")[2]
+        module.networks = last not in LOSS_CLASSES
+        if given:
+            module.attributes["layers"] = given[0]
+        for value in given:
+            for inner in value.only(Module):
+                assert isinstance(inner, Module)
+                if inner is not module:
+                    inner.parent = inner.parent or module
+        return of(module)
+
+
+@lru_cache(maxsize=64)
+def _constants(script: Script) -> frozenset[int]:
+    """The negative numbers that are written in a file."""
+    return frozenset(
+        -node.operand.value
+        for node in script.find(ast.UnaryOp)
+        if isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+        and isinstance(node.operand.value, int)
+    )

@@ -1,0 +1,151 @@
+"""Follows attributes and classes of a program."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from ..script import Script
+from .frames import Frame
+from .layout import axis, turned
+from .loops import Loops
+from .operation_names import SHAPE_ATTRIBUTES
+from .values import (
+    LOCAL_ROWS,
+    SAME,
+    Class,
+    Function,
+    Instance,
+    Library,
+    Loader,
+    Method,
+    Module,
+    Thing,
+    Value,
+    join,
+    made_of,
+    of,
+    root_of,
+)
+
+
+class Objects(Loops):
+    """What attributes, classes and loaders are."""
+
+    def attribute_of(self, owner: Value, name: str, node: ast.expr, frame: Frame) -> Value:
+        found: Value | None = None
+        for thing in owner.things:
+            one = self.attribute_of_thing(thing, name, node, frame)
+            if one is not None:
+                found = one if found is None else join(found, one)
+        if found is not None:
+            return found
+        parent = frame.script.parents.get(node)
+        if isinstance(parent, ast.Call) and parent.func is node:
+            return of(Method(owner, name, node))
+        if owner.kind in LOCAL_ROWS:
+            if name in SHAPE_ATTRIBUTES:
+                return SAME
+            if name == "shape":
+                return self.shape_of(owner)
+            if name in ("T", "mT"):
+                return made_of(turned(owner.kind) if name == "T" else "rows_moved", [owner])
+            return made_of("batch" if owner.kind == "batch" else owner.kind, [owner])
+        if owner.is_local:
+            return owner if name == "data" else made_of("unknown", [owner]) if name not in SHAPE_ATTRIBUTES else SAME
+        return SAME
+
+    def attribute_of_thing(self, thing: Thing, name: str, node: ast.expr, frame: Frame) -> Value | None:
+        if isinstance(thing, Library):
+            return of(Library(f"{thing.name}.{name}"))
+        if isinstance(thing, Module) and isinstance(thing.made, ast.Module):
+            other = next(script for script, module in self.files.items() if module is thing)
+            return self.frames[other].names.get(name)
+        if isinstance(thing, Module | Instance):
+            if name in thing.attributes:
+                if isinstance(thing, Module) and self.in_forward:
+                    self.parts.add((thing, name))
+                return thing.attributes[name]
+            cls = thing.cls
+            if cls is not None:
+                method = self.method_of(cls, name, of(thing))
+                if method is not None and self.is_property(method):
+                    return self.enter(method, node, [], {}, frame)
+                if method is not None:
+                    return of(method)
+                if name in self.class_attributes.get(cls.node, {}):
+                    return self.class_attributes[cls.node][name]
+            parent = frame.script.parents.get(node)
+            called = isinstance(parent, ast.Call) and parent.func is node
+            if name == "training" and self.without_gradients and isinstance(thing, Module) and root_of(thing).evaluates:
+                return Value(constant=False, host=True)
+            if isinstance(thing, Module) and not called and name == "module":
+                return of(thing)  # of nn.DataParallel
+            if isinstance(thing, Module) and not called:
+                return of(Module(node, "", networks=True, parent=thing)) if not thing.name.endswith("Loss") else SAME
+            return None
+        if isinstance(thing, Loader) and self.status.get(thing) in ("training", "sharded"):
+            if name == "batch_size" and self.status[thing] == "training":
+                return Value("size", frozenset({thing}), host=True)
+            if name in ("sampler", "batch_sampler"):
+                return Value("unknown", frozenset({thing}), reason="the sampler of this loader is another one here")
+        if isinstance(thing, Class):
+            method = self.method_of(thing, name, None)
+            if method is not None:
+                return of(method)
+            return self.class_attributes.get(thing.node, {}).get(name)
+        return None
+
+    def is_property(self, method: Function) -> bool:
+        decorators = getattr(method.node, "decorator_list", [])
+        return any(ast.unparse(each).split(".")[-1] in ("property", "cached_property") for each in decorators)
+
+    def method_of(self, cls: Class, name: str, owner: Value | None) -> Function | None:
+        """A method of a class of the program, or of one that it is derived from."""
+        for part in cls.node.body:
+            if isinstance(part, ast.FunctionDef) and part.name == name:
+                is_static = any(ast.unparse(each) == "staticmethod" for each in part.decorator_list)
+                return Function(part, cls.script, self.frames.get(cls.script), None if is_static else owner)
+        for base in cls.node.bases:
+            inner = self.value(base, self.module_frame(cls.script))
+            for thing in inner.only(Class):
+                assert isinstance(thing, Class)
+                if thing is not cls and (found := self.method_of(thing, name, owner)) is not None:
+                    return found
+        return None
+
+    def class_of(self, node: ast.ClassDef, script: Script) -> Class:
+        return self.classes.setdefault(node, Class(node, script))
+
+    def is_module_class(self, cls: Class, depth: int = 5) -> bool:
+        """Whether a class is derived from torch.nn.Module."""
+        for base in cls.node.bases:
+            if cls.script.qualified(base).startswith(("torch.nn.", "torchvision.models")):
+                return True
+            for thing in self.value(base, self.module_frame(cls.script)).only(Class):
+                assert isinstance(thing, Class)
+                if depth and thing is not cls and self.is_module_class(thing, depth - 1):
+                    return True
+        return False
+
+    def shape_of(self, owner: Value) -> Value:
+        """The sizes of a tensor; their constant is the dimension of the samples."""
+        return replace(made_of("shape", [owner]), constant=axis(owner.kind))
+
+    def size_in(self, shape: Value, key: object) -> Value:
+        """One of the sizes of a tensor."""
+        if shape.constant is None or not isinstance(key, int):
+            return SAME
+        return made_of("size", [shape], host=True) if key == shape.constant else SAME
+
+    def loader(self, node: ast.Call, frame: Frame) -> Value:
+        """A DataLoader is made."""
+        found = self.known_loaders.setdefault((node, self.variant), Loader(node, frame.script, self.variant))
+        self.found.loaders.add(found)
+        named = [word.value for word in node.keywords if word.arg == "dataset"]
+        for part in (*node.args, *(word.value for word in node.keywords)):
+            value = self.value(part, frame)
+            if part in (*node.args[:1], *named):
+                old = self.found.datasets.get(node)
+                self.found.datasets[node] = value if old is None else join(old, value)
+        return of(found)

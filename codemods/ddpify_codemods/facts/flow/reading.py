@@ -1,0 +1,157 @@
+"""Where values that differ between the ranks are read."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from .frames import AfterLoop, Frame, Reduction, additive, ancestors, local_entries, settled
+from .objects import Objects
+from .operations import element
+from .values import (
+    ADDITIVE,
+    DRAWN,
+    LOCAL_ROWS,
+    SAME,
+    Instance,
+    Items,
+    Module,
+    Parameters,
+    Value,
+    made_of,
+    of,
+    root_of,
+)
+
+
+class Reading(Objects):
+    """What is decided, shown or written."""
+
+    def after_loop(self, value: Value, owner: Frame, name: str, frame: Frame) -> Value:
+        """A variable that a loop has added up is read."""
+        assert value.pending is not None
+        loop, _ = value.pending
+        here = frame.statement if owner is frame else owner.statement
+        around = list(ancestors(owner.script, here, owner.node)) if here is not None else []
+        if loop in around:
+            return replace(value, pending=None)
+        at = loop
+        for parent in ancestors(owner.script, loop, owner.node):
+            if parent in around:
+                break
+            at = parent
+        found = additive(value)
+        if found is None:
+            return replace(value, pending=None)
+        if any(context.how == "rows" or self.uneven(context) for context in self.contexts):
+            self.problem(frame, loop, f"what it adds up in {name} is read in another loop over data", value.loaders)
+        kind, form = found
+        loaders = made_of("same", [value]).loaders
+        if any(self.status.get(each) == "sharded" for each in loaders) and (
+            kind != "sum" or (form in ("list", "tensors") and self.grows(value))
+        ):
+            what = "a mean over batches" if kind == "mean" else "what is kept of each batch"
+            self.problem(
+                frame,
+                loop,
+                f"{name} is {what}, which cannot be added up over ranks that have different batches",
+                loaders,
+            )
+        self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
+        owner.names[name] = settled(value)
+        return owner.names[name]
+
+    def key(self, node: ast.expr, frame: Frame) -> object:
+        """A constant key; a slice; None for what only the run knows."""
+        if isinstance(node, ast.Slice):
+            return slice(None)
+        constant = self.value(node, frame).constant if not isinstance(node, ast.Tuple) else None
+        return constant if isinstance(constant, str | int) else None
+
+    def part(self, value: Value, key: object) -> Value:
+        """What a target of an assignment takes of a value, or a dict has under a key."""
+        if value.only(Items):
+            return element(value, key)
+        if value.kind in LOCAL_ROWS:
+            return made_of("batch", [value])
+        if value.kind == "shape":
+            return self.size_in(value, key)
+        if value.is_local:
+            return made_of("unknown", [value])
+        return Value(things=frozenset(value.only(Module)) | frozenset(value.only(Parameters)))
+
+    def freezes(self, owner: Value, node: ast.AST) -> None:
+        """Parameters are frozen or unfrozen."""
+        modules = [thing for thing in owner.things if isinstance(thing, Module)] + list(self.parameters_in([owner]))
+        if self.wrapped and not self.in_forward and any(root_of(each).made in self.trained for each in modules):
+            self.frozen = node
+
+    def demand(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """Something is decided or computed of a number that has to be the same on all ranks."""
+        if value.things and not value.is_local and local_entries(value):
+            found = additive(value)
+            value = made_of(
+                found[0] if found else "unknown", [value], reason="" if found else "it holds numbers of this rank"
+            )
+        if not value.is_local:
+            self.found.read_same.add(node)
+            return
+        sharded = [each for each in value.loaders if self.status.get(each) == "sharded"]
+        if sharded and value.kind in ("mean", "size"):
+            value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
+        if self.in_forward:
+            self.problem(frame, node, "the model decides or computes here by the samples of its batch", value.loaders)
+        elif value.kind not in ADDITIVE:
+            reason = value.reason or "it holds samples of this rank alone"
+            self.problem(frame, node, f"`{ast.unparse(node)}` is read here: {reason}", value.loaders)
+        elif any(context.how == "rows" or self.uneven(context) for context in self.contexts):
+            self.problem(
+                frame,
+                node,
+                f"`{ast.unparse(node)}` is read here, where the ranks are at different places",
+                value.loaders,
+            )
+        else:
+            self.found.scripts[node] = frame.script
+            self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, value.kind))
+
+    def decided(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """A branch is taken by a value."""
+        if value.is_local:
+            self.demand(node, value, frame)
+
+    def is_shown(self, node: ast.Call, frame: Frame) -> bool:
+        return False
+
+    def shown(self, node: ast.Call, frame: Frame) -> None:
+        """A call shows or writes what it is given."""
+        changes = self.name_of(node.func).endswith("_")
+        self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame, changes)
+
+    def shown_parts(self, parts: Sequence[ast.expr], frame: Frame, changes: bool = False) -> None:
+        """Values are shown or written; changes: something that all ranks have is changed by them."""
+        for part in parts:
+            inner = part.value if isinstance(part, ast.Starred) else part
+            if isinstance(inner, ast.Tuple | ast.List | ast.Set):
+                self.shown_parts(inner.elts, frame, changes)
+            elif isinstance(inner, ast.Dict):
+                self.shown_parts(inner.values, frame, changes)
+            else:
+                value = self.value(inner, frame)
+                self.strings(value, inner, frame)
+                if changes or value.reason != DRAWN:
+                    self.demand(inner, value, frame)
+
+    def strings(self, value: Value, node: ast.expr, frame: Frame) -> None:
+        """Follow what an object of the program says of itself."""
+        for thing in [
+            *value.only(Instance),
+            *(e for i in value.only(Items) if isinstance(i, Items) for v in i.all() for e in v.only(Instance)),
+        ]:
+            assert isinstance(thing, Instance)
+            for name in ("__str__", "__repr__", "__format__"):
+                method = self.method_of(thing.cls, name, of(thing))
+                if method is not None:
+                    self.enter(method, node, [SAME] if name == "__format__" else [], {}, frame)
+                    break

@@ -1,0 +1,154 @@
+"""What is known while a program is followed, and the files that it is made of."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..inherited import _local as imported_file
+from ..script import Script
+from .frames import Found, Frame, Problem
+from .values import (
+    Class,
+    Function,
+    Items,
+    Iteration,
+    Loader,
+    Module,
+    Parameters,
+    Value,
+    of,
+)
+
+_LIMIT = 300_000  # nodes that are followed in one pass
+
+
+class TooLarge(Exception):
+    """The program has more ways through it than can be followed."""
+
+
+@dataclass(frozen=True)
+class Context:
+    """A loop that is being followed: over "batches" of this rank, over "whole" ones, over the "rows" of one."""
+
+    how: str
+    loaders: frozenset[Loader]
+    node: ast.AST
+    frame: Frame
+
+
+class State:
+    """Where following a program has come to; the base of what follows it."""
+
+    def __init__(
+        self,
+        scripts: Sequence[Script],
+        status: dict[Loader, str],
+        trained: set[ast.AST],
+        loaders: dict[object, Loader],
+        drawn: set[str],
+    ) -> None:
+        self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
+        self.found = Found()
+        self.contexts: list[Context] = []
+        self.in_forward: list[Module] = []
+        self.stack: list[ast.AST] = []
+        self.modules: dict[ast.AST, Module] = {}
+        self.classes: dict[ast.ClassDef, Class] = {}
+        self.class_attributes: dict[ast.ClassDef, dict[str, Value]] = {}
+        self.frames: dict[Script, Frame] = {}
+        self.files: dict[Script, Module] = {}
+        self.known_loaders = loaders
+        self.variant: tuple[object, ...] = ()
+        self.wrapped, self.undecided, self.without_gradients = False, 0, 0
+        self.frozen: ast.AST | None = None
+        self.parts: set[tuple[Module, str]] = set()
+        self.work, self.began = 0, False
+
+    @property
+    def depth(self) -> int:
+        """How many calls of the program's functions are being followed."""
+        return len(self.stack)
+
+    def count(self) -> None:
+        self.work += 1
+        if self.work > _LIMIT:
+            raise TooLarge
+
+    # Implemented by what is derived from this
+
+    def value(self, node: ast.expr | None, frame: Frame) -> Value:
+        raise NotImplementedError
+
+    def call(self, node: ast.Call, frame: Frame, alone: bool = False) -> Value:
+        raise NotImplementedError
+
+    def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
+        raise NotImplementedError
+
+    def enter(
+        self, function: Function, node: ast.AST, args: list[Value], keywords: dict[str, Value], frame: Frame
+    ) -> Value:
+        raise NotImplementedError
+
+    def demand(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        raise NotImplementedError
+
+    # Files
+
+    def module_frame(self, script: Script) -> Frame:
+        """The names of a file."""
+        return self.frames.setdefault(script, Frame(script, script.tree))
+
+    def executed(self, script: Script) -> Frame:
+        """The names of a file that is imported."""
+        if script not in self.frames:
+            self.block(script.tree.body, self.module_frame(script))
+        return self.frames[script]
+
+    def local_module(self, name: str) -> Script | None:
+        parts = tuple(name.split("."))
+        for script in self.scripts:
+            path = script.path.parent if script.path.name == "__init__.py" else script.path.with_suffix("")
+            if path.parts[-len(parts) :] == parts:
+                return script
+        return None
+
+    def imported_script(self, script: Script, node: ast.ImportFrom, name: str = "") -> Script | None:
+        if name:
+            node = ast.ImportFrom(f"{node.module}.{name}" if node.module else name, node.names, node.level)
+        return imported_file(script, node, self.scripts)
+
+    def file_value(self, script: Script) -> Value:
+        self.executed(script)
+        return of(self.files.setdefault(script, Module(script.tree, "file")))
+
+    def module_value(self, script: Script, alias: ast.alias) -> Value:
+        return self.file_value(script)
+
+    def problem(self, frame: Frame, node: ast.AST, reason: str, loaders: frozenset[Loader] = frozenset()) -> None:
+        self.found.problems.append(Problem(frame.script, node, reason, loaders))
+
+    def name_of(self, node: ast.expr) -> str:
+        return ast.unparse(node)
+
+    def parameters_in(self, values: Sequence[Value]) -> tuple[Module, ...]:
+        """The modules whose parameters are among the values."""
+        found: dict[Module, None] = {}
+        waiting = list(values)
+        seen: set[int] = set()
+        while waiting:
+            value = waiting.pop()
+            for thing in value.things:
+                if isinstance(thing, Parameters):
+                    found |= dict.fromkeys(thing.modules)
+                elif isinstance(thing, Items) and id(thing) not in seen:
+                    seen.add(id(thing))
+                    waiting += thing.all()
+                elif isinstance(thing, Iteration):
+                    waiting += thing.inner
+        return tuple(found)
