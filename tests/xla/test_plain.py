@@ -12,12 +12,7 @@ from tests.e2e.fixtures import Fixture
 from tests.xla import runs
 from tests.xla.test_retarget import _assert_same_training, _history
 
-IN_CI = ("main_guard", "grad_accumulation")
-NAMES = [
-    name
-    for name in fixtures.names()
-    if not fixtures.load(name).not_on_xla and fixtures.converted(fixtures.load(name), "xla", style="plain")
-]
+NAMES = ("main_guard", "grad_accumulation")
 
 
 def _written(fixture: Fixture, target: str, folder: Path) -> Path:
@@ -35,7 +30,7 @@ def _written(fixture: Fixture, target: str, folder: Path) -> Path:
     return entry
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in IN_CI else pytest.mark.nightly) for n in NAMES])
+@pytest.mark.parametrize("name", NAMES)
 def test_two_devices_train_what_two_processes_train(tmp_path: Path, name: str) -> None:
     fixture = fixtures.load(name)
     eager, xla = (_written(fixture, target, tmp_path / target) for target in ("cpu", "xla"))
