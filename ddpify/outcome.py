@@ -15,7 +15,7 @@ from ddpify.report import FAILED, FileReport, Status
 # The rules that refuse what is started on several processes by itself.
 _HAS_PROCESSES = frozenset({"DDP301", "DDP302"})
 # The rules that move code to the target's device.
-_MOVES = frozenset({"DDP103", "DDP110", "DDP111", "DDP112", "DDP113", "DDP115", "DDP119", "DDP120"})
+_MOVES = frozenset({"DDP103", "DDP110", "DDP111", "DDP112", "DDP113", "DDP115", "DDP119", "DDP120", "DDP123"})
 
 
 @dataclass(frozen=True)
