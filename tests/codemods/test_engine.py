@@ -338,7 +338,7 @@ def test_asking_for_ranks_without_ever_joining_a_group_keeps_the_answer() -> Non
         (ASKING_FOR_RANKS + "\n\ndef wait():\n    dist.barrier()\n", 27),
         (ASKING_FOR_RANKS + "\n\ndef wait(size):\n    if size > 1:\n        dist.barrier()\n", 28),
         ("import torch.distributed as dist\nrank = dist.get_rank()\n", 2),
-        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n", 22),
+        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n", 27),
     ],
 )
 def test_more_than_asking_for_ranks_is_refused(text: str, line: int) -> None:

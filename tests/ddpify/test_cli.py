@@ -133,3 +133,11 @@ def test_what_torch_distributed_rpc_trains_is_distributed_already(tmp_path: Path
 def test_explain_shows_how_to_put_a_hazard_right(tmp_path: Path) -> None:
     shown = ddpify("explain", "DDP501", cwd=tmp_path).stdout.decode()
     assert "Put right by hand:" in shown and "set_epoch(epoch)" in shown
+
+
+def test_a_helper_with_collectives_does_not_make_a_program_distributed(tmp_path: Path) -> None:
+    helper = "import torch.distributed as dist\n\n\ndef reduce(x):\n    dist.all_reduce(x, group=dist.group.WORLD)\n"
+    put(tmp_path, train=f"import helper\n{TRAIN}", helper=helper)
+    for words in ([], ["--check"]):
+        done = ddpify("train.py", "--target", "cuda", *words, cwd=tmp_path, code=2)
+        assert b"helper.py:5: it uses torch.distributed.all_reduce" in done.stderr

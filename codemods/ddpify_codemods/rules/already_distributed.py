@@ -24,6 +24,11 @@ _PREFIXES = (
     "byteps.",
     "bagua.",
 )
+# What of torch.distributed divides by itself, beside its functions init_process_group, init_device_mesh and the like.
+_GROUPS = tuple(
+    f"torch.distributed.{name}."
+    for name in ("rpc", "optim", "fsdp", "_composable", "device_mesh", "tensor", "_tensor", "pipeline", "pipelining")
+)
 _NAMES = frozenset(
     {
         "torch.nn.parallel.DistributedDataParallel",
@@ -89,9 +94,11 @@ def _answered(script: Script, call: ast.Call) -> Replace:
 
 
 def _divides(name: str) -> bool:
-    """Whether it divides the training: it is no question ("is there a group?"), nor processes of another purpose."""
-    is_question = name.startswith("torch.distributed.") and name.rpartition(".")[2].startswith(("is_", "get_"))
-    return _is_distributed(name) and not is_question and not name.startswith("torch.multiprocessing.")
+    """Whether a program that uses it is divided: it is no processes of another purpose, and no part of torch.distributed
+    that a helper may hold for programs which join a group, such as a collective or the question for a rank."""
+    if name.startswith("torch.distributed."):
+        return name.startswith(_GROUPS) or name.rpartition(".")[2].startswith("init_")
+    return _is_distributed(name) and not name.startswith("torch.multiprocessing.")
 
 
 def _remedy(name: str) -> str:
