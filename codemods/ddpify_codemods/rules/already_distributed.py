@@ -94,8 +94,8 @@ def _answered(script: Script, call: ast.Call) -> Replace:
 
 
 def _divides(name: str) -> bool:
-    """Whether a program that uses it is divided: it is no processes of another purpose, and none of what a helper may hold
-    for programs which join a group, such as a collective or the question for a rank."""
+    """Whether a program that uses it is divided: not by processes of another purpose, nor by what a helper may hold for
+    programs that join a group, such as a collective or the question for a rank."""
     if name.startswith("torch.distributed."):
         return name.startswith(_GROUPS) or name.rpartition(".")[2].startswith("init_")
     return _is_distributed(name) and not name.startswith("torch.multiprocessing.")
