@@ -168,3 +168,71 @@ def test_the_clock_of_rank_0_decides() -> None:
     first, second = processes.run(2, trained_by_a_clock, result.code, (1, 3))
     assert len(first) > 5
     assert [tensor.tolist() for tensor in first] == [tensor.tolist() for tensor in second]
+
+
+# Training steps that hold more than one model's optimizer: an attack on the inputs, a climb before the step.
+ATTACK = """\
+    delta = torch.zeros_like(x).requires_grad_()
+    attack = torch.optim.SGD([delta], lr=0.5)
+    for _ in range(2):
+        attack.zero_grad()
+        (-model(x + delta).square().mean()).backward()
+        attack.step()
+    optimizer.zero_grad()
+    model(x + delta.detach()).square().mean().backward()
+    optimizer.step()
+"""
+CLIMB = """\
+    model(x).square().mean().backward()
+    optimizer.climb()
+    model(x).square().mean().backward()
+    optimizer.step()
+"""
+SHARP = """\
+class Sharp(torch.optim.Optimizer):
+    def __init__(self, params, base, **options):
+        super().__init__(params, options)
+        self.base = base(self.param_groups, **options)
+        self.param_groups = self.base.param_groups
+
+    @torch.no_grad()
+    def climb(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.state[p]["step"] = step = 0.05 * p.grad
+                p.add_(step)
+        self.zero_grad()
+
+    @torch.no_grad()
+    def step(self):
+        for group in self.param_groups:
+            for p in group["params"]:
+                p.sub_(self.state[p]["step"])
+        self.base.step()
+        self.zero_grad()
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("head", "optimizer", "step"),
+    [
+        ("", "torch.optim.SGD(model.parameters(), lr=0.1)", ATTACK),
+        (SHARP, "Sharp(model.parameters(), torch.optim.SGD, lr=0.1)", CLIMB),
+    ],
+    ids=["an attack", "sharpness"],
+)
+def test_more_than_one_step_for_each_batch(head: str, optimizer: str, step: str) -> None:
+    source = f"""\
+import torch
+torch.manual_seed(0)
+{head}
+model = torch.nn.Linear(3, 1)
+optimizer = {optimizer}
+for number in range(4):
+    x = torch.rand(8, 3)
+{step}
+trained = [p.detach() for p in model.parameters()]
+"""
+    assert_trains_the_same(source, modules=1)
