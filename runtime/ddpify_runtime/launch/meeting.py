@@ -136,7 +136,7 @@ def horovod(environ: Mapping[str, str], rank: int) -> tuple[str, int]:
     else:
         host = environ.get("HOROVOD_HOSTNAME", "") or socket.gethostname()
     server = f"{environ['HOROVOD_GLOO_RENDEZVOUS_ADDR']}:{environ['HOROVOD_GLOO_RENDEZVOUS_PORT']}"
-    place = f"http://{server}/ddpify/{environ.get('HOROVOD_HOSTS_ROUND', '0')}"
+    place = f"http://{server}/ddpify/rank-0"
     without_proxy = urllib.request.build_opener(urllib.request.ProxyHandler({}))
     if rank == 0:
         value = f"{host}:{free_port()}".encode()

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 from collections.abc import Mapping
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from typing import ClassVar
 
 import pytest
-from ddpify_runtime.launch.meeting import first_host, free_port, open_mpi, slurm
+from ddpify_runtime.launch.meeting import first_host, free_port, horovod, open_mpi, slurm
 
 RUN = {"OMPI_COMM_WORLD_SIZE": "2", "OMPI_COMM_WORLD_LOCAL_SIZE": "1", "OMPI_MCA_ess_base_jobid": "77"}
 
@@ -59,3 +62,43 @@ def test_on_one_machine_by_loopback() -> None:
     alone = {**RUN, "OMPI_COMM_WORLD_LOCAL_SIZE": "2"}
     assert open_mpi(alone, 0) == open_mpi(alone, 1)
     assert open_mpi(alone, 0)[0] == "127.0.0.1"
+
+
+class Words(BaseHTTPRequestHandler):
+    """What horovodrun keeps for its processes: PUT writes a word, GET reads it, 404 as long as it is not there."""
+
+    kept: ClassVar[dict[str, bytes]] = {}
+    asked = threading.Event()
+
+    def do_PUT(self) -> None:
+        self.kept[self.path] = self.rfile.read(int(self.headers["Content-Length"]))
+        self._answer(200, b"")
+
+    def do_GET(self) -> None:
+        self._answer(200 if self.path in self.kept else 404, self.kept.get(self.path, b""))
+        self.asked.set()
+
+    def _answer(self, status: int, words: bytes) -> None:
+        self.send_response(status)
+        self.send_header("Content-Length", str(len(words)))
+        self.end_headers()
+        self.wfile.write(words)
+
+    def log_message(self, format: str, *words: object) -> None:
+        """Nothing."""
+
+
+def test_horovodrun_passes_on_what_rank_0_says() -> None:
+    with HTTPServer(("127.0.0.1", 0), Words) as server:
+        threading.Thread(target=server.serve_forever).start()
+        two = {"HOROVOD_SIZE": "2", "HOROVOD_LOCAL_SIZE": "1", "HOROVOD_GLOO_RENDEZVOUS_ADDR": "127.0.0.1"}
+        two["HOROVOD_GLOO_RENDEZVOUS_PORT"] = str(server.server_port)
+        found: list[tuple[str, int]] = []
+        asks = threading.Thread(target=lambda: found.append(horovod({**two, "HOROVOD_HOSTNAME": "b"}, 1)))
+        asks.start()
+        assert Words.asked.wait(60)  # rank 1 asks before there is an answer
+        host, port = horovod({**two, "HOROVOD_HOSTNAME": "a"}, 0)
+        asks.join(60)
+        server.shutdown()
+    assert host == "a"
+    assert found == [("a", port)]
