@@ -23,7 +23,7 @@ RESTARTS = 3  # the agents of two machines each count the loss of one process
 class Job:
     """What to start.
 
-    script: what stands after `python`. processes: on each machine.
+    script: what stands after `python`. processes: on each machine; 0 for those of the allocation.
     machines: least and most. hosts: their names, each with the number of its processes; none for this machine, or
     wherever Slurm puts them. restarts: how often to start again after a failure. extra: further words for the launcher.
     """
@@ -69,15 +69,15 @@ def torchrun(job: Job) -> list[str]:
 
 def spawn(job: Job) -> list[str]:
     """torch.multiprocessing.spawn on this machine."""
-    return [sys.executable, "-m", "ddpify_runtime.launch.spawn", str(job.processes), *job.extra, *job.script]
+    return [sys.executable, "-m", "ddpify_runtime.launch.spawn", str(job.processes), *job.script]
 
 
 def srun(job: Job) -> list[str]:
-    """A step of Slurm. Inside an allocation it has all its tasks, unless some are asked for."""
+    """A step of Slurm; with all tasks of the allocation if no number of processes is given."""
     words = ["srun", "--kill-on-bad-exit=1", "--quit-on-interrupt"]
     if job.hosts:
         words += ["--nodelist", ",".join(name for name, _ in job.hosts)]
-    if job.total > 1 or "SLURM_JOB_ID" not in os.environ:
+    if job.processes:
         words += ["--nodes", str(job.machines[1]), "--ntasks", str(job.total)]
     if "SLURM_CPUS_PER_TASK" in os.environ:  # from 22.05 on a step does not take it from the job
         words += ["--cpus-per-task", os.environ["SLURM_CPUS_PER_TASK"]]

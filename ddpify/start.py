@@ -8,7 +8,7 @@ import re
 import shlex
 import shutil
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ddpify_codemods.targets import TARGETS, of_backend
@@ -78,6 +78,9 @@ def run(options: Options) -> int:
     script = _read(options, locate(options.script) if options.module else Path(options.script))
     job = _job(options, script)
     launcher = options.launcher or _choose(script, job)
+    unsaid = options.processes is None and not options.machines and not options.hosts
+    if launcher == "srun" and unsaid and "SLURM_JOB_ID" in os.environ:
+        job = replace(job, processes=0)
     _require_fit(launcher, script, job, options)
     if options.emit:
         sys.stdout.write(emit.FORMS[options.emit](job, script.target, launcher))
@@ -167,6 +170,8 @@ def _require_fit(launcher: str, script: _Script, job: Job, options: Options) -> 
         what, remedy = f"{launcher} needs the names of {job.machines[1]} machines", "--hosts node1,node2"
     elif launcher == "torchrun" and len({count for _, count in job.hosts}) > 1:
         what, remedy = "torchrun starts as many processes on each machine", "--nproc N, and --hosts without numbers"
+    elif job.extra and launcher in ("spawn", "python"):
+        what, remedy = f"{launcher} knows no options", "leave --launcher-args out"
     elif job.is_elastic and options.emit:
         what, remedy = f"--emit {options.emit} is for a number of machines that stays", "--nnodes N"
     if what:

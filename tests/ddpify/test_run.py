@@ -80,6 +80,8 @@ def test_slurm_is_at_hand_inside_an_allocation(folder: Path) -> None:
     found = run(folder, "--dry-run", SLURM_JOB_ID="7", SLURM_CPUS_PER_TASK="4", OMP_NUM_THREADS=None)
     step = "srun --kill-on-bad-exit=1 --quit-on-interrupt --cpus-per-task 4"
     assert found == f"OMP_NUM_THREADS=4 {step} {sys.executable} train.py\n"
+    one = run(folder, "--dry-run", "-n", "1", SLURM_JOB_ID="7", OMP_NUM_THREADS="1")
+    assert "--quit-on-interrupt --nodes 1 --ntasks 1 " in one
     inside = run(folder, "--dry-run", "-n", "2", SLURM_JOB_ID="7", SLURM_STEP_ID="0", OMP_NUM_THREADS="1")
     assert inside.startswith("torchrun")
 
@@ -113,6 +115,7 @@ def test_a_script_with_torch_alone(folder: Path) -> None:
         ),
         ("--hosts a,b --launcher spawn", "train.py: spawn starts processes on this machine only; --launcher torchrun"),
         ("--max-restarts 1 --launcher mpich", "train.py: mpich does not start processes again; --launcher torchrun"),
+        ("--launcher spawn --launcher-args x", "train.py: spawn knows no options; leave --launcher-args out"),
         ("--emit hostfile", "ddpify run: --emit hostfile needs hosts; --hosts node1:4,node2:4"),
         ("--emit k8s --nnodes 1:2", "train.py: --emit k8s is for a number of machines that stays; --nnodes N"),
         (
