@@ -17,7 +17,7 @@ from torch import nn
 def libraries_of(module: nn.Module) -> set[str]:
     """The packages of the classes of a module and its parts, as far as these are installed; but for torch itself."""
     packages = {type(part).__module__.partition(".")[0] for part in module.modules()}
-    return {package for package in packages - {"torch"} if _is_installed(package)}
+    return {package for package in packages - {"torch"} if is_installed(package)}
 
 
 def package(function: Any) -> str:
@@ -29,6 +29,7 @@ def package(function: Any) -> str:
 
 
 @functools.cache
-def _is_installed(package: str) -> bool:
+def is_installed(package: str) -> bool:
+    """Whether a package belongs to the installation, like torch, rather than to the script."""
     file = getattr(sys.modules.get(package), "__file__", None)
     return file is not None and file.startswith((sysconfig.get_path("purelib"), sysconfig.get_path("platlib")))

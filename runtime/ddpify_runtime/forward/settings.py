@@ -1,6 +1,6 @@
 """The numbers that tell a forward how to compute, by which it may turn to another way between two trials (M4, M7).
 
-`model.epoch = epoch`, `self.warm = True`, `model(x, alpha)`: attributes of a module's own classes, and arguments. A
+`model.epoch = epoch`, `self.warm = True`, `model(x, alpha)`: attributes of the script's own classes, and arguments. A
 division is tried again when they have values that it was not tried with. A number that goes on changing is left out
 after some values, if nothing is decided by it (trial/own_numbers.py, which looks at what a forward changes itself too).
 """
@@ -14,6 +14,8 @@ from typing import Any
 
 from torch import nn
 
+from .libraries import is_installed
+
 Attribute = tuple[dict[str, Any], str]
 
 _KINDS = (bool, int, float, str)
@@ -23,8 +25,10 @@ _MOST = 64  # values of all together
 
 @dataclass
 class _OfForm:
-    """What a form of input came with. seen: the values at each place. left_out: places. tried: values of all others."""
+    """What a form of input came with. last: the last time. seen: the values at each place. left_out: places. tried:
+    values of all others."""
 
+    last: list[Any] = field(default_factory=list)
     seen: defaultdict[Hashable, set[Any]] = field(default_factory=lambda: defaultdict(set))
     left_out: set[Hashable] = field(default_factory=set)
     tried: set[Hashable] = field(default_factory=set)
@@ -59,6 +63,10 @@ class Settings:
         if self._parts != parts or sum(map(len, self._of)) != self._count:
             self._look(module, parts)
         of_form = self._forms[form]
+        now = [of.get(name) for of, name in self._places] + [leaf for leaf in leaves if type(leaf) in (int, float)]
+        if now == of_form.last and of_form.tried:
+            return False
+        of_form.last = now
         values = {place: value for place, value in self._values(leaves).items() if place not in of_form.left_out}
         key = tuple(values.items())
         if key in of_form.tried or len(of_form.tried) >= _MOST:
@@ -85,19 +93,23 @@ class Settings:
         own = {place for place in own if values[place] != now[place]}
         if own:
             self._own |= own
+            self._places = [(of, name) for of, name in self._places if (id(of), name) not in own]
             of_form.tried = {tuple(item for item in values.items() if item[0] not in own | of_form.left_out)}
 
     def _look(self, module: nn.Module, parts: Any) -> None:
         self._parts = parts
-        self._of = [vars(part) for part in module.modules() if not type(part).__module__.startswith("torch.")]
+        self._of = [
+            vars(part) for part in module.modules() if not is_installed(type(part).__module__.partition(".")[0])
+        ]
         self._count = sum(map(len, self._of))
         self._places = [
-            (of, name) for of in self._of for name, value in of.items() if type(value) in _KINDS and name != "training"
+            (of, name)
+            for of in self._of
+            for name, value in of.items()
+            if type(value) in _KINDS and name != "training" and (id(of), name) not in self._own
         ]
 
     def _values(self, leaves: Sequence[Any]) -> dict[Hashable, Any]:
         """By place: those of attributes that the forward leaves alone, and of arguments."""
-        values: dict[Hashable, Any] = {
-            (id(of), name): of.get(name) for of, name in self._places if (id(of), name) not in self._own
-        }
+        values: dict[Hashable, Any] = {(id(of), name): of.get(name) for of, name in self._places}
         return values | {place: leaf for place, leaf in enumerate(leaves) if type(leaf) in (int, float)}

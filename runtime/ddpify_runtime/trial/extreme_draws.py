@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import ModuleType
@@ -14,6 +15,7 @@ from typing import Any
 
 _LARGEST = 1 - 2**-24  # below 1 in float32 too
 EXTREMES = (0.0, _LARGEST)
+_one_at_a_time = threading.Lock()  # devices may be threads
 
 
 @contextmanager
@@ -22,15 +24,19 @@ def drawn_outside_of_torch(extreme: float | None) -> Iterator[None]:
 
     Only numbers with such ends; a normal distribution, say, goes on as it is.
     """
-    places = [] if extreme is None else [*_python(extreme), *_numpy(extreme)]
-    before = [(module, name, getattr(module, name)) for module, name, _ in places]
-    for module, name, draw in places:
-        setattr(module, name, draw)
-    try:
+    if extreme is None:
         yield
-    finally:
-        for module, name, draw in before:
+        return
+    with _one_at_a_time:
+        places = [*_python(extreme), *_numpy(extreme)]
+        before = [(module, name, getattr(module, name)) for module, name, _ in places]
+        for module, name, draw in places:
             setattr(module, name, draw)
+        try:
+            yield
+        finally:
+            for module, name, draw in before:
+                setattr(module, name, draw)
 
 
 def _python(extreme: float) -> Iterator[tuple[ModuleType, str, Callable[..., Any]]]:
