@@ -89,6 +89,8 @@ class Reads(TorchFunctionMode):
                 refuse("reads numbers of its samples", counts=not read.is_floating_point())
         if func in _READS and any(id(tensor) in self.counters for tensor in given):
             refuse(DECIDES_BY_COUNTER)
+        if sampled and self._cuts(func, args, kwargs):
+            refuse("cuts its batch at a number of samples")
         if number and sampled:
             refuse("uses a number of the whole batch for its samples")
         self.sizes |= sampled and _sized_by_values(func, args)
@@ -109,6 +111,18 @@ class Reads(TorchFunctionMode):
             of_all = number or (several and not tensor.dim() and _name(func) not in _SELECTS)
             (self.numbers if of_all else self.samples)[id(tensor)] = tensor
         return result if rows is None else iter(rows)
+
+    def _cuts(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+        """Whether a batch is cut where the few samples of a trial end before, as in virtual batches of 128 samples."""
+        tensor = args[0] if args else None
+        few = next(iter(self.samples.values()))  # the first that was given
+        if not isinstance(tensor, Tensor) or not tensor.dim() or id(tensor) not in self.samples or not few.dim():
+            return False
+        size = tensor.size(0)
+        if size % max(1, few.size(0)):
+            return False
+        bound = _bound_of_cut(func, args, kwargs, tensor.dim())
+        return isinstance(bound, int) and bound > size
 
     def comes_from_samples(self, value: Any) -> bool:
         """Whether a value was computed from samples, other than by a loss of the whole batch."""
@@ -171,6 +185,19 @@ def _indices(func: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
 def _bounds(func: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:
     slices = [index for index in _indices(func, args) if isinstance(index, slice)]
     return [bound for index in slices for bound in (index.start, index.stop, index.step)]
+
+
+def _bound_of_cut(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], dims: int) -> Any:
+    """Where a tensor's first dimension is cut; no number if it is not, or as its own size asks for."""
+    name = _name(func)
+    if name in ("chunk", "split"):
+        names = ("chunks", "split_size", "split_size_or_sections")
+        parts = args[1] if len(args) > 1 else next(kwargs[key] for key in names if key in kwargs)
+        if (args[2] if len(args) > 2 else kwargs.get("dim", 0)) % dims:
+            return None
+        return sys.maxsize if name == "chunk" and parts == 1 else parts if name == "split" else None
+    first = next(iter(_indices(func, args)), None)
+    return first.stop if isinstance(first, slice) and first.stop != sys.maxsize else None
 
 
 def _sized_by_values(func: Callable[..., Any], args: tuple[Any, ...]) -> bool:

@@ -72,6 +72,25 @@ HARMLESS: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
+class VirtualBatches(nn.Module):
+    """Normalises six samples at a time, of which a trial has no more."""
+
+    def __init__(self, cut: Callable[[Tensor], Any]) -> None:
+        super().__init__()
+        self.layer, self.norm, self.cut = Layer(4, 2), nn.BatchNorm1d(2), cut
+
+    def forward(self, x: Tensor, step: int) -> Any:
+        return torch.cat([self.norm(part) for part in self.cut(self.layer(x))])
+
+
+CUTS: dict[str, Callable[[Tensor], Any]] = {
+    "chunk": lambda x: x.chunk(-(-len(x) // 6)),
+    "split": lambda x: torch.split(x, 6),
+    "split by name": lambda x: x.split(split_size=6, dim=0),
+    "slices": lambda x: [x[start : start + 6] for start in range(0, len(x), 6)],
+}
+
+
 class EachSample(nn.Module):
     """Draws with Python's random for each sample, alike for all of a few as a rule."""
 
@@ -132,6 +151,11 @@ def require_exact(build: Callable[[], nn.Module], ranks: int) -> int:
 @pytest.mark.parametrize("ranks", [2, 3])
 def test_no_step_is_wrong(ranks: int, way: str) -> None:
     require_exact(lambda: Mixes(WAYS[way]), ranks)
+
+
+@pytest.mark.parametrize("cut", CUTS)
+def test_batches_within_a_batch_stay_what_they_are(cut: str) -> None:
+    require_exact(lambda: VirtualBatches(CUTS[cut]), 2)
 
 
 def test_what_a_forward_draws_for_each_sample_outside_of_torch_is_drawn_whole() -> None:
