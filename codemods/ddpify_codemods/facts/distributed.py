@@ -237,11 +237,17 @@ class _Origins:
         sides = [self.of(node.left), *map(self.of, node.comparators)]
         if len(sides) != 2 or sides.count("rank") != 1 or set(sides) & {"first", "others", "depends"}:
             return _mixed(sides, keeps_unknown=any(map(_is_number, (node.left, *node.comparators))))
-        operation, other = node.ops[0], node.comparators[0] if sides[0] == "rank" else node.left
-        limit = other.value if isinstance(other, ast.Constant) else None
-        if isinstance(operation, (ast.Eq, ast.Is, ast.In)) or (type(operation), limit) in _BELOW:
+        operation, other = type(node.ops[0]), node.comparators[0] if sides[0] == "rank" else node.left
+        if isinstance(other, ast.UnaryOp):  # `local_rank == -1`: whether there are several processes
+            return "depends"
+        limit = other.value if isinstance(other, ast.Constant) and sides[0] == "rank" else None
+        if operation in (ast.Eq, ast.Is, ast.In) or (operation, limit) in ((ast.Lt, 1), (ast.LtE, 0)):
             return "first"
-        return "others" if isinstance(operation, (ast.NotEq, ast.IsNot, ast.NotIn)) or limit == 0 else "depends"
+        return (
+            "others"
+            if operation in (ast.NotEq, ast.IsNot, ast.NotIn) or (operation, limit) == (ast.Gt, 0)
+            else "depends"
+        )
 
     def _of_boolean(self, node: ast.BoolOp) -> Origin:
         found = [self.of(value) for value in node.values]
@@ -254,9 +260,6 @@ class _Origins:
         """Whether a condition is `not dist.is_initialized()`, which no process of several meets."""
         asked = node.operand if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not) else None
         return isinstance(asked, ast.Call) and self._script.qualified(asked.func) in _ASKS_FOR_OTHERS
-
-
-_BELOW = {(ast.Lt, 1), (ast.LtE, 0)}
 
 
 def _alternatives(found: Iterable[Origin]) -> Origin:
@@ -321,16 +324,16 @@ def _returns(function: _Function) -> Iterator[ast.Return]:
 def _stores(script: Script) -> Mapping[tuple[ast.AST | None, str], list[_Stored]]:
     """What is assigned to each name of a scope, and to attributes of any object by their name (scope None)."""
     found: dict[tuple[ast.AST | None, str], list[_Stored]] = {}
+    shared = {(script.scope(node), name) for node in script.find(ast.Global) for name in node.names}
     for node in script.nodes:
         if not isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr)) or node.value is None:
             continue
         scope = script.scope(node)
-        shared = {name for part in ast.walk(scope) if isinstance(part, ast.Global) for name in part.names}
         for target, value in _pairs(node):
             if isinstance(target, ast.Attribute):
                 found.setdefault((None, target.attr), []).append(value)
             elif isinstance(target, ast.Name):
-                owner = script.tree if target.id in shared else scope
+                owner = script.tree if (scope, target.id) in shared else scope
                 found.setdefault((owner, target.id), []).append(value)
     return found
 
