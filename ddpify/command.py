@@ -81,9 +81,9 @@ def run(options: Options) -> tuple[Report, bytes]:
     texts = ({source.path: source.text for source in sources} for sources, _ in work)
     own = {name for each in texts if (name := converted_for(each))}
     target = choose_target(options.target, settings, choices, own)
-    _require_target(options, target)
     style = options.style or settings.style
     _require_plain(options, style)
+    _require_target(options, target)
     asked = replace(options, style=style, batch_norm=options.batch_norm or settings.batch_norm)
     program = partial(_converted, target=target, options=asked)
     converted = on_all_cores(program, work)
@@ -114,15 +114,15 @@ def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, op
 def _require_target(options: Options, target: str) -> None:
     """Refuse an option that is for other targets."""
     given = {
-        "modernize": (options.modernize, "for torch_xla code"),
-        "xla-reduce": (options.xla_reduce != "ddp", "for XLA devices"),
-        "sync-batchnorm": (options.sync_batchnorm, "for GPUs"),
-        "xpu-backend": (bool(options.xpu_backend), "for Intel's GPUs"),
+        "modernize": (options.modernize, "--modernize is for torch_xla code"),
+        "xla-reduce": (options.xla_reduce != "ddp", "--xla-reduce is for XLA devices"),
+        "sync-batchnorm": (options.sync_batchnorm, "torch synchronizes BatchNorm on GPUs"),
+        "xpu-backend": (bool(options.xpu_backend), "--xpu-backend is for Intel's GPUs"),
     }
     for name, (is_given, what) in given.items():
         targets = [each.name for each in TARGETS.values() if name in each.options]
         if is_given and target not in targets:
-            raise BadInput("ddpify", f"--{name} is {what}, the target is {target}", f"add --target {targets[0]}")
+            raise BadInput("ddpify", f"{what}, the target is {target}", f"add --target {targets[0]}")
 
 
 def _require_plain(options: Options, style: str) -> None:
