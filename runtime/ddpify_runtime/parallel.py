@@ -4,9 +4,8 @@ The module stays the user's own object: same identity, type, attributes, state_d
 routed, through the per-instance slot that torch keeps for `module.compile()` and leaves out of pickles and copies.
 Calls of other methods run whole on every rank and communicate nothing (M1).
 
-torch's reducer is armed when a backward pass enters a shared region rather than by the forward, so that two backwards
-of one forward, or two forwards before two backwards, are each reduced (L10, L11), and passes that go round the forward
-(M3) are left alone: they are equal on every rank anyway.
+Gradients are reduced from when a backward pass enters a shared region (gradients/reduction.py). Passes that go round
+the forward (M3) are left alone: they are equal on every rank anyway.
 """
 
 from __future__ import annotations
@@ -20,8 +19,7 @@ from torch import nn
 
 from . import accelerators, report
 from .forward import batch_norm, compiled, late_draws, routes
-from .forward.routed_call import AnyReduction, RoutedCall, release, route, say_what_was_not_called
-from .gradients.native_reduction import NativeReduction
+from .forward.routed_call import RoutedCall, release, route, say_what_was_not_called
 from .gradients.reduction import Reduction
 from .torch_internals import CALL, call_past_slot
 
@@ -40,12 +38,12 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
 
     Args:
         module: any module, on its device or not yet. Calling this again for the same module changes nothing.
-        device_ids: the one device of this process, as for torch's DistributedDataParallel.
-        gradient_as_bucket_view: as for torch's; needed on XLA.
+        device_ids: the one device of this process, as for torch's; the module is where its parameters are.
+        gradient_as_bucket_view: as for torch's: saves the memory of the gradients, which another step overwrites.
         sync_batch_norm: normalise training batches with the statistics of the whole batch, as one process would (M8);
             False: with those of each rank's rows, and keep the running statistics of rank 0, as torch's does.
-        reduction: "ddp": torch's DistributedDataParallel; "native": one all-reduce after each backward, as torch_xla
-            recommends for XLA. The result is the same up to rounding.
+        reduction: "ddp": an all-reduce for each 25 MB of gradients, while the backward goes on, as torch's; "native":
+            one after each backward, as torch_xla recommends for XLA. The result is the same up to rounding.
 
     Returns:
         `module` itself. With one process nothing else happens.
@@ -61,15 +59,10 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     if reduction not in ("ddp", "native"):
         raise ValueError(f"reduction must be 'ddp' or 'native', not {reduction!r}")
 
-    def reduce(module: nn.Module, call: Callable[..., Any]) -> AnyReduction:
-        if reduction == "native":
-            return NativeReduction(module, call)
-        options: dict[str, Any] = {}
-        if device_ids is not None and all(map(_is_on_accelerator, module.parameters())):
-            options["device_ids"] = list(device_ids)
+    def reduce(module: nn.Module, call: Callable[..., Any]) -> Reduction:
         # No gradient is a view of two buckets.
-        options["gradient_as_bucket_view"] = gradient_as_bucket_view and not _shares_parameters(module)
-        return Reduction(module, call, options)
+        as_views = gradient_as_bucket_view and not _shares_parameters(module)
+        return Reduction(module, call, in_one=reduction == "native", as_views=as_views)
 
     route(module, current or call_past_slot(module), reduce, sync_batch_norm)
     compiled.follow(_compiled, _recompiled)
@@ -77,10 +70,6 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     report.start()
     report.ask(say_what_was_not_called)
     return module
-
-
-def _is_on_accelerator(parameter: nn.Parameter) -> bool:
-    return accelerators.module_of(parameter.device.type) is not None
 
 
 def _compiled(module: nn.Module, made: nn.Module) -> None:

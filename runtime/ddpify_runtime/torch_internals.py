@@ -132,29 +132,6 @@ def saved_tensor_hooks() -> Any:
     return torch._C._autograd._top_saved_tensors_default_hooks(False)
 
 
-def reduced_parameters(ddp: nn.parallel.DistributedDataParallel) -> list[nn.Parameter]:
-    """The parameters by their numbers in the reducer, which leave out what is ignored or given twice."""
-    found: list[nn.Parameter] = ddp._build_params_for_reducer()[0]
-    return found
-
-
-def arm(ddp: nn.parallel.DistributedDataParallel) -> None:
-    """Have the reducer wait for every parameter in the backward that runs. Its forward arms it once only (L10, L11)."""
-    ddp.reducer._rebuild_buckets()
-    ddp.reducer.prepare_for_backward([])
-
-
-def disarm(ddp: nn.parallel.DistributedDataParallel) -> None:
-    """Have the reducer forget a backward that ended with an exception."""
-    ddp.reducer._reset_state()
-
-
-def report_without_gradient(ddp: nn.parallel.DistributedDataParallel, number: int) -> None:
-    """Tell the reducer that a parameter is ready; `find_unused_parameters` goes by the forward, which may lie far
-    back, and by what one rank saw."""
-    ddp.reducer._autograd_hook(number)  # type: ignore[attr-defined]
-
-
 def uncompiled(module: nn.Module) -> nn.Module:
     """The module that torch.compile was given, or the same one; the wrapper has no public way to it."""
     return getattr(module, "_orig_mod", module)

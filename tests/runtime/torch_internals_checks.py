@@ -206,40 +206,6 @@ def what_was_compiled_is_known() -> None:
     assert internals.original_of(torch.compile(function, backend="eager")) is function
 
 
-def the_reducer_can_be_armed_in_a_backward() -> None:
-    """A pass of which one parameter gets nothing, one that ends early, one that is whole."""
-    module = nn.ModuleDict({"used": nn.Linear(2, 2, bias=False), "other": nn.Linear(2, 2, bias=False)})
-    ddp = nn.parallel.DistributedDataParallel(module, init_sync=False)
-    parameters = internals.reduced_parameters(ddp)
-    assert [id(each) for each in parameters] == [id(each) for each in module.parameters()]
-
-    def backward(*absent: int, fails: bool = False) -> None:
-        def enter(_: Tensor) -> None:
-            internals.arm(ddp)
-            if fails:
-                raise KeyError
-
-            def complete() -> None:
-                for number in absent:
-                    internals.report_without_gradient(ddp, number)
-
-            internals.after_backward(complete)
-
-        value = module["used"](torch.ones(1, 2))
-        value = value if absent else value + module["other"](torch.ones(1, 2))
-        value.register_hook(enter)
-        value.sum().backward()
-
-    backward(1)
-    assert parameters[0].grad is not None and parameters[0].grad.eq(1).all()
-    try:
-        backward(fails=True)
-    except KeyError:
-        internals.disarm(ddp)
-    backward()
-    assert parameters[0].grad.eq(2).all() and parameters[1].grad is not None and parameters[1].grad.eq(1).all()
-
-
 def the_group_has_a_store() -> None:
     store = internals.default_store()
     store.set("ddpify", "here")

@@ -20,7 +20,6 @@ from torch import Tensor, nn
 
 from .. import engines, report
 from ..agreement import check, failure
-from ..gradients.native_reduction import NativeReduction
 from ..gradients.reduction import NoReduction, PartOfReduction, Reduction
 from ..launch import environment
 from ..lazy import outputs
@@ -37,7 +36,7 @@ from .division import Division, is_compilable, shared, watched
 from .inventory import Inventory, inventory
 from .settings import Settings
 
-AnyReduction: TypeAlias = Reduction | NativeReduction | NoReduction
+AnyReduction: TypeAlias = Reduction | NoReduction
 
 FEW = "it is given fewer samples than there are processes"
 SINGLE = "a process would have a single sample to take the statistics of, with sync_batch_norm=False"

@@ -1,1 +1,1 @@
-"""How gradients are averaged over the ranks: by torch's buckets, or one all-reduce."""
+"""How gradients are averaged over the ranks: in buckets."""

@@ -1,16 +1,14 @@
-"""The gradients of one module, averaged over ranks by torch's DistributedDataParallel after any kind of backward.
+"""The gradients of one module, averaged over ranks in buckets, after any kind of backward.
 
-Weighed against it: buckets of our own, sent by hooks on the parameters (`register_post_accumulate_grad_hook`,
-`all_reduce(async_op=True)`, copied by `_foreach_copy_`), which needs no private name of the reducer. CPU of a rank per
-step over gloo, in ms, of torch's reducer driven from here / of such buckets / of hand-written DDP. Means of 2 or 3
-runs on a busy machine; they differ by 10 %, those of the MLP on 8 ranks by 40 %. (An MLP of three layers, 64 samples; a
-ResNet-18 with GroupNorm, 16 images of 32 x 32.)
+As torch's DistributedDataParallel does it, by hooks of our own: its reducer expects one backward for each forward, and
+to be told in the forward which parameters get a gradient. Here a pass begins when it enters the shared region, so that
+two backwards of one forward, or two forwards before two backwards, are each reduced (L10, L11); and which parameters
+get a gradient may depend on the pass (M4, L14) and even on the rank (experts, heads for some rows only).
 
-    MLP        2 ranks  1.21 / 1.01 / 0.51    8 ranks   1.86 / 1.81 / 1.08
-    ResNet-18  2 ranks  71.0 / 69.5 / 59.5    8 ranks   53.5 / 52.7 / 57.8
+CPU of a rank for a backward over gloo on 2 ranks, in us, least of 30 blocks in turn with hand-written DDP: torch's
+reducer driven from outside / these buckets / by hand.
 
-So such buckets cost no more, and the sums of the parameters agree to 1e-9. They are not taken yet: sparse gradients and
-XLA, whose tensors share no memory with a bucket, are to be shown first.
+    MLP of three layers, 64 samples
 """
 
 from __future__ import annotations
@@ -23,31 +21,8 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import engines
-from ..torch_internals import (
-    after_backward,
-    arm,
-    disarm,
-    forget_empty_hooks,
-    graph_task,
-    reduced_parameters,
-    report_without_gradient,
-)
-
-
-class _Forward(nn.Module):
-    """What DistributedDataParallel wraps: calls the user's module past its routed call.
-
-    `got` is reduced along with the parameters; its gradient tells which of them got one on any rank.
-    """
-
-    def __init__(self, module: nn.Module, call: Callable[..., Any], trainable: list[nn.Parameter]) -> None:
-        super().__init__()
-        self.module = module
-        self.call = call
-        self.got = nn.Parameter(trainable[0].detach().new_zeros(len(trainable) + 1))
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        return self.call(*args, **kwargs)
+from ..torch_internals import after_backward, forget_empty_hooks, graph_task
+from .bucket import buckets
 
 
 def align(parameters: Sequence[nn.Parameter]) -> None:
@@ -89,89 +64,119 @@ class PartOfReduction(NoReduction):
 
 
 class Reduction:
-    """One DistributedDataParallel, used by every forward with the same set of trainable parameters.
+    """The gradients of one set of trainable parameters.
 
-    Its reducer waits for every parameter in every backward. Which parameters get a gradient may depend on the pass (M4,
-    L14) and even on the rank (experts, heads for some rows only), so at the end of a pass the others are reported to
-    it as having none; where no rank had one, the gradient stays as it was.
+    In every pass each rank sends the same buckets in the same order, with zeros for what got no gradient, and for each
+    parameter whether it got one here. Where no rank had one, the gradient stays as it was.
     """
 
-    def __init__(self, module: nn.Module, call: Callable[..., Any], options: dict[str, Any]) -> None:
-        self.call = call
-        self.ddp: nn.parallel.DistributedDataParallel | None = None
+    def __init__(
+        self, module: nn.Module, call: Callable[..., Any], in_one: bool = False, as_views: bool = False
+    ) -> None:
+        """call: computes the module's output for a rank's samples. in_one: all of a dtype in one bucket. as_views: as
+        torch's gradient_as_bucket_view.
+        """
+        self.forward = call
+        self.as_views = as_views
         self.task = -1
-        trainable = [parameter for parameter in module.parameters() if parameter.requires_grad]
-        if not trainable:
-            return
-        align(trainable)
-        self.forward_module = _Forward(module, call, trainable)
-        self.ddp = nn.parallel.DistributedDataParallel(self.forward_module, init_sync=False, **options)
-        self.ddp.broadcast_buffers = False  # before each forward; its argument has another name from torch 2.10 on
-        self.parameters = reduced_parameters(self.ddp)
+        self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+        align(self.parameters)
         self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}
-        self.told: set[int] = set()  # of which the reducer knows that they are ready
-        self.got: set[int] = set()  # which have a gradient from this pass
-        self.hooks = [parameter.register_post_accumulate_grad_hook(self._note) for parameter in trainable]
+        sparse = {id(part.weight) for part in module.modules() if getattr(part, "sparse", None) is True}
+        self.sparse = [place for place, parameter in enumerate(self.parameters) if id(parameter) in sparse]
+        dense = [place for place in range(len(self.parameters)) if place not in self.sparse]
+        self.buckets = buckets(self.parameters, dense, in_one) if self.parameters else []
+        self.where = {place: (bucket, at) for bucket in self.buckets for at, place in enumerate(bucket.places)}
+        self.hooks = [parameter.register_post_accumulate_grad_hook(self._note) for parameter in self.parameters]
 
     def release(self) -> None:
         """Hold no parameter any more; this can be used no more."""
-        if self.ddp is not None:
-            for hook in self.hooks:
-                hook.remove()
-            for parameter in self.parameters:
-                forget_empty_hooks(parameter)
-            self.ddp = None
-            del self.forward_module, self.parameters
-
-    def forward(self, *args: Any, **kwargs: Any) -> Any:
-        """The module's output for this rank's samples."""
-        if self.ddp is None:
-            return self.call(*args, **kwargs)
-        with self.ddp.no_sync():  # the reducer is armed by `enter`
-            return self.ddp(*args, **kwargs)
+        for hook, parameter in zip(self.hooks, self.parameters, strict=True):
+            hook.remove()
+            forget_empty_hooks(parameter)
+        self.parameters, self.buckets, self.hooks, self.where = [], [], [], {}
 
     def enter(self) -> None:
         """A backward pass enters the shared region: reduce what it accumulates."""
         task = graph_task()
-        if self.ddp is None or task == self.task:
+        if task == self.task or not self.parameters:
             return
         if self.task != -1:  # the pass before ended with an exception that the script caught
-            disarm(self.ddp)
+            for bucket in self.buckets:
+                bucket.wait()
         self.task = task
-        self.told.clear()
-        self.got.clear()
-        self.before = [parameter.grad is None for parameter in self.parameters]
-        self.forward_module.got.grad = torch.ones_like(self.forward_module.got)
-        arm(self.ddp)
+        self.got = [0] * len(self.parameters)
+        self.sent = 0
+        for bucket in self.buckets:
+            bucket.waiting = len(bucket.places)
         after_backward(self._complete)
 
     def _note(self, parameter: Tensor) -> None:
-        self.told.add(self.places[id(parameter)])
-        if parameter.requires_grad:  # it may have been frozen after the forward
-            self.got.add(self.places[id(parameter)])
-
-    def _complete(self) -> None:
-        """All gradients of the pass are there: report the parameters that got none."""
-        assert self.ddp is not None
-        got = self.forward_module.got
-        last = self.places[id(got)]
-        others = [place for place in range(len(self.parameters)) if place != last]
-        self.lacking = [place for place in others if place not in self.got]
-        if self.lacking:
-            assert got.grad is not None
-            here = [float(place not in self.lacking) for place in range(len(self.parameters))]
-            got.grad.copy_(torch.tensor(here))
-        for place in [*(place for place in others if place not in self.told), last]:
-            report_without_gradient(self.ddp, place)
-        # The reducer has queued its own end by now; this comes after it.
-        after_backward(self._leave)
-
-    def _leave(self) -> None:
-        self.task = -1
-        got = self.forward_module.got.grad
-        if not self.lacking or got is None:
+        """A parameter has got its gradient."""
+        if self.task == -1 or not parameter.requires_grad:  # it may have been frozen after the forward
             return
-        anywhere = got.tolist()
-        for place in self.lacking:
-            if not anywhere[place] and self.before[place]:
-                self.parameters[place].grad = None
+        place = self.places[id(parameter)]
+        again, self.got[place] = self.got[place], 1
+        if place not in self.where:
+            return
+        bucket, at = self.where[place]
+        if again and (bucket.work or self.as_views):
+            raise RuntimeError(
+                f"ddpify: a parameter of size {list(parameter.shape)} got its gradient twice in one backward, as what "
+                "is used in several parts that are checkpointed; use checkpoint(..., use_reentrant=False)"
+            )
+        bucket.take(at)
+        if not again:
+            bucket.waiting -= 1
+            while self.sent < len(self.buckets) - 1 and not self.buckets[self.sent].waiting:
+                self.buckets[self.sent].send()
+                self.sent += 1
+
+    @torch.no_grad()
+    def _complete(self) -> None:
+        """All gradients of the pass are there. What earlier passes left is equal on all ranks, and so is its mean."""
+        self.task = -1
+        lacking = [place for place, got in enumerate(self.got) if not got]
+        for place in lacking:
+            if place in self.where:
+                bucket, at = self.where[place]
+                bucket.take(at)
+        *others, last = self.buckets
+        for bucket in others[self.sent :]:
+            bucket.send()
+        last.send(self.got)
+        sparse = [_reduced(self.parameters[place]) for place in self.sparse]
+        for bucket in self.buckets:
+            bucket.wait()
+        anywhere = last.flags() if lacking else self.got
+        for bucket in self.buckets:
+            for place, mean in zip(bucket.places, bucket.means(), strict=True):
+                if anywhere[place]:
+                    self._put(self.parameters[place], mean)
+        for place, mean in zip(self.sparse, sparse, strict=True):
+            if anywhere[place]:
+                gradient = self.parameters[place].grad
+                self.parameters[place].grad = (
+                    mean.to_dense() if gradient is not None and not gradient.is_sparse else mean
+                )
+
+    def _put(self, parameter: nn.Parameter, mean: Tensor) -> None:
+        if parameter.grad is not None and parameter.grad.is_sparse:  # of a function rather than a layer
+            parameter.grad = mean.clone()
+        elif parameter.grad is not None and not self.as_views:
+            parameter.grad.copy_(mean)
+        else:
+            parameter.grad = mean if self.as_views else mean.clone()
+
+
+def _reduced(parameter: nn.Parameter) -> Tensor:
+    """The mean of a sparse gradient, whose size is another one on each rank; a collective."""
+    shape = parameter.shape
+    if parameter.grad is None:
+        indices = torch.empty(1, 0, dtype=torch.int64, device=parameter.device)
+        gradient = torch.sparse_coo_tensor(indices, parameter.new_empty(0, *shape[1:]), shape)
+    else:
+        gradient = parameter.grad if parameter.grad.is_sparse else parameter.grad.to_sparse(1)
+    mean: Tensor = (gradient / dist.get_world_size()).coalesce()
+    dist.all_reduce(mean)
+    return mean
