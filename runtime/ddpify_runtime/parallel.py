@@ -17,7 +17,7 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from . import accelerators, report
+from . import report
 from .forward import batch_norm, compiled, late_draws, routes
 from .forward.routed_call import RoutedCall, release, route, say_what_was_not_called
 from .gradients.reduction import Reduction

@@ -107,6 +107,36 @@ def hooks_and_contents_are_seen() -> None:
     assert all(any(each is hooks for hooks in kept) for each in internals.hooks(module))
 
 
+def any_change_of_a_module_is_seen() -> None:
+    module: Any = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()), nn.Sequential())
+    parameter = module[0].bias
+
+    def look() -> Any:
+        return internals.contents_of_all([*module.modules()]), internals.kinds_of_all([*module.parameters()])
+
+    def move() -> None:
+        module[2].append(module[1].pop(1))
+
+    for change in (
+        lambda: module.eval(),
+        lambda: module[1][0].train(),
+        lambda: module[1].register_forward_hook(lambda *_: None),
+        lambda: module[1].register_full_backward_pre_hook(lambda *_: None),
+        move,
+        lambda: setattr(module[0], "weight", nn.Parameter(torch.ones(2, 2))),
+        lambda: parameter.requires_grad_(False),
+        lambda: module.double(),
+        lambda: parameter.requires_grad_(),
+        lambda: parameter.register_hook(lambda _: None),
+        lambda: parameter.register_post_accumulate_grad_hook(lambda _: None),
+    ):
+        before = look()
+        assert look() == before
+        change()
+        assert look() != before
+    assert internals.contents_of_all([torch.jit.script(nn.Linear(2, 2))]) is None
+
+
 def hooks_on_gradients_are_seen_and_forgotten() -> None:
     parameter = nn.Parameter(torch.ones(2))
     assert not any(internals.gradient_hooks(parameter))
@@ -119,6 +149,12 @@ def hooks_on_gradients_are_seen_and_forgotten() -> None:
     internals.forget_empty_hooks(parameter)
     torch.utils.swap_tensors(parameter, nn.Parameter(torch.zeros(2)))
     assert not parameter.any()
+
+
+def many_are_copied() -> None:
+    to, given = [torch.zeros(3), torch.zeros(2, 2)], [torch.ones(3), torch.ones(2, 2).t()]
+    internals.copy_all(to, given)
+    assert all(torch.equal(*pair) for pair in zip(to, given, strict=True))
 
 
 def views_and_writes_are_told() -> None:

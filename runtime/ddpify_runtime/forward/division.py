@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from ..launch.environment import draws_original
-from ..sharding.collectives import Rows
+from ..sharding.collectives import Rows, size
 from ..torch_internals import BatchNorm, hooks
 from .decisions import Decisions
 from .draws import Draws
@@ -52,7 +52,7 @@ class Division:
     def samples(self, leaves: Sequence[Any]) -> int:
         """The number of samples in the whole input."""
         leaf, dim = self.batch
-        return int(leaves[leaf].size(dim))
+        return size(leaves[leaf], dim)
 
 
 @contextmanager
@@ -64,14 +64,17 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
     """
     if None in region.places.values():
         own = None
-    with (
-        entered(region),
-        own_random_numbers(own) if own is not None else nullcontext(),
-        Draws(region) if own is None and region.places else nullcontext(),
-        Losses(region) if region.over_samples else nullcontext(),
-        Decisions(region) if region.decides else nullcontext(),
-    ):
-        yield
+    draws = own is None and region.places
+    with entered(region), own_random_numbers(own) if own is not None else nullcontext():
+        if not (draws or region.over_samples or region.decides):
+            yield
+            return
+        with (
+            Draws(region) if draws else nullcontext(),
+            Losses(region) if region.over_samples else nullcontext(),
+            Decisions(region) if region.decides else nullcontext(),
+        ):
+            yield
 
 
 def watched(module: nn.Module, is_part: bool = False) -> str:

@@ -1,47 +1,59 @@
-"""What a module consists of at this moment, in one quick walk, since it is looked at before every forward."""
+"""What a module consists of at this moment. It is walked over once; before every forward it is asked what changed."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..gradients.reduction import Reduction
-from ..torch_internals import contents, gradient_hooks, hooks
+from ..torch_internals import contents, contents_of_all, gradient_hooks, hooks, kinds_of_all
 
 
-class Inventory(NamedTuple):
+class Inventory:
     """parts: identity and mode of every part (M7). trainable: identity, dtype and device of every trainable parameter
     (M5, M6). hooks: the number of every hook on a part, which torch gives once, and the identity of every parameter
     that has hooks other than ours or is computed from something else."""
 
-    parts: tuple[tuple[int, bool], ...]
-    trainable: tuple[tuple[int, torch.dtype, torch.device], ...]
-    hooks: tuple[int, ...]
+    def __init__(self, module: nn.Module) -> None:
+        parts: dict[int, bool] = {}
+        trainable: dict[int, tuple[int, torch.dtype, torch.device]] = {}
+        seen: list[int] = []
+        self._walked: list[nn.Module] = []
+        self._found: list[nn.Parameter] = []
+        waiting, hooked = [module], False
+        while waiting:
+            part = waiting.pop()
+            if id(part) in parts:
+                continue
+            parts[id(part)] = part.training
+            self._walked.append(part)
+            for each in hooks(part):
+                seen += each
+            parameters, inside = contents(part)
+            for parameter in parameters.values():
+                if parameter is None:
+                    continue
+                self._found.append(parameter)
+                if parameter.requires_grad:
+                    trainable[id(parameter)] = id(parameter), parameter.dtype, parameter.device
+                    if is_hooked(parameter):
+                        seen.append(id(parameter))
+                        hooked = True
+            waiting += [each for each in inside.values() if each is not None]
+        self.parts = tuple(parts.items())
+        self.trainable = tuple(trainable.values())
+        self.hooks = tuple(seen)
+        self._looks = None if hooked else self._look()
 
+    def holds(self) -> bool:
+        """Whether the module is as it was. A few lists are made and compared: no Python for each part."""
+        return self._looks is not None and self._looks == self._look()
 
-def inventory(module: nn.Module) -> Inventory:
-    """Walk over a module: three times as fast as `modules()` and `parameters()`, which make names."""
-    parts: dict[int, bool] = {}
-    trainable: dict[int, tuple[int, torch.dtype, torch.device]] = {}
-    seen: list[int] = []
-    waiting = [module]
-    while waiting:
-        part = waiting.pop()
-        if id(part) in parts:
-            continue
-        parts[id(part)] = part.training
-        for each in hooks(part):
-            seen += each
-        parameters, inside = contents(part)
-        for parameter in parameters.values():
-            if parameter is not None and parameter.requires_grad:
-                trainable[id(parameter)] = id(parameter), parameter.dtype, parameter.device
-                if is_hooked(parameter):
-                    seen.append(id(parameter))
-        waiting += [each for each in inside.values() if each is not None]
-    return Inventory(tuple(parts.items()), tuple(trainable.values()), tuple(seen))
+    def _look(self) -> Any:
+        contents = contents_of_all(self._walked)
+        return contents and (contents, kinds_of_all(self._found))
 
 
 def is_hooked(parameter: Tensor) -> bool:

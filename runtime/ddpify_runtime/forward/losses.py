@@ -122,6 +122,9 @@ def summands(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, T
     if func in _SUMS or func in _MEANS:
         each, reduction = given["input"], "sum" if func in _SUMS else "mean"
         dtype = func(each.new_ones(1)).dtype  # autocast has its own mind
+    elif func in CLASSES and given["input"].dtype in (torch.float32, torch.float64):
+        summed = func(**{**given, "reduction": "sum"})
+        return summed, None if given["reduction"] == "sum" else weight_of_targets(given), summed.dtype
     else:
         each, reduction = func(**{**given, "reduction": "none"}), given["reduction"]
         dtype = each.dtype
@@ -173,9 +176,10 @@ def arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     """The arguments of such a call by name, with the defaults."""
     if func in _MEANS or func in _SUMS:
         return {"input": args[0]}
-    bound = _signature(func).bind(*args, **kwargs)
-    bound.apply_defaults()
-    return dict(bound.arguments)
+    signature, names, defaults = _signature(func)
+    if len(args) + len(kwargs) > len(names) or kwargs.keys() - names[len(args) :]:
+        signature.bind(*args, **kwargs)  # says what is wrong
+    return {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
 
 
 def weight_of_targets(given: dict[str, Any]) -> Tensor | int:
@@ -189,8 +193,12 @@ def weight_of_targets(given: dict[str, Any]) -> Tensor | int:
 
 
 @cache
-def _signature(func: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(func)
+def _signature(func: Callable[..., Any]) -> tuple[inspect.Signature, tuple[str, ...], dict[str, Any]]:
+    """`Signature.bind` takes longer than a small loss."""
+    signature = inspect.signature(func)
+    parameters = signature.parameters
+    defaults = {name: each.default for name, each in parameters.items() if each.default is not each.empty}
+    return signature, tuple(parameters), defaults
 
 
 class _Recorded(Function):

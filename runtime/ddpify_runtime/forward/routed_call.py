@@ -25,7 +25,7 @@ from ..launch import environment
 from ..lazy import outputs
 from ..lazy.batch import Share
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, divides, leave, split, spread
+from ..sharding.collectives import Rows, count, divides, leave, size, split, spread
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, uncompiled
 from ..trial import own_numbers
@@ -33,7 +33,7 @@ from ..trial.attempt import NotDivisible
 from ..trial.find_division import confirmed, find
 from . import batch_norm, compiled, parts, region, routes
 from .division import Division, is_compilable, shared, watched
-from .inventory import Inventory, inventory
+from .inventory import Inventory
 from .settings import Settings
 
 AnyReduction: TypeAlias = Reduction | NoReduction
@@ -64,15 +64,17 @@ class RoutedCall:
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
         self.reductions: dict[Any, AnyReduction] = {}
-        self.trainable: Any = ()
+        self.reduction: AnyReduction | None = None  # of what is trainable now
+        self.now: Inventory | None = None
+        self.states: dict[Any, int] = {}  # a number for all parts with their modes
+        self.state = 0
         self.seen: tuple[Any, str] = (None, "")
         self.divided = False
         self.called = False
         self.said: set[str] = set()
         self.parts: dict[int, RoutedCall] = {}
         self.settings = Settings()
-        self.present: Any = None  # the modules that are there, and their modes
-        self.parted: Any = None  # those of which the parts were looked for
+        self.parted = -1  # the state in which the parts were looked for
         self.ended = _Ended(self)  # the forward that is computed in parts
         routes.calls.add(self)
 
@@ -81,7 +83,7 @@ class RoutedCall:
             return self.call(*args, **kwargs)
         if self.root is not None and not parts.active(self.root.module):
             return self.call(*args, **kwargs)
-        leaves, spec = structure.flatten((args, kwargs))
+        leaves, spec = structure.flatten_call(args, kwargs)
         self.called = self.called or torch.is_grad_enabled()
         found = self._division(leaves, spec)
         single = not found.reason and self._leaves_one(found, leaves)
@@ -113,8 +115,8 @@ class RoutedCall:
 
     def _in_parts(self, args: Any, kwargs: Any) -> Any:
         """The forward of the whole batch, with this rank's rows in those of its parts that can be divided."""
-        if self.parted != self.present:
-            self.parted = self.present
+        if self.parted != self.state:
+            self.parted = self.state
             for part in parts.of(self.module):
                 if vars(part).get(CALL) is None:
                     self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self)
@@ -122,7 +124,7 @@ class RoutedCall:
         with parts.entered(self.module):
             output = self.call(*args, **kwargs)
         if torch.is_grad_enabled() and any(part.divided for part in self.parts.values()):
-            self.trainable = inventory(self.module).trainable  # it may freeze and unfreeze parameters
+            self._inventory()  # it may freeze and unfreeze parameters
             self.ended.reduction = self._reduction()
         return output
 
@@ -163,12 +165,12 @@ class RoutedCall:
         Tried again at calls 4, 16, 64, …, since a model may change its ways; its gradients at calls 64, 4096, …
         And before a call with other numbers, such as the epoch, that may tell it to.
         """
-        now = inventory(self.module)
-        self.trainable, self.present = now.trainable, now.parts
+        now = self._inventory()
         if now.hooks and (reason := self._watched(now)):
             return Division(reason=reason)  # this time; not remembered
         # Layers may have been added, replaced or put into another mode since (M7).
-        form = str(spec), torch.is_grad_enabled(), compiled.times(), now.parts, *map(_form, leaves)
+        with torch.DisableTorchFunctionSubclass():
+            form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
@@ -184,7 +186,7 @@ class RoutedCall:
         def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = structure.unflatten(values, spec)
             output = call_past_slot(module)(*args, **kwargs)
-            left, form = structure.flatten((args, kwargs))
+            left, form = structure.flatten_call(args, kwargs)
             if form != spec or any(after is not before for after, before in zip(left, values, strict=True)):
                 raise NotDivisible("it changes its input")
             return output
@@ -218,6 +220,13 @@ class RoutedCall:
             report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
         self.divisions[form] = found
         return found
+
+    def _inventory(self) -> Inventory:
+        """What the module consists of now."""
+        if self.now is None or not self.now.holds():
+            self.now, self.reduction = Inventory(self.module), None
+            self.state = self.states.setdefault(self.now.parts, len(self.states))
+        return self.now
 
     def _watched(self, now: Inventory) -> str:
         """As `watched`; looked at once as long as the parts and their hooks are the same."""
@@ -307,9 +316,13 @@ class RoutedCall:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
         if self.root is not None:
             return PartOfReduction(self.call, self.root.ended.enter)
-        if self.trainable not in self.reductions:
-            self.reductions[self.trainable] = self.reduce(self.module, self.call)
-        return self.reductions[self.trainable]
+        if self.reduction is None:
+            assert self.now is not None
+            trainable = self.now.trainable
+            if trainable not in self.reductions:
+                self.reductions[trainable] = self.reduce(self.module, self.call)
+            self.reduction = self.reductions[trainable]
+        return self.reduction
 
 
 class _Ended:
@@ -347,7 +360,7 @@ def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tens
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
-    held = leaf.rows if isinstance(leaf, Share) and rows == Rows(0) and len(leaf) == total else None
+    held = leaf.rows if isinstance(leaf, Share) and rows == Rows(0) and size(leaf, 0) == total else None
     return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
 
 
@@ -404,6 +417,7 @@ def release(parameters: Iterable[nn.Parameter] | None = None) -> None:
         for trainable in list(call.reductions):
             if wanted is None or any(number in wanted for number, _, _ in trainable):
                 call.reductions.pop(trainable).release()
+                call.reduction = None
                 dropped = True
     if dropped:
         gc.collect()

@@ -10,8 +10,11 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import engines
+from ..sharding.collectives import begin_sum
+from ..torch_internals import copy_all
 
 _FIRST, _LIMIT = 2**20, 25 * 2**20  # bytes of the first bucket and of others, as torch's
+_LARGE = 2**16  # values, above which an operation for each gradient costs less than another look at all of them
 
 
 class Bucket:
@@ -37,10 +40,14 @@ class Bucket:
             part.as_strided(parameter.shape, torch.empty_like(parameter, device="meta").stride())
             for part, parameter in zip(parts, self.parameters, strict=True)
         ]
+        self._at_once = sum(self._sizes) < _LARGE * len(self._means)
 
     def take(self, at: int) -> None:
-        """A gradient is there, or will not come in this pass."""
-        gradient, mean = self.parameters[at].grad, self._means[at]
+        """A gradient is there: while it is in the processor's cache, if it is large."""
+        if not self._at_once:
+            self._take(self.parameters[at].grad, self._means[at])
+
+    def _take(self, gradient: Tensor | None, mean: Tensor) -> None:
         if gradient is None:
             mean.zero_()
         elif gradient is mean:
@@ -50,13 +57,22 @@ class Bucket:
         else:
             torch.mul(gradient, self._scale, out=mean)
 
+    @torch.no_grad()
     def send(self, flags: Sequence[int] = ()) -> None:
         """Begin to add what the ranks have taken; flags: of the last bucket, a number for each parameter of all."""
+        if self._at_once:
+            gradients = [each.grad for each in self.parameters if each.grad is not None and not each.grad.is_sparse]
+            if len(gradients) == len(self._means):
+                copy_all(self._means, gradients)  # of a gradient that is its mean to itself
+                self._flat.mul_(self._scale)
+            else:
+                for parameter, mean in zip(self.parameters, self._means, strict=True):
+                    self._take(parameter.grad, mean)
         if flags and all(flags):
             self._flags.fill_(1)
         elif flags:
             self._flags.copy_(torch.tensor(flags))
-        self.work = dist.all_reduce(self._flat, async_op=True)
+        self.work = begin_sum(self._flat)
 
     def wait(self) -> None:
         """Until they are added."""
@@ -70,7 +86,8 @@ class Bucket:
 
     def flags(self) -> list[float]:
         """The sums of the flags over the ranks."""
-        return self._flags.tolist()
+        flags: list[float] = self._flags.tolist()
+        return flags
 
 
 class Recorded(Bucket):
@@ -86,14 +103,15 @@ class Recorded(Bucket):
         sent = torch.ones(len(flags), device=device) if all(flags) else torch.tensor(flags).to(device)
         given = [torch.zeros_like(each) if each.grad is None else each.grad.detach() for each in self.parameters]
         self._flat = torch.cat([*(each.flatten() for each in given), sent.to(self._like.dtype)])
-        self.work = dist.all_reduce(self._flat, async_op=True)
+        self.work = begin_sum(self._flat)
 
     def means(self) -> list[Tensor]:
         *parts, _ = (self._flat * self._scale).split(self._sizes)
         return [part.view_as(parameter) for part, parameter in zip(parts, self.parameters, strict=True)]
 
     def flags(self) -> list[float]:
-        return self._flat.split(self._sizes)[-1].tolist()
+        flags: list[float] = self._flat.split(self._sizes)[-1].tolist()
+        return flags
 
 
 def buckets(parameters: Sequence[nn.Parameter], places: Sequence[int], in_one: bool) -> list[Bucket]:

@@ -5,10 +5,8 @@ to be told in the forward which parameters get a gradient. Here a pass begins wh
 two backwards of one forward, or two forwards before two backwards, are each reduced (L10, L11); and which parameters
 get a gradient may depend on the pass (M4, L14) and even on the rank (experts, heads for some rows only).
 
-CPU of a rank for a backward over gloo on 2 ranks, in us, least of 30 blocks in turn with hand-written DDP: torch's
-reducer driven from outside / these buckets / by hand.
-
-    MLP of three layers, 64 samples
+CPU of a rank for the backward of two small layers over gloo on 2 ranks, least of 30 blocks in turn: 225 us with these
+buckets, 185 with torch's own reducer, 37 without any. No wrapper of torch's stands before the forward, which costs 45.
 """
 
 from __future__ import annotations
@@ -21,7 +19,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import engines
-from ..torch_internals import after_backward, forget_empty_hooks, graph_task
+from ..torch_internals import after_backward, copy_all, forget_empty_hooks, graph_task
 from .bucket import buckets
 
 
@@ -149,24 +147,25 @@ class Reduction:
         for bucket in self.buckets:
             bucket.wait()
         anywhere = last.flags() if lacking else self.got
+        copied: list[tuple[Tensor, Tensor]] = []
         for bucket in self.buckets:
-            for place, mean in zip(bucket.places, bucket.means(), strict=True):
-                if anywhere[place]:
-                    self._put(self.parameters[place], mean)
+            for parameter, mean, got in zip(
+                bucket.parameters, bucket.means(), [anywhere[place] for place in bucket.places], strict=True
+            ):
+                gradient = parameter.grad
+                if not got or gradient is mean:
+                    continue
+                if gradient is None or gradient.is_sparse or self.as_views:  # sparse: of a function, not a layer
+                    parameter.grad = mean if self.as_views else mean.clone()
+                else:
+                    copied.append((gradient, mean))
+        if copied:
+            copy_all(*zip(*copied, strict=True))
         for place, mean in zip(self.sparse, sparse, strict=True):
             if anywhere[place]:
-                gradient = self.parameters[place].grad
-                self.parameters[place].grad = (
-                    mean.to_dense() if gradient is not None and not gradient.is_sparse else mean
-                )
-
-    def _put(self, parameter: nn.Parameter, mean: Tensor) -> None:
-        if parameter.grad is not None and parameter.grad.is_sparse:  # of a function rather than a layer
-            parameter.grad = mean.clone()
-        elif parameter.grad is not None and not self.as_views:
-            parameter.grad.copy_(mean)
-        else:
-            parameter.grad = mean if self.as_views else mean.clone()
+                parameter = self.parameters[place]
+                dense = parameter.grad is not None and not parameter.grad.is_sparse
+                parameter.grad = mean.to_dense() if dense else mean
 
 
 def _reduced(parameter: nn.Parameter) -> Tensor:

@@ -54,6 +54,13 @@ def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[.
     return func, args
 
 
+def has_share(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether there is one among the arguments of a call, or in lists and the like of them."""
+    if any(isinstance(each, Share) for each in args):
+        return True
+    return any(isinstance(each, Share) for each in tree_leaves((args, kwargs)))
+
+
 def same_memory(one: Tensor, other: Tensor) -> bool:
     """Whether one of two tensors is a view of the other, or of the same memory."""
     if one.device != other.device:

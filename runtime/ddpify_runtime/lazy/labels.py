@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field
+from typing import NoReturn
 
 import torch.distributed as dist
 from torch import Tensor
@@ -37,7 +38,7 @@ class Labels:
         """Whether somebody asks, and it is not known yet."""
         return any(asked.none is None for asked in self._asked.values())
 
-    def count(self, counting: Tensor, mine: int, total: int, ignored: Hashable) -> Tensor:
+    def count(self, counting: Tensor, mine: int, total: int, ignored: Hashable) -> Tensor | int:
         """How many targets of the whole batch count; a collective unless that is known.
 
         Args:
@@ -50,10 +51,11 @@ class Labels:
         if asked is None:
             asked = self._asked[ignored] = _Asked(counting.new_zeros(()))
         if asked.none:
-            asked.left_out += mine - counting
-            if counting.device.type == "cpu":
-                _require_none(asked)
-            return counting.new_tensor(total)
+            if counting.device.type != "cpu":  # where it is read at the end of the pass
+                asked.left_out += mine - counting
+            elif int(counting) != mine:
+                _refuse()
+            return total
         whole = counting.clone()
         dist.all_reduce(whole)
         if asked.none is None:
@@ -78,7 +80,11 @@ class Labels:
 
 def _require_none(asked: _Asked) -> None:
     if asked.left_out:
-        raise RuntimeError(
-            "ddpify: a target is left out of the loss now (ignore_index), but none was in a whole pass over the data "
-            "set; the steps of this pass may be wrong: import DataLoader from torch.utils.data, not ddpify_runtime"
-        )
+        _refuse()
+
+
+def _refuse() -> NoReturn:
+    raise RuntimeError(
+        "ddpify: a target is left out of the loss now (ignore_index), but none was in a whole pass over the data "
+        "set; the steps of this pass may be wrong: import DataLoader from torch.utils.data, not ddpify_runtime"
+    )

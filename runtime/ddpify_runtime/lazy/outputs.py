@@ -18,9 +18,9 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ..forward import losses, region
-from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
-from ..torch_internals import made_wrapper, tree_leaves, tree_map_only
-from .batch import QUESTIONS, Share, in_form, same_memory, wholes
+from ..sharding.collectives import Join, Rows, count, join, joined, leave, size, split
+from ..torch_internals import made_wrapper, tree_map_only
+from .batch import QUESTIONS, Share, has_share, in_form, same_memory, wholes
 from .labels import Labels
 from .partial import partial
 from .row_operations import BINARY, COPIES, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
@@ -61,10 +61,10 @@ class Output(Share):
     def rows(self) -> Tensor | None:
         """What a divided forward takes in place of rows `[rank::world_size]` of the whole; None if it is not those."""
         local = self.local
-        if local is None or self._place != Rows(0) or len(self) != self._total:
+        if local is None or self._place != Rows(0) or size(self, 0) != self._total:
             return None
         self._used = True
-        return leave(local, self.enter)
+        return leave(local, self.enter) if local.requires_grad else local.detach()
 
     @property
     def _is_foreign(self) -> bool:
@@ -110,9 +110,11 @@ class Output(Share):
         kwargs: dict[str, Any] | None = None,
     ) -> Any:
         kwargs = kwargs or {}
-        func, args = in_form(func, args)
         with torch.DisableTorchFunctionSubclass():
-            if func in QUESTIONS or not any(isinstance(each, Share) for each in tree_leaves((args, kwargs))):
+            if func in QUESTIONS:
+                return func(*args, **kwargs)
+            func, args = in_form(func, args)
+            if not has_share(args, kwargs):
                 return func(*args, **kwargs)
             if func is Tensor.requires_grad.__get__:  # type: ignore[attr-defined]
                 return func(args[0] if args[0].local is not None else args[0].whole())
@@ -333,14 +335,17 @@ def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs
     for source in sources:
         source._used = True
     part, divisor, dtype = losses.summands(func, local)
-    part, entered, common, operation = part.to(dtype), _entered(sources), None, losses.operation(func, local)
+    whole: Tensor | int
     if isinstance(divisor, Tensor):
-        part, divisor = part / _over_ranks(given, local["target"], divisor), None
-    divisor = 1 if divisor is None else divisor // count(first._total) * first._total
-    return partial(part, common, entered, divisor, operation)
+        whole = _over_ranks(given, local["target"], divisor)
+    else:
+        whole = 1 if divisor is None else divisor // count(first._total) * first._total
+    if isinstance(whole, Tensor) or part.dtype != dtype:  # a sum may be too large for the dtype of the mean
+        part, whole = (part / whole).to(dtype), 1
+    return partial(part, None, _entered(sources), whole, losses.operation(func, local))
 
 
-def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor:
+def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor | int:
     """What the mean of a classification loss is divided by; no collective where every rank knows enough of all targets.
 
     Args: the loss's arguments, this rank's targets, and what their mean would be divided by.

@@ -37,6 +37,7 @@ _SAME_MEMORY = {Tensor.detach, Tensor.data.__get__}  # type: ignore[attr-defined
 _ADD = {Tensor.add, Tensor.__add__, Tensor.__radd__, torch.add}
 _SUBTRACT = {Tensor.sub, Tensor.__sub__, torch.sub}
 _MULTIPLY = {Tensor.mul, Tensor.__mul__, Tensor.__rmul__, torch.mul}
+_NODES = "SubBackward0", "AddBackward0"
 _DIVIDE = {Tensor.div, Tensor.true_divide, Tensor.__truediv__, torch.div}
 
 
@@ -73,6 +74,11 @@ class Partial(Share):
         """Whether a Function of the user's own has returned this, so that it has another gradient than its parts."""
         return _node(self) is not self._node
 
+    def _is_like(self, other: Partial) -> bool:
+        """Whether the sum of both is that of their parts, in all else the same."""
+        mine = self._divisor, self._entered, self._part.dtype, self._common
+        return mine == (other._divisor, other._entered, other._part.dtype, None)
+
     def enter(self) -> None:
         """A backward pass enters the shared regions that this comes from."""
         for entered in self._entered:
@@ -88,7 +94,7 @@ class Partial(Share):
                     source, make = self._source
                     self._joined = make(source.whole())
                 else:
-                    self._joined = _Total.apply(self._part, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
+                    self._joined = _Total.apply(self.addend, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
         return self._joined
 
     def value(self) -> Tensor:
@@ -153,14 +159,13 @@ def partial(part: Tensor, common: Tensor | None, entered: _Entered, divisor: int
     Args:
         part: this rank's. common: what is added to the sum of the parts, the same on every rank, or None.
         entered: called when a backward pass enters the shared regions that `part` comes from.
-        divisor: of the sum of the parts, where no gradient is wanted: the sum is then divided as one process would.
+        divisor: of the sum of the parts, which is then divided as one process would.
         operation: the autograd node that one process would have made; that of `part`, if not given.
     """
     if not (torch.is_grad_enabled() and (part.requires_grad or (common is not None and common.requires_grad))):
         return Partial(part.detach(), None if common is None else common.detach(), divisor, entered)
     operation = operation or type(part.grad_fn).__name__
-    part = part / divisor if divisor > 1 else part
-    made: Partial = _Made.apply(part, common, entered)  # type: ignore[no-untyped-call]
+    made: Partial = _Made.apply(part, common, divisor, entered)  # type: ignore[no-untyped-call]
     made._part, made._common, made._node, made._operation = part, common, _node(made), operation
     return made
 
@@ -227,19 +232,27 @@ def _detached(source: Partial, func: Callable[..., Any]) -> Partial:
 
 
 def _added(one: Any, other: Any, add: Callable[[Any, Any], Any]) -> Partial | None:
+    if isinstance(one, Partial) and isinstance(other, Partial) and one._is_like(other):  # a running sum, in each step
+        return partial(add(one._part, other._part), None, one._entered, one._divisor, _NODES[add is operator.add])
     if not all(isinstance(value, Partial) or _is_alike(value) for value in (one, other)):
         return None
-    parts = [value.addend if isinstance(value, Partial) else None for value in (one, other)]
-    if {part.dtype for part in parts if part is not None} != {add(*_forms(one, other)).dtype}:
-        return None
     numbers = [value for value in (one, other) if isinstance(value, Partial)]
-    entered = tuple(dict.fromkeys(each for number in numbers for each in number._entered))
+    if len({*(value.dtype for value in numbers), add(*_forms(one, other)).dtype}) > 1:
+        return None
+    divisors = {value._divisor for value in numbers}
+    divisor = divisors.pop() if len(divisors) == 1 else 1
+    parts = [
+        None if not isinstance(each, Partial) else each._part if divisor > 1 else each.addend for each in (one, other)
+    ]
+    entered = numbers[0]._entered
+    if len(numbers) > 1 and numbers[1]._entered != entered:
+        entered = tuple(dict.fromkeys(each for number in numbers for each in number._entered))
     part = _sum(parts[0], parts[1], add)
     commons = [value._common if isinstance(value, Partial) else value for value in (one, other)]
     common = _sum(commons[0], commons[1], add)
     if common is not None and not isinstance(common, Tensor):
         common = None if common == 0 else torch.full_like(part, common)
-    return partial(part, common, entered, operation="AddBackward0" if add is operator.add else "SubBackward0")
+    return partial(part, common, entered, divisor, _NODES[add is operator.add])
 
 
 def _sum(one: Any, other: Any, add: Any) -> Any:
@@ -255,7 +268,7 @@ def _added_in_place(one: Any, other: Any) -> Partial | None:
     made = _added(one, other, operator.add)
     if made is None:
         return None
-    one._part, one._common, one._divisor, one._value = made._part, made._common, 1, None
+    one._part, one._common, one._divisor, one._value = made._part, made._common, made._divisor, None
     return one
 
 
@@ -282,15 +295,16 @@ class _Made(Function):
     """For callers that go past __torch_function__, such as torch.autograd.backward: the number has a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, part: Tensor, common: Tensor | None, entered: _Entered) -> Tensor:
-        made = Partial(part.detach(), None if common is None else common.detach(), 1, entered)
-        ctx.entered, ctx.has_common = made.enter, common is not None
+    def forward(ctx: Any, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Tensor:
+        made = Partial(part.detach(), None if common is None else common.detach(), divisor, entered)
+        ctx.entered, ctx.has_common, ctx.divisor = entered, common is not None, divisor
         return made
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None]:
-        ctx.entered()
-        return _inside(gradients[0]), gradients[0] if ctx.has_common else None, None
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
+        for entered in ctx.entered:
+            entered()
+        return _inside(gradients[0], ctx.divisor), gradients[0] if ctx.has_common else None, None, None
 
 
 class _Total(Function):
@@ -323,14 +337,17 @@ class _Inside(Function):
     """A true gradient, the same on every rank, as the gradient of a part: see sharding/collectives.py for the rule."""
 
     @staticmethod
-    def forward(ctx: Any, gradient: Tensor) -> Tensor:
-        return gradient * dist.get_world_size()
+    def forward(ctx: Any, gradient: Tensor, divisor: int) -> Tensor:
+        ctx.divisor = divisor
+        return gradient * (dist.get_world_size() / divisor)
 
     @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return sum_over_ranks(gradients[0])
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
+        return sum_over_ranks(gradients[0]) / ctx.divisor, None
 
 
-def _inside(gradient: Tensor) -> Tensor:
-    inside: Tensor = _Inside.apply(gradient)  # type: ignore[no-untyped-call]
+def _inside(gradient: Tensor, divisor: int = 1) -> Tensor:
+    if not torch.is_grad_enabled():  # nobody differentiates it again
+        return gradient * (dist.get_world_size() / divisor)
+    inside: Tensor = _Inside.apply(gradient, divisor)  # type: ignore[no-untyped-call]
     return inside

@@ -16,7 +16,7 @@ from typing import Any
 from torch.utils.data import Dataset, Subset, default_collate, get_worker_info
 
 from ..torch_internals import pin_memory
-from . import collated, held_state, streams
+from . import collated, held_state, streams, tensor_rows
 from .collated import Form
 from .held_state import Reached, Snapshot
 
@@ -77,6 +77,10 @@ class Samples(Dataset[Any]):
         self.drawn: set[str] | None = None  # learnt: the generators that samples are made with
 
     def __getitems__(self, request: Request) -> Loaded:
+        if request.part and self.collate is default_collate:
+            rows = tensor_rows.batch_of(self.dataset, request)
+            if rows is not None:
+                return Loaded(rows, len(request), request.total, False, None, "")
         watched = request.part or request.parts > 0
         by_batches = _gives_batches(self.dataset)
         first: list[Any] = []

@@ -76,13 +76,23 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
 
 def count(total: int) -> int:
     """How many of `total` samples are this rank's."""
-    return len(range(dist.get_rank(), total, dist.get_world_size()))
+    group: Any = dist.group.WORLD  # `get_rank()` looks for it among the groups
+    return len(range(group.rank(), total, group.size()))
 
 
 @lru_cache(maxsize=64)
 def _numbers(rank: int, total: int, world_size: int, device: torch.device) -> Tensor:
     """The numbers of a rank's samples, sent to the device once."""
     return torch.arange(rank, total, world_size).to(device)
+
+
+def begin_sum(tensor: Tensor) -> Any:
+    """Begin to add a tensor over ranks, where it is; the work to wait for.
+
+    Asked of the process group itself, as torch's reducer does: `dist.all_reduce` takes longer than a small sum.
+    """
+    group: Any = dist.group.WORLD
+    return group.allreduce([torch.view_as_real(tensor) if tensor.is_complex() else tensor])
 
 
 def spread(numbers: Tensor) -> Tensor:
@@ -126,9 +136,15 @@ def gather_objects(value: Any) -> list[Any]:
     return [pickle.loads(share) for share in shares]  # which ends where its value ends
 
 
+def size(tensor: Tensor, dim: int) -> int:
+    """The size of a tensor, which may be a part that passes for the whole, without asking its class."""
+    with torch.DisableTorchFunctionSubclass():
+        return tensor.size(dim)
+
+
 def divides(tensor: Tensor, dim: int) -> bool:
     """Whether there is a row for every rank; as many for each where all have to run one program (X6)."""
-    total, world_size = tensor.size(dim), dist.get_world_size()
+    total, world_size = size(tensor, dim), dist.get_world_size()
     return total >= world_size and (not engines.of(tensor.device).records or total % world_size == 0)
 
 

@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
+from functools import cache, cached_property
 from typing import Any
 
 import torch
@@ -33,6 +34,7 @@ _CLOSED = (
     ),
     *(types.MethodType, tuple, set, frozenset, deque, bytearray),
 )
+_WITHOUT_PARTS = (Tensor, *PLAIN)
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,59 @@ class Form:
     tree: TreeSpec
     objects: tuple[tuple[int, Held | int], ...]
 
+    @cached_property
+    def text(self) -> str:
+        """What stands for the form among the keys of a dictionary."""
+        return str(self)
+
+
+@dataclass(frozen=True)
+class CallForm(Form):
+    """Of plain arguments and keywords, which need no walk."""
+
+    positional: int = field(compare=False)
+    names: tuple[str, ...] = field(compare=False)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Form) and (self.tree, self.objects) == (other.tree, other.objects)
+
 
 def flatten(value: Any) -> tuple[list[Any], Form]:
     """The leaves of a value, and its form. Tensors are leaves, and so is what holds none."""
+    if isinstance(value, Tensor):
+        return [value], _of_one()
     leaves: list[Any] = []
     return leaves, _flattened(value, leaves, ())
 
 
+def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Form]:
+    """As `flatten((args, kwargs))`."""
+    leaves = [*args, *kwargs.values()]
+    if all(isinstance(leaf, _WITHOUT_PARTS) for leaf in leaves):
+        return leaves, _of_call(len(args), tuple(kwargs))
+    return flatten((args, kwargs))
+
+
 def unflatten(leaves: Iterable[Any], form: Form) -> Any:
     """A value of this form with these leaves."""
+    if form is _of_one():
+        (leaf,) = leaves
+        return leaf
+    if isinstance(form, CallForm):
+        given = tuple(leaves)
+        return given[: form.positional], dict(zip(form.names, given[form.positional :], strict=True))
     return _made(iter(leaves), form, ())
+
+
+@cache
+def _of_one() -> Form:
+    return _flattened(None, [], ())
+
+
+@cache
+def _of_call(positional: int, names: tuple[str, ...]) -> CallForm:
+    form = _flattened(((None,) * positional, dict.fromkeys(names)), [], ())
+    return CallForm(form.tree, form.objects, positional, names)
 
 
 def copied(leaf: Any) -> Any:

@@ -30,7 +30,8 @@ class Experts(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         kinds = x[:, 0] > 0
         made = torch.where(kinds[:, None], self.first(x), self.second(x)) + self.words((x[:, 1].abs() * 3).long())
-        return self.narrow(made.double())
+        scores: Tensor = self.narrow(made.double())
+        return scores
 
 
 def ordinary(model: nn.Module, x: Tensor, y: Tensor, step: int) -> Iterator[None]:
@@ -89,9 +90,9 @@ def layers() -> nn.Module:
 
 
 def channels_last() -> nn.Module:
-    return nn.Sequential(nn.Unflatten(1, (2, 2, 2)), nn.Conv2d(2, 4, 2, padding=1), nn.Flatten(), nn.Linear(36, 3)).to(
-        memory_format=torch.channels_last
-    )
+    convolution: Any = nn.Conv2d(2, 4, 2, padding=1)
+    convolution.to(memory_format=torch.channels_last)
+    return nn.Sequential(nn.Unflatten(1, (2, 2, 2)), convolution, nn.Flatten(), nn.Linear(36, 3))
 
 
 CASES: dict[str, tuple[Callable[[], nn.Module], Pass]] = {
