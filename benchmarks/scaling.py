@@ -1,10 +1,14 @@
-"""What a rank costs: CPU seconds of one rank against those of one process, beside hand-written DDP.
+"""What a rank costs: CPU seconds of one process against those of the ranks, beside hand-written DDP and frameworks.
 
-    python -m benchmarks.scaling [--ranks 2 8] [--workloads convolutions dropout] [--rounds 3]
+    python -m benchmarks.scaling [--ranks 1,2,4,8] [--workloads convolutions,dropout] [--rounds 3]
 
 Efficiency is CPU seconds of one process / (ranks x CPU seconds of one rank), user and system time of all threads, from
 the second epoch on; the global batch is the same. CPU time rather than clock time, so that more ranks than cores can be
-run. All ways of a workload run in turn, and the least of the rounds counts.
+run. All ways of a workload run in turn, and the least of the rounds counts. Frameworks are measured where they are
+installed (`pip install -e '.[benchmarks]'`).
+
+It takes long: a run of 8 ranks on two cores imports torch eight times. How long all of it will take is said on standard
+error after each cell; on two idle cores a round of all workloads takes about an hour at 1, 2, 4 and 8 ranks.
 """
 
 from __future__ import annotations
@@ -15,6 +19,8 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
+from importlib.util import find_spec
 from pathlib import Path
 
 from ddpify_codemods import convert
@@ -22,56 +28,109 @@ from ddpify_codemods import convert
 from .workloads import WORKLOADS, script
 
 HERE = Path(__file__).parent
+LIMIT = 1800  # seconds for one run
+FRAMEWORKS = {"accelerate": "accelerate", "fabric": "lightning_fabric"}
+
+
+class Failed(Exception):
+    """A run that ended with an error; its last lines."""
 
 
 def seconds(source: str, ranks: int) -> float:
-    """CPU seconds of the busiest rank, per epoch, after the first."""
+    """CPU seconds of the busiest rank, per epoch, after the first. ranks: 0 for one process without a launcher.
+
+    Raises:
+        Failed: the script did not run.
+    """
     with tempfile.TemporaryDirectory() as folder:
         train = Path(folder, "train.py")
         train.write_text(source)
         paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
         settings = {"METER": f"{folder}/rank", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks else []
-        done = subprocess.run(
-            [sys.executable, *launcher, str(train)], env=os.environ | settings, capture_output=True, text=True
-        )
+        words = [sys.executable, *launcher, str(train)]
+        try:
+            done = subprocess.run(words, env=os.environ | settings, capture_output=True, text=True, timeout=LIMIT)
+        except subprocess.TimeoutExpired:
+            raise Failed(f"it ran for more than {LIMIT} s") from None
         if done.returncode:
-            raise SystemExit(done.stderr[-3000:])
+            raise Failed(done.stderr[-3000:])
         epochs = [json.loads(path.read_text()) for path in Path(folder).glob("rank*")]
     return max(float(each[-1] - each[1]) / (len(each) - 2) for each in epochs)
 
 
 def converted(source: str) -> str:
-    """The source, converted for cpu."""
+    """The source, converted for cpu.
+
+    Raises:
+        Failed: it is refused.
+    """
     path = Path("train.py")
     result = convert({path: source}, "cpu")[path]
     refused = [finding.message for finding in result.findings if finding.severity == "refused"]
     if refused:
-        raise SystemExit(f"refused: {refused}")
+        raise Failed(f"refused: {refused}")
     return result.code
+
+
+def least(sources: dict[str, str], ranks: int, rounds: int) -> dict[str, float]:
+    """The least CPU seconds of each way, all run in turn; a way that fails is said, and left out."""
+    found: dict[str, float] = {}
+    failed: set[str] = set()
+    for _ in range(rounds):
+        for way, source in sources.items():
+            if way in failed:
+                continue
+            try:
+                found[way] = min(seconds(source, ranks), found.get(way, float("inf")))
+            except Failed as error:
+                failed.add(way)
+                found.pop(way, None)
+                print(f"{way} failed on {ranks} ranks: {error}", file=sys.stderr, flush=True)
+    return found
+
+
+def cell(one: float, found: dict[str, float], ways: list[str], ranks: int) -> str:
+    """The efficiency of each way, and ours beside the hand-written one."""
+    efficiency = {way: one / ranks / used for way, used in found.items()}
+    shown = " / ".join(f"{efficiency[way]:.2f}" if way in efficiency else "-" for way in ways)
+    if "hand" not in efficiency or "ours" not in efficiency:
+        return shown
+    return f"{shown} ({efficiency['ours'] / efficiency['hand']:.2f})"
 
 
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, nargs="+", default=[2, 4, 8])
-    parser.add_argument("--workloads", nargs="+", default=list(WORKLOADS), choices=WORKLOADS)
+    parser.add_argument("--ranks", default="1,2,4,8", help="how many, with commas between")
+    parser.add_argument("--workloads", default=",".join(WORKLOADS), help="which, with commas between")
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    print(
-        f"| workload | one process, CPU s per epoch | {' | '.join(f'{n} ranks: hand / ours' for n in options.ranks)} |"
-    )
-    print(f"|---|---|{'---|' * len(options.ranks)}")
-    for name in options.workloads:
-        plain, by_hand = script(name, by_hand=False), script(name, by_hand=True)
-        ours = converted(plain)
-        one = min(seconds(plain, 0) for _ in range(options.rounds))
-        cells = []
-        for ranks in options.ranks:
-            pairs = [(seconds(by_hand, ranks), seconds(ours, ranks)) for _ in range(options.rounds)]
-            hand, own = (one / ranks / min(pair[place] for pair in pairs) for place in (0, 1))
-            cells.append(f"{hand:.2f} / {own:.2f} ({own / hand:.2f})")
-        print(f"| {name} | {one:.2f} | {' | '.join(cells)} |", flush=True)
+    ranks, names = [int(each) for each in options.ranks.split(",")], options.workloads.split(",")
+    if unknown := set(names) - set(WORKLOADS):
+        parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
+    frameworks = [way for way, package in FRAMEWORKS.items() if find_spec(package) is not None]
+    ways = ["hand", "ours", *frameworks]
+    start, cells = time.monotonic(), 0
+    rows = []
+    for name in names:
+        plain = script(name, "plain")
+        sources = {way: converted(plain) if way == "ours" else script(name, way) for way in ways}
+        one = least({"plain": plain}, 0, options.rounds)["plain"]
+        row = []
+        for count in ranks:
+            row.append(cell(one, least(sources, count, options.rounds), ways, count))
+            cells += 1
+            took = (time.monotonic() - start) / 60
+            left = took / cells * (len(names) * len(ranks) - cells)
+            print(
+                f"{name}, {count} ranks: {row[-1]}; {took:.0f} min, about {left:.0f} to go", file=sys.stderr, flush=True
+            )
+        rows.append(f"| {name} | {one:.2f} | {' | '.join(row)} |")
+    print(f"Efficiency: {' / '.join(ways)} (ours / hand); the least of {options.rounds} rounds.\n")
+    print(f"| | one process, CPU s per epoch | {' | '.join(f'{count} ranks' for count in ranks)} |")
+    print("|---|---|" + "---|" * len(ranks))
+    print("\n".join(rows))
 
 
 if __name__ == "__main__":

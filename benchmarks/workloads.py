@@ -1,7 +1,8 @@
-"""The trainings of `benchmarks.scaling`, each as a script for one device and as an expert's hand-written DDP."""
+"""The trainings of `benchmarks.scaling`, each for one device, as hand-written DDP, for Accelerate and for Fabric."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from textwrap import indent
@@ -27,6 +28,7 @@ def main():
     model = {model}
 {wrap}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+{prepare}
     for epoch in range({epochs}):
         meter.epoch()
 {epoch}
@@ -40,8 +42,7 @@ def main():
             correct = total = 0.0
             with torch.no_grad():
                 for x, y in test_loader:
-                    correct += (model(x).argmax(1) == y).sum().item()
-                    total += len(y)
+{count}
 {reduce}
             print(epoch, correct / total)
     meter.epoch()
@@ -52,17 +53,22 @@ if __name__ == "__main__":
     main()
 """
 
-_DEPTHS = {"start": 4, "sets": 4, "wrap": 4, "epoch": 8, "step": 12, "report": 8, "reduce": 12, "finish": 4}
+_DEPTHS = {
+    **{"start": 4, "sets": 4, "wrap": 4, "prepare": 4, "epoch": 8, "step": 12, "report": 8},
+    **{"count": 20, "reduce": 12, "finish": 4},
+}
 
 PLAIN = {
     "imports": "",
     "definitions": "",
     "start": "",
     "sets": "",
-    "train_loader": "DataLoader(train_set, batch_size={batch}, shuffle=True)",
-    "test_loader": "DataLoader(test_set, batch_size={batch})",
+    "train_loader": "DataLoader(train_set, batch_size={batch}, shuffle=True{loading})",
+    "test_loader": "DataLoader(test_set, batch_size={batch}{loading})",
+    "loading": "",
     "test_set": "train_set",
     "wrap": "",
+    "prepare": "",
     "epochs": "4",
     "epoch": "",
     "step": """\
@@ -71,8 +77,10 @@ loss = {loss}
 loss.backward()
 optimizer.step()
 seen += loss.detach()""",
+    "backward": "",
     "report": "print(epoch, float(seen) / len(train_loader))",
     "evaluates": "False",
+    "count": "correct += (model(x).argmax(1) == y).sum().item()\ntotal += len(y)",
     "reduce": "",
     "finish": "",
     "loss": "F.cross_entropy(model(x), y)",
@@ -88,8 +96,8 @@ from torch.utils.data import Subset
 from torch.utils.data.distributed import DistributedSampler""",
     "start": 'dist.init_process_group("gloo")\nrank, world = dist.get_rank(), dist.get_world_size()',
     "sets": "sampler = DistributedSampler(train_set)\ntest_set = Subset(test_set, range(rank, len(test_set), world))",
-    "train_loader": "DataLoader(train_set, batch_size={batch} // world, sampler=sampler)",
-    "test_loader": "DataLoader(test_set, batch_size={batch} // world)",
+    "train_loader": "DataLoader(train_set, batch_size={batch} // world, sampler=sampler{loading})",
+    "test_loader": "DataLoader(test_set, batch_size={batch} // world{loading})",
     "wrap": "model = DistributedDataParallel(model)",
     "epoch": "sampler.set_epoch(epoch)",
     "report": """\
@@ -102,6 +110,48 @@ sums = torch.tensor([correct, total])
 dist.all_reduce(sums)
 correct, total = sums.tolist()""",
     "finish": "dist.destroy_process_group()",
+}
+
+# As their documentation shows it. A batch size is that of a process for both.
+_OF_A_PROCESS = {
+    "train_loader": "DataLoader(train_set, batch_size={batch} // world, shuffle=True{loading})",
+    "test_loader": "DataLoader(test_set, batch_size={batch} // world{loading})",
+}
+ACCELERATE = {
+    **_OF_A_PROCESS,
+    "imports": "from accelerate import Accelerator",
+    "start": "accelerator = Accelerator(cpu=True)\nrank, world = accelerator.process_index, accelerator.num_processes",
+    "prepare": """\
+model, optimizer, train_loader, test_loader = accelerator.prepare(model, optimizer, train_loader, test_loader)""",
+    "backward": "accelerator.backward",
+    "report": """\
+seen = accelerator.reduce(torch.as_tensor(seen), "sum")
+if rank == 0:
+    print(epoch, float(seen) / world / len(train_loader))""",
+    "count": """\
+found, y = accelerator.gather_for_metrics((model(x).argmax(1), y))
+correct += (found == y).sum().item()
+total += len(y)""",
+    "finish": "accelerator.end_training()",
+}
+FABRIC = {
+    **_OF_A_PROCESS,
+    "imports": "import os\nfrom lightning_fabric import Fabric",
+    "start": """\
+fabric = Fabric(accelerator="cpu", devices=int(os.environ["LOCAL_WORLD_SIZE"]), strategy="ddp")
+fabric.launch()
+rank, world = fabric.global_rank, fabric.world_size""",
+    "prepare": """\
+model, optimizer = fabric.setup(model, optimizer)
+train_loader, test_loader = fabric.setup_dataloaders(train_loader, test_loader)""",
+    "backward": "fabric.backward",
+    "report": """\
+seen = fabric.all_reduce(torch.as_tensor(seen), reduce_op="sum")
+if rank == 0:
+    print(epoch, float(seen) / world / len(train_loader))""",
+    "reduce": """\
+correct, total = fabric.all_reduce(torch.tensor([correct, total]), reduce_op="sum").tolist()""",
+    "finish": "",
 }
 
 _CONVOLUTIONS = """\
@@ -161,12 +211,59 @@ def _transformer(dropout: float = 0.1, outputs: str = "10", pooled: str = ".mean
     return _TRANSFORMER.format(dropout=dropout, outputs=outputs, pooled=pooled)
 
 
+_PADDED = """\
+class Texts(Dataset):
+    def __init__(self, size):
+        self.texts = [torch.randint(1, 1000, (int(length),)) for length in torch.randint(8, 33, (size,))]
+        self.labels = torch.randint(10, (size,))
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        return self.texts[index], self.labels[index]
+
+
+def padded(samples):
+    texts, labels = zip(*samples)
+    return nn.utils.rnn.pad_sequence(texts, batch_first=True), torch.stack(labels)
+"""
+
+_GAN_STEP = """\
+optimizer.zero_grad()
+fake = generator(torch.randn({noise}, 32))
+real, made = model(x), model(fake.detach())
+loss = F.binary_cross_entropy_with_logits(real, torch.ones_like(real))
+loss = loss + F.binary_cross_entropy_with_logits(made, torch.zeros_like(made))
+loss.backward()
+optimizer.step()
+generator_optimizer.zero_grad()
+made = model(fake)
+fooled = F.binary_cross_entropy_with_logits(made, torch.ones_like(made))
+fooled.backward()
+generator_optimizer.step()
+seen += loss.detach()"""
+
+_GENERATOR = """\
+generator = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 64))
+{wrap_second}
+generator_optimizer = torch.optim.SGD(generator.parameters(), lr=0.01)
+{prepare_second}
+"""
+
+
 @dataclass(frozen=True)
 class Workload:
-    """A training. gaps: what fills SCRIPT's. by_hand: what an expert writes beyond BY_HAND."""
+    """A training. gaps: what fills SCRIPT's. ways: what is written beyond WAYS, for some of them."""
 
     gaps: Mapping[str, str]
-    by_hand: Mapping[str, str] = field(default_factory=dict)
+    ways: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+
+def _gan(way: Mapping[str, str], wrap: str = "", prepare: str = "", noise: str = "{batch} // world") -> dict[str, str]:
+    second = _GENERATOR.replace("{wrap_second}", wrap).replace("{prepare_second}", prepare)
+    step = _GAN_STEP.replace("{noise}", noise)
+    return {"prepare": second + way.get("prepare", ""), "step": step}
 
 
 _IMAGES = "TensorDataset(torch.randn({0}, 3, 32, 32), torch.randint(10, ({0},)))"
@@ -222,7 +319,36 @@ WORKLOADS: dict[str, Workload] = {
             "model": "Net(1000)",
             "loss": "F.cross_entropy(model(x).flatten(0, 1), y.flatten(), ignore_index=-100)",
         },
-        {"sets": "train_set.tensors[1][torch.rand(512, 32) < 0.3] = -100\nsampler = DistributedSampler(train_set)"},
+        {"hand": {"sets": "train_set.tensors[1][torch.rand(512, 32) < 0.3] = -100\n" + BY_HAND["sets"]}},
+    ),
+    "padded text": Workload(
+        {
+            "definitions": _PADDED
+            + "\n\n"
+            + _transformer().replace(
+                "self.encoder(self.embed(x))", "self.encoder(self.embed(x), src_key_padding_mask=x == 0)"
+            ),
+            "train_set": "Texts(1024)",
+            "model": "Net(1000)",
+            "loading": ", collate_fn=padded",
+        }
+    ),
+    "GAN": Workload(
+        {
+            "train_set": "TensorDataset(torch.randn(2048, 64), torch.zeros(2048))",
+            "model": "nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 1))",
+            **_gan({}, noise="{batch}"),
+        },
+        {
+            "hand": _gan({}, wrap="generator = DistributedDataParallel(generator)"),
+            "accelerate": _gan(
+                ACCELERATE,
+                prepare="generator, generator_optimizer = accelerator.prepare(generator, generator_optimizer)",
+            ),
+            "fabric": _gan(
+                FABRIC, prepare="generator, generator_optimizer = fabric.setup(generator, generator_optimizer)"
+            ),
+        },
     ),
     "perceptron": Workload(
         {
@@ -233,13 +359,15 @@ WORKLOADS: dict[str, Workload] = {
 }
 
 
-def script(name: str, by_hand: bool) -> str:
-    """The source of a workload, for one device or with DistributedDataParallel by hand."""
+WAYS: dict[str, Mapping[str, str]] = {"plain": {}, "hand": BY_HAND, "accelerate": ACCELERATE, "fabric": FABRIC}
+
+
+def script(name: str, way: str) -> str:
+    """The source of a workload, written in one of WAYS; what ddpify makes of "plain" is measured beside the others."""
     workload = WORKLOADS[name]
-    filled = {**PLAIN, **workload.gaps}
-    if by_hand:
-        filled |= {**BY_HAND, **workload.by_hand}
-    filled = {
-        key: code.replace("{batch}", filled["batch"]).replace("{loss}", filled["loss"]) for key, code in filled.items()
-    }
+    filled = {**PLAIN, **workload.gaps, **WAYS[way], **workload.ways.get(way, {})}
+    if filled["backward"]:
+        filled["step"] = re.sub(r"(\w+)\.backward\(\)", rf"{filled['backward']}(\1)", filled["step"])
+    for inner in ("loss", "loading", "batch"):
+        filled = {key: code.replace("{" + inner + "}", filled[inner]) for key, code in filled.items()}
     return SCRIPT.format(**{key: indent(code, " " * _DEPTHS.get(key, 0)) for key, code in filled.items()})

@@ -103,7 +103,7 @@ class Recorded(Bucket):
         sent = torch.ones(len(flags), device=device) if all(flags) else torch.tensor(flags).to(device)
         given = [torch.zeros_like(each) if each.grad is None else each.grad.detach() for each in self.parameters]
         self._flat = torch.cat([*(each.flatten() for each in given), sent.to(self._like.dtype)])
-        self.work = begin_sum(self._flat)
+        self.work = dist.all_reduce(self._flat, async_op=True)
 
     def means(self) -> list[Tensor]:
         *parts, _ = (self._flat * self._scale).split(self._sizes)

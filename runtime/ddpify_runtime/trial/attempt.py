@@ -22,7 +22,7 @@ from ..forward.losses import Losses
 from ..forward.region import Region, entered
 from ..launch.environment import draws_original
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, share
+from ..sharding.collectives import Rows, count, share, sum_all_over_ranks
 from ..torch_internals import tree_leaves
 from . import own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
@@ -212,8 +212,7 @@ def same_gradients(
             summed = _gradients(outputs, weights, parameters)
     except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
         return False
-    for gradient in summed:
-        dist.all_reduce(gradient)
+    sum_all_over_ranks(summed)
     largest = max((float(gradient.norm()) for gradient in whole), default=0.0)
     with rounded_as(found.rounded):
         return all(

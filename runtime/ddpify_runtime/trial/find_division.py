@@ -64,13 +64,16 @@ def _found(
 ) -> Division:
     """As `find`; what fails is tried once more in float64, and what held only there is tried there from then on.
 
-    In float32 rounding alone turns a ReLU over here and there, and one in a million moves a gradient by 1e-3.
+    In float32 rounding alone turns a ReLU over here and there, and one in a million moves a gradient by 1e-3: then the
+    gradients alone are looked at again.
     """
     found = None
     if known is None or not known.in_float64:
         found = _find(module, leaves, call, known, gradients)
         if not found.reason or found.reason.startswith(_FOR_GOOD):
             return found
+        if found.reason == _GRADIENTS:
+            return replace(found, reason="") if _same_in_float64(module, call, leaves, found) else found
     with _default_dtype(torch.float64), suppress(NoCopy):
         exact = _find(*_in_float64(module, leaves), call, known, gradients)
         if not exact.reason:
@@ -84,13 +87,34 @@ def _found(
 
 def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
     """Whether the gradients of a whole batch are the sum of those of the parts, if need be in float64. A collective."""
-    total = found.samples(leaves)
-    if same_gradients(module, call, leaves, found, total):
+    if same_gradients(module, call, leaves, found, found.samples(leaves)):
         return True
     with _default_dtype(torch.float64), suppress(NoCopy):
         copied, wide = _in_float64(module, leaves)
+        return same_gradients(copied, call, wide, found, found.samples(leaves))
+    return False
+
+
+def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
+    few, total = _few(leaves, found.inputs, found.batch, _FOR_GRADIENTS)
+    with _default_dtype(torch.float64), suppress(NoCopy, NotDivisible, UnknownLoss):
+        copied, wide = _in_float64(module, few)
         return same_gradients(copied, call, wide, found, total)
     return False
+
+
+def _few(
+    leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int], rows: int
+) -> tuple[list[Any], int]:
+    """Some rows for each rank, which tell as much as the whole batch, and how many these are in all.
+
+    One less than a multiple of the ranks, so that shares are uneven, where they may be.
+    """
+    first, dim = leaves[batch[0]], batch[1]
+    total = min(first.size(dim), rows * dist.get_world_size() - (not engines.of(first.device).records))
+    return [
+        leaf.narrow(where.dim, 0, total) if where else leaf for leaf, where in zip(leaves, inputs, strict=True)
+    ], total
 
 
 def _in_float64(module: nn.Module, leaves: Sequence[Any]) -> tuple[nn.Module, list[Any]]:
@@ -112,12 +136,15 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 # A repeated trial may differ by this many times more: other rows and weights round worse, and failing stops the run.
 _AGAIN = 10.0
+# Rows for each rank in a trial. Where they lie in an output is told by how many there are, and not by the gradients.
+_FOR_OUTPUTS, _FOR_GRADIENTS = 3, 2
 _FAILS = "it cannot compute a part of the batch"
 _SPARSE = "a tensor in its input is sparse"
 _ITERATOR = "something in its input can be read only once"
 _GENERATOR = "it draws from a generator of its own"
 _NO_COPY = "it cannot be copied, to try the division on the copy"
 _NO_SAMPLES = "no tensor in its input has a sample for every process"
+_GRADIENTS = "the gradients of a sample depend on the rest of the batch"
 _FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
 
 
@@ -134,17 +161,16 @@ def _find(
     if random_states.has_generator(module):
         return Division(reason=_GENERATOR)
     reasons: list[str] = []
+    doubtful = None
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
-        # A few rows tell as much as the whole batch; one less than a multiple of the ranks, so that shares are uneven.
-        first, dim = leaves[batch[0]], batch[1]
-        total = min(first.size(dim), 3 * dist.get_world_size() - (not engines.of(first.device).records))
-        few = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
+        few, total = _few(leaves, inputs, batch, _FOR_OUTPUTS)
+        size = leaves[batch[0]].size(batch[1])
         try:
             trial, agreed, reason = _tried(module, call, few, inputs, total)
         except NoCopy:
             return known or Division(reason=_NO_COPY)
-        if agreed and trial and trial.numbers and total < first.size(dim):  # for a few it may be alike by accident
-            trial, agreed, reason = _tried(module, call, leaves, inputs, first.size(dim))
+        if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
+            trial, agreed, reason = _tried(module, call, leaves, inputs, size)
         if agreed and trial:
             why = _otherwise(module, call, few, inputs, total, trial, agreed)
             trial, agreed, reason = (None, None, why) if why else (trial, agreed, reason)
@@ -155,13 +181,16 @@ def _find(
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
                 found = replace(found, rounded=trial.rounded)
+                few, total = _few(leaves, inputs, batch, _FOR_GRADIENTS)
                 if not gradients or not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
                     return found
-                reasons[-1] = "the gradients of a sample depend on the rest of the batch"
+                reasons[-1] = _GRADIENTS
+                doubtful = doubtful or replace(found, reason=_GRADIENTS)
             except (NotDivisible, UnknownLoss) as error:
                 reasons[-1] = str(error)
     # A rank's own rows may fail in a way of their own; what follows of the reason has to be the same on every rank.
-    return Division(reason=broadcast_object(reasons[0]) if reasons else _NO_SAMPLES)
+    reason = broadcast_object(reasons[0]) if reasons else _NO_SAMPLES
+    return doubtful if doubtful is not None and reason == _GRADIENTS else Division(reason=reason)
 
 
 def _otherwise(
