@@ -96,22 +96,20 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
 
 
 def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
-    few, total = _few(leaves, found.inputs, found.batch, _FOR_GRADIENTS)
+    few, total = _few(leaves, found.inputs, found.batch)
     with _default_dtype(torch.float64), suppress(NoCopy, NotDivisible, UnknownLoss):
         copied, wide = _in_float64(module, few)
         return same_gradients(copied, call, wide, found, total)
     return False
 
 
-def _few(
-    leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int], rows: int
-) -> tuple[list[Any], int]:
+def _few(leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int]) -> tuple[list[Any], int]:
     """Some rows for each rank, which tell as much as the whole batch, and how many these are in all.
 
     One less than a multiple of the ranks, so that shares are uneven, where they may be.
     """
     first, dim = leaves[batch[0]], batch[1]
-    total = min(first.size(dim), rows * dist.get_world_size() - (not engines.of(first.device).records))
+    total = min(first.size(dim), _ROWS * dist.get_world_size() - (not engines.of(first.device).records))
     return [
         leaf.narrow(where.dim, 0, total) if where else leaf for leaf, where in zip(leaves, inputs, strict=True)
     ], total
@@ -136,8 +134,7 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 # A repeated trial may differ by this many times more: other rows and weights round worse, and failing stops the run.
 _AGAIN = 10.0
-# Rows for each rank in a trial. Where they lie in an output is told by how many there are, and not by the gradients.
-_FOR_OUTPUTS, _FOR_GRADIENTS = 3, 2
+_ROWS = 3  # for each rank in a trial; of one alone, the order of its dimensions in memory is not to be seen
 _FAILS = "it cannot compute a part of the batch"
 _SPARSE = "a tensor in its input is sparse"
 _ITERATOR = "something in its input can be read only once"
@@ -163,7 +160,7 @@ def _find(
     reasons: list[str] = []
     doubtful = None
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
-        few, total = _few(leaves, inputs, batch, _FOR_OUTPUTS)
+        few, total = _few(leaves, inputs, batch)
         size = leaves[batch[0]].size(batch[1])
         try:
             trial, agreed, reason = _tried(module, call, few, inputs, total)
@@ -181,7 +178,6 @@ def _find(
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
                 found = replace(found, rounded=trial.rounded)
-                few, total = _few(leaves, inputs, batch, _FOR_GRADIENTS)
                 if not gradients or not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = _GRADIENTS
