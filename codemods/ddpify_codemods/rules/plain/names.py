@@ -37,7 +37,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         assert isinstance(call, ast.Call)
         if any(each in written for each in script.ancestors(call)):
             continue  # it is computed on rank 0, for what rank 0 writes
-        if target.name == "xla" or not _is_in_group(script, call):
+        if not _is_in_group(script, call):
             message = f"{ast.unparse(call.func)} gives each rank a name of its own, before the process group is joined"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
             continue
