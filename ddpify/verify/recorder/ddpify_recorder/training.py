@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import functools
+import os
 import weakref
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -23,6 +25,7 @@ def watch(recorder: Recorder) -> None:
     _watch_optimizers(recorder)
     _watch_backward(recorder)
     _watch_wrapper(recorder)
+    _watch_runtime(recorder)
     _watch_loading(recorder)
     torch.nn.modules.module.register_module_buffer_registration_hook(
         lambda module, name, buffer: recorder.buffers.setdefault(module, None)
@@ -98,6 +101,28 @@ def _watch_wrapper(recorder: Recorder) -> None:
 
     DistributedDataParallel.__init__ = recorded_init  # type: ignore[method-assign]
     DistributedDataParallel.forward = recorded_forward  # type: ignore[method-assign]
+
+
+def _watch_runtime(recorder: Recorder) -> None:
+    """The forwards that ddpify_runtime divides, which go through no DistributedDataParallel of torch's."""
+    if "RANK" not in os.environ or find_spec("ddpify_runtime") is None:
+        return
+    from ddpify_runtime.gradients.reduction import Reduction
+
+    init = Reduction.__init__
+
+    @functools.wraps(init)
+    def recorded_init(self: Any, module: nn.Module, call: Any, *args: Any, **kwargs: Any) -> None:
+        @functools.wraps(call)
+        def counted(*values: Any, **named: Any) -> Any:
+            recorder.forwards += 1
+            recorder.rows += [len(value) for value in values[:1] if isinstance(value, torch.Tensor) and value.dim()]
+            recorder.synced.append(True)
+            return call(*values, **named)
+
+        init(self, module, counted, *args, **kwargs)
+
+    Reduction.__init__ = recorded_init  # type: ignore[method-assign]
 
 
 def watch_inputs(recorder: Recorder) -> None:
