@@ -66,7 +66,7 @@ def open_mpi(environ: Mapping[str, str], rank: int) -> tuple[str, int]:
     port = _port(environ.get("OMPI_MCA_ess_base_jobid") or environ.get("PMIX_NAMESPACE", ""))
     if environ.get("OMPI_COMM_WORLD_LOCAL_SIZE") == environ["OMPI_COMM_WORLD_SIZE"]:
         return LOOPBACK, port
-    mpirun, here = (environ.get(f"OMPI_MCA_orte_{name}_uri", "") for name in ("hnp", "local_daemon"))
+    mpirun, here = (environ.get(f"OMPI_MCA_orte_{name}", "") for name in ("hnp_uri", "local_daemon_uri"))
     found = re.search(r"tcp://([^:;]+):(\d+)", mpirun)
     if found and (rank or mpirun.split(";")[0] == here.split(";")[0]):
         addresses = found[1].split(",")
