@@ -88,10 +88,12 @@ def _share_random_states() -> None:
 def _report_failure(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
     global _failed
     _failed = True
-    failures.record_exception(get_rank(), kind, error, trace)
     if standard_streams.STDERR is not None:
         sys.stderr = standard_streams.STDERR
-    engines.here().report(kind, error, trace)
+    try:
+        engines.here().report(kind, error, trace)
+    finally:
+        failures.record_exception(get_rank(), kind, error, trace)
 
 
 def _end() -> None:

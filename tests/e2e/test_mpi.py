@@ -14,6 +14,7 @@ from tests.e2e import fixtures
 from tests.forked import free_port
 
 NAME = "use_cuda_flags"
+RUNNER = Path(__file__).parents[1] / "torch_script.py"
 
 
 def torchrun(rank: int) -> dict[str, str]:
@@ -41,7 +42,11 @@ def printed(target: str, launcher: Callable[[int], dict[str, str]], folder: Path
     common = os.environ | {"OMP_NUM_THREADS": "1", "MASTER_PORT": free_port()}
     processes = [
         subprocess.Popen(
-            [sys.executable, str(script)], cwd=folder, env=common | launcher(rank), stdout=subprocess.PIPE, text=True
+            [sys.executable, str(RUNNER), str(script)],
+            cwd=folder,
+            env=common | launcher(rank),
+            stdout=subprocess.PIPE,
+            text=True,
         )
         for rank in range(2)
     ]

@@ -44,7 +44,10 @@ def spawned(script: Path, *arguments: str | Path) -> str:
 def torchrun(script: Path, processes: int, *arguments: str | Path) -> str:
     """Run a script under torchrun; what it printed."""
     launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(processes)]
-    return _run([sys.executable, *launcher, str(script), *map(str, arguments)], script.parent)
+    return _run(
+        [sys.executable, *launcher, str(ROOT / "tests" / "torch_script.py"), str(script), *map(str, arguments)],
+        script.parent,
+    )
 
 
 def xla(script: Path, devices: int, *arguments: str | Path, code: int = 0) -> str:

@@ -12,7 +12,8 @@ from tests.e2e.fixtures import Fixture
 from tests.xla import runs
 from tests.xla.test_retarget import _assert_same_training, _history
 
-NAMES = ("main_guard", "grad_accumulation")
+# Whose data is drawn from a generator of its own: the devices are threads, which share torch's.
+NAMES = ("main_guard",)
 
 
 def _written(fixture: Fixture, target: str, folder: Path) -> Path:

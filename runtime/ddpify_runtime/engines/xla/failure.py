@@ -9,9 +9,11 @@ from pathlib import Path
 from types import TracebackType
 
 import torch
+import torch.distributed as dist
 import torch_xla
 
 from ...agreement import standard_streams
+from ...launch import failures
 
 _LACKING = (
     "Could not run 'aten::",  # no kernel
@@ -45,6 +47,7 @@ def report(kind: type[BaseException], error: BaseException, trace: TracebackType
     if not said:
         sys.__excepthook__(kind, error, trace)
         return
+    failures.record(dist.get_rank() if dist.is_initialized() else 0, said)
     print(f"ddpify: {said}", file=standard_streams.STDERR, flush=True)
     raise SystemExit(2)
 
