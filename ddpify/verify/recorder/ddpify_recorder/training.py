@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import functools
-import os
+import sys
 import weakref
-from importlib.util import find_spec
 from typing import Any
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 from torch.nn.utils import clip_grad
@@ -104,9 +104,22 @@ def _watch_wrapper(recorder: Recorder) -> None:
 
 
 def _watch_runtime(recorder: Recorder) -> None:
-    """The forwards that ddpify_runtime divides, which go through no DistributedDataParallel of torch's."""
-    if "RANK" not in os.environ or find_spec("ddpify_runtime") is None:
-        return
+    """The forwards that ddpify_runtime divides, which go through no DistributedDataParallel of torch's.
+
+    It is looked for when a process group is joined: whatever the launcher, and never in a run of one process.
+    """
+    join = dist.init_process_group
+
+    @functools.wraps(join)
+    def recorded_join(*args: Any, **kwargs: Any) -> None:
+        join(*args, **kwargs)
+        if "ddpify_runtime" in sys.modules:
+            _count_reduced(recorder)
+
+    dist.init_process_group = recorded_join
+
+
+def _count_reduced(recorder: Recorder) -> None:
     from ddpify_runtime.gradients.reduction import Reduction
 
     init = Reduction.__init__
