@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -91,7 +91,7 @@ _HOOKS = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks
 
 
 def contents_of_all(modules: Sequence[nn.Module]) -> Any:
-    """What compares unlike if the mode, the hooks, the parameters or the parts of one of some modules have changed.
+    """What compares unlike if class, `forward`, mode, hooks, parameters or parts of one of some modules have changed.
 
     In loops that run in C, a tenth of the time of `contents` and `hooks`, since it is done before every forward. None
     where a class keeps these elsewhere, as scripted modules do. What is told by its id is held by whoever compares.
@@ -100,6 +100,8 @@ def contents_of_all(modules: Sequence[nn.Module]) -> Any:
     try:
         parameters, parts = [*map(_PARAMETERS, kept)], [*map(_MODULES, kept)]
         return (
+            [*map(type, modules)],
+            [*map(dict.get, kept, repeat("forward"))],
             [*map(_TRAINING, kept)],
             [*map(len, parameters)],
             [*map(id, chain.from_iterable(map(dict.values, parameters)))],

@@ -21,6 +21,10 @@ from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset
 
 
+class Doubled(nn.Linear):
+    """Of another class, with the same parameters."""
+
+
 class Held(Tensor):
     """A tensor that is none."""
 
@@ -120,6 +124,8 @@ def any_change_of_a_module_is_seen() -> None:
     for change in (
         lambda: module.eval(),
         lambda: module[1][0].train(),
+        lambda: setattr(module[0], "forward", lambda input: input),
+        lambda: setattr(module[0], "__class__", Doubled),
         lambda: module[1].register_forward_hook(lambda *_: None),
         lambda: module[1].register_full_backward_pre_hook(lambda *_: None),
         move,

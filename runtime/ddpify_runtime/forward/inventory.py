@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from typing import Any
 
 import torch
@@ -12,12 +13,12 @@ from ..torch_internals import contents, contents_of_all, gradient_hooks, hooks, 
 
 
 class Inventory:
-    """parts: identity and mode of every part (M7). trainable: identity, dtype and device of every trainable parameter
-    (M5, M6). hooks: the number of every hook on a part, which torch gives once, and the identity of every parameter
-    that has hooks other than ours or is computed from something else."""
+    """parts: identity, class, mode and own `forward` of every part (M7). trainable: identity, dtype and device of every
+    trainable parameter (M5, M6). hooks: the number of every hook on a part, which torch gives once, and the identity of
+    every parameter that has hooks other than ours or is computed from something else."""
 
     def __init__(self, module: nn.Module) -> None:
-        parts: dict[int, bool] = {}
+        parts: dict[int, tuple[type[nn.Module], bool, Any]] = {}
         trainable: dict[int, tuple[int, torch.dtype, torch.device]] = {}
         seen: list[int] = []
         self._walked: list[nn.Module] = []
@@ -27,7 +28,7 @@ class Inventory:
             part = waiting.pop()
             if id(part) in parts:
                 continue
-            parts[id(part)] = part.training
+            parts[id(part)] = type(part), part.training, _own_forward(part)
             self._walked.append(part)
             for each in hooks(part):
                 seen += each
@@ -54,6 +55,12 @@ class Inventory:
     def _look(self) -> Any:
         contents = contents_of_all(self._walked)
         return contents and (contents, kinds_of_all(self._found))
+
+
+def _own_forward(part: nn.Module) -> Any:
+    """What was put in the place of a part's method, as libraries of adapters do; None for nothing."""
+    forward = vars(part).get("forward")
+    return forward if isinstance(forward, Hashable) else id(forward)
 
 
 def is_hooked(parameter: Tensor) -> bool:
