@@ -277,6 +277,12 @@ def _scaled(one: Any, other: Any, scale: Callable[[Any, Any], Any]) -> Partial |
         return None
     if not one.is_floating_point() or (isinstance(other, Tensor) and other.requires_grad):
         return None
+    if one._common is None and not (torch.is_grad_enabled() and one._part.requires_grad):
+        # A count of hits is divided as a whole: two counts that are equal are equal rates, however ranks share them.
+        if scale is operator.truediv and isinstance(other, int) and other > 0 and one._divisor == 1:
+            return partial(one._part, None, one._entered, other)
+        if scale is operator.mul:
+            return partial(scale(one._part, other), None, one._entered, one._divisor)
     part = scale(one.addend, other)
     return partial(part, None if one._common is None else scale(one._common, other), one._entered)
 
