@@ -201,9 +201,9 @@ def rules() -> None:
     """List the rules."""
 
     def work() -> int:
-        from ddpify_codemods import ALL_RULES
+        from ddpify_codemods import RULES
 
-        for rule in ALL_RULES:
+        for rule in RULES:
             print(f"{rule.id}  {rule.title}")
         return 0
 
@@ -215,12 +215,12 @@ def explain(rule: Annotated[str, typer.Argument(metavar="ID", help="For example 
     """Show one rule: what it does, why, and an example."""
 
     def work() -> int:
-        from ddpify_codemods import ALL_RULES
+        from ddpify_codemods import RULES
 
         from ddpify.config import did_you_mean
         from ddpify.report import explanation
 
-        known = {each.id: each for each in ALL_RULES}
+        known = {each.id: each for each in RULES}
         if rule.upper() in known:
             print(explanation(known[rule.upper()]))
             return 0

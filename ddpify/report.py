@@ -193,7 +193,7 @@ def _command(kind: str, name: str, line: int, title: str, message: str) -> str:
 def explanation(rule: Rule) -> str:
     """The page of a rule: what it does, why, and an example."""
     parts = [f"{rule.id}  {rule.title}", rule.why.strip(), "Before:", _indented(rule.before)]
-    after = "Put right by hand:" if rule.advice else f"After, for {rule.target}:"
+    after = "Put right by hand:" if rule.folder == "lint" else f"After, for {rule.target}:"
     parts += [after, _indented(rule.after)] if rule.after.strip() else ["This is refused."]
     return "\n\n".join(parts)
 

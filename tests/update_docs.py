@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ddpify_codemods import ALL_RULES, TARGETS, Result, Rule, convert
+from ddpify_codemods import RULES, TARGETS, Result, Rule, convert
 
 from ddpify.diff import diff
 from ddpify.report import FileReport, Report, Status, text
@@ -42,25 +42,25 @@ def main() -> None:
 
 def pages() -> dict[str, str]:
     """What docs/rules holds: file name -> text."""
-    return {"README.md": _table(), **{f"{rule.id}.md": _page(rule) for rule in ALL_RULES}}
+    return {"README.md": _table(), **{f"{rule.id}.md": _page(rule) for rule in RULES}}
 
 
 def _table() -> str:
-    return _TABLE + "".join(f"| [{rule.id}]({rule.id}.md) | {rule.title} | {_kind(rule)} |\n" for rule in ALL_RULES)
+    return _TABLE + "".join(f"| [{rule.id}]({rule.id}.md) | {rule.title} | {_kind(rule)} |\n" for rule in RULES)
 
 
 def _kind(rule: Rule) -> str:
-    if rule.advice:
+    if rule.folder == "lint":
         return "distributed scripts"
     style = ", plain" if rule.style == "plain" else ""
     return (rule.target if rule.after else "refused") + style
 
 
 def _page(rule: Rule) -> str:
-    result = convert({Path(NAME): rule.before}, rule.target, rule.on_request, style=rule.style)[Path(NAME)]
+    result = convert({Path(NAME): rule.before}, rule.target, rule.folder == "modernize", style=rule.style)[Path(NAME)]
     said = _said(rule, result)
     parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
-    if rule.advice:
+    if rule.folder == "lint":
         said = "\n".join(line for line in said.split("\n") if f"[{rule.id}]" in line)
         better = diff(NAME, rule.before.encode(), rule.after.encode()).decode()
         parts += ["It reads scripts that are distributed already, which stay as they are. Of this one:"]
@@ -68,7 +68,7 @@ def _page(rule: Rule) -> str:
         parts += ["and has nothing to say after:", _block("diff", better)]
     elif rule.after:
         change = diff(NAME, rule.before.encode(), rule.after.encode()).decode()
-        request = " --modernize" if rule.on_request else ""
+        request = " --modernize" if rule.folder == "modernize" else ""
         request += " --style plain" if rule.style == "plain" else ""
         parts += [f"`ddpify {NAME} --target {rule.target}{request}`:", _block("diff", change)]
         parts += ["It also says:", _block("text", said)] if said else []

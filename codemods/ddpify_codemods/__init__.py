@@ -11,11 +11,8 @@ from .targets import TARGETS, Target
 if TYPE_CHECKING:
     from .rules import RULES
 
-    ALL_RULES: tuple[Rule, ...]
-
 __all__ = [
     "LOCAL_BATCH_NORM",
-    "ALL_RULES",
     "ONE_DEVICE",
     "RULES",
     "TARGETS",
@@ -36,9 +33,4 @@ def __getattr__(name: str) -> Any:
         from .rules import RULES
 
         return RULES
-    if name == "ALL_RULES":
-        from .rules import RULES
-        from .rules.plain import PLAIN_RULES
-
-        return (*RULES, *PLAIN_RULES)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

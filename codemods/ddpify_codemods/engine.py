@@ -88,13 +88,13 @@ def convert(
         if any(move.edits for move in moves.values()):
             update = partial(convert, target=chosen.name, modernize=modernize, xla_reduce=xla_reduce, roots=roots)
             return _moved(program, moves, partial(update, batch_norm=batch_norm, backend=chosen.backend))
-    from .rules import RULES, already_distributed  # here, so that a file without work costs no import of them
+    from .rules import FOLDERS, in_folders  # here, so that a file without work costs no import of them
+    from .rules.refuse import already_distributed
 
     if style == "plain":
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
     trains = _trains(scripts) or kind == "torch_xla"
-    applies = {rule for rule in RULES if kind in rule.kinds or (rule.advice and kind == "eager")}
-    rules = tuple(rule for rule in RULES if rule in applies and (trains or rule.without_loop))
+    rules = in_folders(*(FOLDERS[kind] if trains else {"always"} & {*FOLDERS[kind]}))
     found = _beside_modules([_found(script, chosen, rules, modernize) for script in scripts])
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return _untouched(found)
@@ -107,7 +107,7 @@ def convert(
     if kind != "one process":
         if xla_reduce == "native":
             found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)
-        return _rewritten_as_torch(found, chosen, RULES)
+        return _rewritten_as_torch(found, chosen, in_folders("modernize"))
     found = _with_warning_if_not_started(_with_warning_if_undivided(found))
     reason = "already converted" if scripts[0].path in views and not any(each.edits for each in found) else ""
     launch = chosen.launch if chosen.launch != TARGETS[name].launch else ""
@@ -129,7 +129,7 @@ def _plain(
     per_process: bool,
 ) -> dict[Path, Result]:
     """Convert the files of one program to the plain style; for XLA by way of code for GPUs, which is then moved."""
-    from .rules import RULES
+    from .rules import in_folders
     from .styles import in_program, plain_rules
 
     kind = distribution.kind(scripts)
@@ -143,13 +143,12 @@ def _plain(
         )
         return {path: Result(text, findings=(finding,) * (path in views)) for path, text in program.items()}
     trains = _trains(scripts)
-    rules = [rule for rule in RULES if "one process" in rule.kinds and (trains or rule.without_loop)]
     first = replace(target, modules=target.plain_modules)
     if target.plain_by_way_of:
         arguments = target.wrapper_arguments
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
     scripts = in_program(scripts, sync_batchnorm, per_process)
-    chosen = tuple(plain_rules(rules) if trains else rules)
+    chosen = plain_rules() if trains else in_folders("always")
     found = [_found(script, first, chosen, modernize=False) for script in scripts]
     if any(finding.severity == "refused" for each in found for finding in each.findings):
         return _untouched(found)
@@ -168,7 +167,7 @@ def _plain(
     _, again = read(texts, tuple(roots))
     if distribution.kind(again) != "eager":
         raise ConversionBug(f"{scripts[0].path}: the outcome joins no process group")
-    warned = [_found(each, first, tuple(rule for rule in RULES if rule.advice), modernize=False) for each in again]
+    warned = [_found(each, first, in_folders("lint"), modernize=False) for each in again]
     if any(_is_lint(finding) for each in warned for finding in each.findings):
         return _warned(program, results, warned)
     if not target.plain_by_way_of:
@@ -311,15 +310,14 @@ _KEEPS_DDP = (
 )
 
 
-def _rewritten_as_torch(found: Sequence[_Found], target: Target, rules: Iterable[Rule]) -> dict[Path, Result]:
+def _rewritten_as_torch(found: Sequence[_Found], target: Target, modernized: tuple[Rule, ...]) -> dict[Path, Result]:
     """The results for a program that is distributed by hand: XLA code without ddpify_runtime."""
     found = [replace(each, edits=tuple((rule, _without_runtime(edit)) for rule, edit in each.edits)) for each in found]
     reason = "" if any(each.edits for each in found) else "XLA code already"
     launch = "python {module}{script}"
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
     _, again = read({path: result.code for path, result in results.items()})
-    asked = tuple(rule for rule in rules if rule.on_request)
-    stable = bool(reason) or not any(_found(each, target, asked, True).edits for each in again)
+    stable = bool(reason) or not any(_found(each, target, modernized, True).edits for each in again)
     if distribution.kind(again) != "torch_xla" or not stable:
         raise ConversionBug(f"{again[0].path}: a second conversion would change it again")
     return results
@@ -407,7 +405,7 @@ def _found(script: Script, target: Target, rules: tuple[Rule, ...], modernize: b
                 item = replace(item, remedy="no ignore[…] switches this off; # ddpify: skip-file can")
             if isinstance(item, Finding):
                 findings.append(item)
-            elif modernize or not rule.on_request:
+            elif modernize or rule.folder != "modernize":
                 edits.append((rule.id, item))
             elif item.message:
                 remedy = "rewrite it with --modernize"

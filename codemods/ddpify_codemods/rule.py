@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 if TYPE_CHECKING:
-    from .facts.distribution import Kind
     from .facts.script import Script
     from .targets import Target
 
 Severity = Literal["refused", "warning", "note"]
+Folder = Literal["always", "convert", "devices", "exact", "lint", "modernize", "plain", "refuse", "retarget"]
 
 
 @dataclass(frozen=True)
@@ -184,10 +184,8 @@ def place_of(edit: Edit) -> ast.expr | ast.stmt:
 class Rule:
     """One concern: its documentation, a before and after that is run as a test, and the function that looks for it.
 
-    `before` and `after` are whole scripts converted for `target`; a rule that refuses has `after = ""`.
-    `without_loop`: it also applies to a program that has no training loop of its own. `kinds`: the kinds of programs
-    that it is for. `on_request`: its edits are only made with --modernize, and otherwise told as warnings. `advice`: it
-    reports on scripts that are distributed already, which stay as they are; `after` is then `before` put right by hand.
+    `before` and `after` are whole scripts converted for `target`; a rule that refuses has `after = ""`. `folder`: the
+    one that it was found in, which says what it is for (rules/__init__.py).
     """
 
     id: str
@@ -197,8 +195,9 @@ class Rule:
     after: str
     check: Callable[[Script, Target], Iterator[Edit | Finding]]
     target: str = "cuda"
-    without_loop: bool = False
-    kinds: tuple[Kind, ...] = ("one process",)
-    on_request: bool = False
-    advice: bool = False
-    style: str = "exact"
+    folder: Folder | None = None
+
+    @property
+    def style(self) -> str:
+        """The style in which its example is converted."""
+        return "plain" if self.folder == "plain" else "exact"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import cache
 
 from .facts.flow.program import Program
 from .facts.script import Script
@@ -11,17 +12,16 @@ from .rule import ChangeArgument, Edit, Finding, Insert, Replace, ReplaceImport,
 from .targets import Target
 
 STYLES = ("exact", "plain")
-# What these do with ddpify_runtime, rules of the plain style do with torch.
-_HAVE_PLAIN_RULES = frozenset({"DDP101", "DDP102", "DDP104", "DDP105", "DDP106", "DDP107", "DDP109", "DDP114"})
 _REMEDY = "use --style exact, or let rank 0 take it and send it with torch.distributed.broadcast_object_list"
 
 
-def plain_rules(rules: Iterable[Rule]) -> list[Rule]:
+@cache
+def plain_rules() -> tuple[Rule, ...]:
     """The rules of the plain style: its own, and those of the exact style that need nothing of ddpify_runtime."""
-    from .rules.plain import PLAIN_RULES
+    from .rules import in_folders
 
-    shared = [replace(rule, check=_without_runtime(rule)) for rule in rules if rule.id not in _HAVE_PLAIN_RULES]
-    return [*shared, *PLAIN_RULES]
+    shared = in_folders("always", "devices", "convert", "refuse", "lint")
+    return (*(replace(rule, check=_without_runtime(rule)) for rule in shared), *in_folders("plain"))
 
 
 def in_program(scripts: Iterable[Script], sync_batchnorm: bool = False, per_process: bool = False) -> list[Script]:

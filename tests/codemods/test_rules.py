@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ddpify_codemods import ALL_RULES, Rule, convert
+from ddpify_codemods import RULES, Rule, convert
 
 PATH = Path("train.py")
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_example(rule: Rule) -> None:
-    result = convert({PATH: rule.before}, rule.target, rule.on_request, style=rule.style)[PATH]
-    if rule.advice:
+    result = convert({PATH: rule.before}, rule.target, rule.folder == "modernize", style=rule.style)[PATH]
+    if rule.folder == "lint":
         better = convert({PATH: rule.after}, rule.target)[PATH]
         assert rule.id in {finding.rule for finding in result.findings}
         assert rule.id not in {finding.rule for finding in better.findings}
@@ -26,9 +26,9 @@ def test_example(rule: Rule) -> None:
 
 
 def test_ids_are_unique() -> None:
-    assert len({rule.id for rule in ALL_RULES}) == len(ALL_RULES)
+    assert len({rule.id for rule in RULES}) == len(RULES)
 
 
-@pytest.mark.parametrize("rule", ALL_RULES, ids=lambda rule: rule.id)
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_every_rule_explains_itself(rule: Rule) -> None:
     assert rule.title and rule.why.strip() and not rule.title.endswith(".")

@@ -1,16 +1,34 @@
-"""The rules: one file per concern, found by being here."""
+"""The rules: a file per concern, found by being in a folder, which says what programs it is for and what it does.
+
+A folder's own docstring tells. What a program is, and the style that is asked for, choose folders, never single rules.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
 
-from ..rule import Rule
+from ..facts.distribution import Kind
+from ..rule import Folder, Rule
+
+FOLDERS: dict[Kind, tuple[Folder, ...]] = {
+    "one process": ("always", "devices", "convert", "exact", "refuse", "lint"),
+    "eager": ("always", "devices", "retarget", "lint"),
+    "torch_xla": ("modernize",),
+}
 
 
-def _found() -> tuple[Rule, ...]:
-    modules = (import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__) if not module.ispkg)
-    return tuple(sorted((module.RULE for module in modules), key=lambda rule: rule.id))
+def _found(folder: Folder) -> list[Rule]:
+    path = import_module(f"{__name__}.{folder}").__path__
+    modules = (import_module(f"{__name__}.{folder}.{module.name}") for module in iter_modules(path))
+    return [replace(module.RULE, folder=folder) for module in modules if hasattr(module, "RULE")]
 
 
-RULES: tuple[Rule, ...] = _found()
+def in_folders(*folders: Folder) -> tuple[Rule, ...]:
+    """The rules of some folders, in the order of their ids."""
+    return tuple(rule for rule in RULES if rule.folder in folders)
+
+
+_FOLDERS: tuple[Folder, ...] = (*dict.fromkeys(folder for each in FOLDERS.values() for folder in each), "plain")
+RULES = tuple(sorted((rule for folder in _FOLDERS for rule in _found(folder)), key=lambda rule: rule.id))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.autograd_grad import RULE
+from ddpify_codemods.rules.refuse.autograd_grad import RULE
 
 from ..checks import assert_refused, assert_silent
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.bare_tensors import RULE
+from ddpify_codemods.rules.refuse.bare_tensors import RULE
 
 from ..checks import assert_refused, assert_silent
 

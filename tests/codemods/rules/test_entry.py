@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.entry import RULE
+from ddpify_codemods.rules.exact.entry import RULE
 
 from ..checks import assert_silent, rewritten
 

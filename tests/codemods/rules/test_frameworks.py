@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from ddpify_codemods import convert
-from ddpify_codemods.rules.frameworks import RULE
+from ddpify_codemods.rules.always.frameworks import RULE
 
 from ..checks import assert_refused, assert_silent
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.gradient_hooks import RULE
+from ddpify_codemods.rules.refuse.gradient_hooks import RULE
 
 from ..checks import assert_refused, assert_silent
 

@@ -10,7 +10,7 @@ from ddpify_codemods import RULES, TARGETS, Finding, convert
 from ..checks import script_of
 from ..test_rules import PATH
 
-ADVICE = {rule.id: rule for rule in RULES if rule.advice}
+ADVICE = {rule.id: rule for rule in RULES if rule.folder == "lint"}
 PRELUDE = """\
 import argparse
 import os

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.interactive import RULE
+from ddpify_codemods.rules.refuse.interactive import RULE
 
 from ..checks import assert_refused, assert_silent, findings_of
 

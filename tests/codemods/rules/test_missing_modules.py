@@ -9,7 +9,7 @@ import pytest
 from ddpify_codemods.facts import missing_imports
 from ddpify_codemods.facts.script import Script
 from ddpify_codemods.rule import Finding
-from ddpify_codemods.rules import missing_modules
+from ddpify_codemods.rules.always import missing_modules
 from ddpify_codemods.targets import TARGETS
 
 

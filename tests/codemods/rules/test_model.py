@@ -5,7 +5,7 @@ from __future__ import annotations
 from textwrap import dedent
 
 import pytest
-from ddpify_codemods.rules.model import RULE
+from ddpify_codemods.rules.exact.model import RULE
 
 from ..checks import assert_silent, edits_of, findings_of, rewritten
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.reinforcement import RULE
+from ddpify_codemods.rules.refuse.reinforcement import RULE
 
 from ..checks import assert_refused, assert_silent
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.set_order import RULE
+from ddpify_codemods.rules.convert.set_order import RULE
 
 from ..checks import assert_silent, findings_of
 

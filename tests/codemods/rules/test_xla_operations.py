@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.xla_operations import RULE
+from ddpify_codemods.rules.devices.xla_operations import RULE
 
 from ..checks import assert_silent, findings_of
 

@@ -91,5 +91,4 @@ if dist.get_rank() == 0:
 dist.destroy_process_group()
 """,
     check=check,
-    style="plain",
 )

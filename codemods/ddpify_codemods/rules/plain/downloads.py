@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .. import downloads
+from ..exact import downloads
 from .words import DIST, RANK, REMEDY
 
 
@@ -91,5 +91,4 @@ dist.destroy_process_group()
 """,
     check=check,
     target="cpu",
-    style="plain",
 )

@@ -145,5 +145,4 @@ dist.destroy_process_group()
 ''',
     check=check,
     target="cpu",
-    style="plain",
 )

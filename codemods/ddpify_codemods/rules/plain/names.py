@@ -10,7 +10,7 @@ from ...facts.header import last_leading_import
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .. import unique_names
+from ..exact import unique_names
 from .numbers import reduces
 from .process_group import joined_after
 from .words import DIST, REMEDY
@@ -123,5 +123,4 @@ dist.destroy_process_group()
 ''',
     check=check,
     target="cpu",
-    style="plain",
 )

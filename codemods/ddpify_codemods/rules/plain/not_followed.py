@@ -105,5 +105,4 @@ for (x,) in loader:
     after="",
     check=check,
     target="cpu",
-    style="plain",
 )

@@ -10,7 +10,7 @@ from ...facts.header import declares, last_leading_import, main_guard, module_le
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
-from ..entry import never_returns
+from ..exact.entry import never_returns
 from .numbers import reduces
 from .words import DIST, RANK
 
@@ -111,5 +111,4 @@ print("done")
 dist.destroy_process_group()
 """,
     check=check,
-    style="plain",
 )

@@ -102,5 +102,4 @@ dist.destroy_process_group()
 """,
     check=check,
     target="cpu",
-    style="plain",
 )

@@ -1,0 +1,1 @@
+"""Asked of every program, of one without a training loop too."""

@@ -1,0 +1,1 @@
+"""For programs of one process, in both styles."""

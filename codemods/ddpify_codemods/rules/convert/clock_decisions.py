@@ -1,0 +1,170 @@
+"""DDP118: a decision that is taken from a clock is rank 0's, for all (E8)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.effects import sample_code, under_rank_guard
+from ...facts.origins import origins
+from ...facts.script import Script
+from ...rule import Edit, Finding, Replace, Rule
+from ...targets import Target
+
+_CLOCKS = frozenset(
+    {"time.time", "time.time_ns", "time.perf_counter", "time.monotonic", "time.process_time", "time.perf_counter_ns"}
+    | {"datetime.datetime.now", "datetime.datetime.utcnow", "datetime.now", "timeit.default_timer"}
+)
+# What may depend on a clock: it changes nothing but what is shown.
+_SHOWS = frozenset({"print", "format", "round", "write", "flush", "info", "debug", "warning", "set_postfix"})
+# Calls in a condition that rank 0 can make alone: they neither communicate nor read a tensor.
+_PLAIN = frozenset({"int", "float", "round", "abs", "min", "max", "datetime.timedelta", "datetime.datetime.timedelta"})
+_PLAIN_METHODS = frozenset({"total_seconds", "timestamp"})
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Let rank 0 decide, where a loop ends or a step is taken by the clock."""
+    per_sample = sample_code(script)
+    for node in script.nodes:
+        decides = isinstance(node, ast.While) or (
+            isinstance(node, ast.If) and _acts(script, node) and _recurs(script, node)
+        )
+        if decides and isinstance(node, (ast.While, ast.If)) and node not in per_sample:
+            for part in _parts(node.test):
+                if _reads_clock(script, part) and not under_rank_guard(script, part):
+                    yield _decided(part) if _is_plain(script, part) else _refused(part)
+
+
+def _parts(test: ast.expr) -> Iterator[ast.expr]:
+    """The conditions that are joined by `and`, `or` and `not`, each of which one process can decide for all."""
+    if isinstance(test, ast.BoolOp):
+        for value in test.values:
+            yield from _parts(value)
+    elif isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        yield from _parts(test.operand)
+    else:
+        yield test
+
+
+def _decided(test: ast.expr) -> Replace:
+    message = "take rank 0's clock on every rank"
+    return Replace(test, "rank_zero_value(lambda: {})()", message, ("rank_zero_value",))
+
+
+def _refused(test: ast.expr) -> Finding:
+    message = (
+        f"`{ast.unparse(test)}` reads this process's clock: the processes would decide differently and wait for ever"
+    )
+    remedy = "compare the seconds with a number, or count steps or epochs instead"
+    return Finding(RULE.id, "refused", test.lineno, message, remedy)
+
+
+def _is_plain(script: Script, test: ast.expr) -> bool:
+    """Whether nothing but numbers and clocks is looked at, so that rank 0 can do it alone."""
+    calls = (node for node in ast.walk(test) if isinstance(node, ast.Call))
+    return all(
+        _is_clock(script, call)
+        or script.qualified(call.func) in _PLAIN
+        or (isinstance(call.func, ast.Attribute) and call.func.attr in _PLAIN_METHODS)
+        for call in calls
+    ) and not any(isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield)) for node in ast.walk(test))
+
+
+def _reads_clock(script: Script, test: ast.expr) -> bool:
+    if _has_clock(script, test):
+        return True
+    if not isinstance(test, ast.Compare) or any(
+        isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in test.ops
+    ):
+        return False
+    names = (node for node in ast.walk(test) if isinstance(node, (ast.Name, ast.Attribute)))
+    return any(_has_clock(script, value) for name in names for value in origins(script, name, depth=2))
+
+
+def _has_clock(script: Script, node: ast.expr) -> bool:
+    """Whether a clock is read in a sum or comparison; a function that is given a time need not give one back."""
+    inside = [node]
+    while inside:
+        part = inside.pop()
+        if isinstance(part, ast.Call):
+            if _is_clock(script, part):
+                return True
+            plain = script.qualified(part.func) in _PLAIN
+            inside += part.args if plain else [part.func] if isinstance(part.func, ast.Attribute) else []
+        elif isinstance(part, (ast.BinOp, ast.UnaryOp, ast.Compare, ast.Attribute, ast.IfExp)):
+            inside += [child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr)]
+    return False
+
+
+def _is_clock(script: Script, call: ast.Call) -> bool:
+    return script.qualified(call.func) in _CLOCKS
+
+
+def _recurs(script: Script, node: ast.AST) -> bool:
+    """Whether a condition is in a loop, or in a function, which a loop may call."""
+    return any(
+        isinstance(parent, (ast.FunctionDef, ast.AsyncFunctionDef, ast.For, ast.While))
+        for parent in script.ancestors(node)
+    )
+
+
+def _acts(script: Script, node: ast.If) -> bool:
+    return not all(_only_shows(script, child) for child in node.body + node.orelse)
+
+
+def _only_shows(script: Script, statement: ast.stmt) -> bool:
+    if isinstance(statement, ast.Assign):  # `last = time.time()`
+        return any(_has_clock(script, value) for value in origins(script, statement.value, depth=2))
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return isinstance(statement, ast.Pass)
+    func = statement.value.func
+    return (func.attr if isinstance(func, ast.Attribute) else ast.unparse(func)) in _SHOWS
+
+
+RULE = Rule(
+    id="DDP118",
+    title="One clock decides for all",
+    why="""\
+The clocks of two processes never agree to the last microsecond. One leaves the loop, or saves, a step before the
+other, which then waits for it in the next reduction until it times out (E8). Rank 0 looks at its clock, and tells the
+others. A condition that looks at more than clocks and numbers is refused.""",
+    before="""\
+import time
+
+import torch
+
+model = torch.nn.Linear(2, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+start, step = time.time(), 0
+while step < 1000 and time.time() - start < 60:
+    model(torch.ones(4, 2)).mean().backward()
+    optimizer.step()
+    step += 1
+""",
+    after="""\
+import time
+
+import torch
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+    rank_zero_value,
+)
+
+init_process_group("gloo")
+
+model = torch.nn.Linear(2, 1)
+model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+start, step = time.time(), 0
+while step < 1000 and rank_zero_value(lambda: time.time() - start < 60)():
+    model(torch.ones(4, 2)).mean().backward()
+    optimizer.step()
+    step += 1
+
+destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+)

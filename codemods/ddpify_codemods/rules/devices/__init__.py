@@ -1,0 +1,1 @@
+"""What names devices, in programs of one process and in those that are distributed by hand."""

@@ -1,0 +1,149 @@
+"""DDP111: calls that move things to a numbered GPU, or that only a GPU understands."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.devices import Branches, inside_f_string, is_index, source
+from ...facts.script import Script
+from ...rule import Delete, Edit, Finding, Replace, Rule
+from ...targets import Target
+
+_NEEDS_GPU = {"get_device_name", "get_device_properties", "get_device_capability", "current_device", "Event", "Stream"}
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Rewrite the `.cuda()` calls and the GPU settings of one script."""
+    dead = Branches(script, target).dead
+    for node in script.nodes:
+        if node in dead or inside_f_string(script, node):
+            continue
+        if isinstance(node, ast.Call):
+            yield from _call(script, target, node)
+        elif isinstance(node, ast.stmt) and _is_dropped(script, target, node):
+            yield Delete(node, "drop the choice of a GPU: init_process_group has chosen this process's device")
+
+
+def _call(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Finding]:
+    name = script.qualified(call.func)
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    if method == "cuda" and not name.startswith("torch.") and "cuda" not in script.defined:
+        yield from _moved(script, target, call)
+    elif method == "to" and len(call.args) == 1 and is_index(call.args[0]):
+        yield _device(target, call.args[0])
+    elif name == "torch.cuda.device" and call.args and is_index(call.args[0]):
+        yield Replace(call.args[0], "-1", "stay on this process's device")
+    elif not target.module and name.startswith("torch.cuda.") and name.rpartition(".")[2] in _NEEDS_GPU:
+        remedy = "run it only if torch.cuda.is_available()"
+        yield Finding(RULE.id, "warning", call.lineno, f"{name} needs a GPU", remedy)
+    for keyword in call.keywords:
+        if keyword.arg == "device" and method != "cuda" and is_index(keyword.value):
+            yield _device(target, keyword.value)
+
+
+def _moved(script: Script, target: Target, call: ast.Call) -> Iterator[Edit]:
+    """`.cuda(…)` without its number, or what takes its place."""
+    assert isinstance(call.func, ast.Attribute)
+    options = {keyword.arg: keyword.value for keyword in call.keywords}
+    device = call.args[0] if call.args else options.get("device")
+    waits = call.args[1] if len(call.args) > 1 else options.get("non_blocking")
+    if not target.is_accelerator:
+        yield Replace(call, "{}.cpu()", "stay on the CPU", parts=(call.func.value,))
+    elif not target.has_cuda_words:
+        template = f"{{}}.to({target.device}" + (", non_blocking={})" if waits else ")")
+        parts = (call.func.value, waits) if waits else (call.func.value,)
+        message = f"use the {target.name} device"
+        yield Replace(call, template, message, modules=target.device_modules, parts=parts)
+    elif device is not None and not _is_device_object(script, device):
+        template = "{}(non_blocking={})" if waits else "{}()"
+        parts = (call.func, waits) if waits else (call.func,)
+        yield Replace(call, template, "use this rank's GPU, not a numbered one", parts=parts)
+
+
+def _is_device_object(script: Script, device: ast.expr) -> bool:
+    """Whether an argument is a device that DDP103 sees to, not the number of one."""
+    if isinstance(device, ast.Constant):
+        return device.value is None or isinstance(device.value, str)
+    name = source(script, device)
+    numbers = (node for node in script.find(ast.Assign) if is_index(node.value))
+    return name.endswith("device") and name not in {source(script, node.targets[0]) for node in numbers}
+
+
+def _device(target: Target, node: ast.expr) -> Replace:
+    return Replace(node, target.device, f"use the {target.name} device", modules=target.device_modules)
+
+
+def _is_dropped(script: Script, target: Target, node: ast.stmt) -> bool:
+    if isinstance(node, ast.Assign):
+        variable, value = node.targets[0], node.value
+        named = isinstance(variable, ast.Subscript) and script.qualified(variable.value) == "os.environ"
+        return named and target.has_cuda_words and _hides_gpus(variable.slice, value)  # type: ignore[attr-defined]
+    if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
+        return False
+    name = script.qualified(node.value.func)
+    if name == "os.environ.setdefault" and len(node.value.args) == 2 and target.has_cuda_words:
+        return _hides_gpus(*node.value.args)
+    return name in _dropped(target)
+
+
+def _dropped(target: Target) -> Iterator[str]:
+    """The functions whose calls go: what torch has no module for cannot do what they do for GPUs."""
+    yield "torch.cuda.set_device"
+    yield f"{target.module}.set_device"
+    if not target.module:
+        yield "torch.cuda.synchronize"
+        if target.is_accelerator:
+            yield "torch.cuda.empty_cache"
+
+
+def _hides_gpus(variable: ast.expr, value: ast.expr) -> bool:
+    """Whether CUDA_VISIBLE_DEVICES is set to anything but a list of several GPUs."""
+    several = isinstance(value, ast.Constant) and "," in str(value.value)
+    return isinstance(variable, ast.Constant) and variable.value == "CUDA_VISIBLE_DEVICES" and not several
+
+
+RULE = Rule(
+    id="DDP111",
+    title="Move to this rank's device",
+    why="""`.cuda(0)` and `torch.cuda.set_device(0)` would put every process on the same GPU; `.cuda()` means the
+one that init_process_group has made current (P4). For the other targets `.cuda()` becomes the move to their device,
+and what only a GPU understands goes away (X8).""",
+    before="""\
+import torch
+
+gpu = 0
+torch.cuda.set_device(gpu)
+model = torch.nn.Linear(4, 1).cuda(gpu)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    loss = model(torch.rand(8, 4).cuda(gpu, non_blocking=True)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    after="""\
+import torch
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    get_local_rank,
+    init_process_group,
+)
+
+init_process_group("nccl")
+
+gpu = 0
+model = torch.nn.Linear(4, 1).cuda()
+model = DistributedDataParallel(model, device_ids=[get_local_rank()])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    loss = model(torch.rand(8, 4).cuda(non_blocking=True)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+destroy_process_group()
+""",
+    check=check,
+)

@@ -1,0 +1,137 @@
+"""DDP103: device strings name this rank's GPU, not a numbered one."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.devices import Branches, indexed_string, inside_f_string, is_index, quoted_like, second_gpu, source
+from ...facts.places import asks_which_device, device_place, is_device_call
+from ...facts.script import Script
+from ...rule import Edit, Finding, Replace, Rule
+from ...targets import Target
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Rename the devices of one script for a target."""
+    if target.module:
+        yield from _own_device(script, target)
+    else:
+        yield from _no_gpu(script, target)
+
+
+def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    message = "use this rank's GPU, not a numbered one"
+    second = second_gpu(script)
+    if second is not None:
+        remedy = "put the whole model on one device; model parallel training is not converted"
+        yield Finding(
+            RULE.id, "refused", second.lineno, "the script spreads its work over several GPUs by number", remedy
+        )
+        return
+    branches = Branches(script, target)
+    for node in script.nodes:
+        if not isinstance(node, ast.expr) or inside_f_string(script, node):
+            continue
+        if indexed_string(node) or indexed_string(node, target.device_type):
+            yield Replace(node, quoted_like(script, node, target.device_type), message)
+        elif isinstance(node, ast.Call) and is_device_call(script, node) and node.args:
+            if is_index(node.args[0]):
+                yield Replace(node.args[0], target.device, message)
+            elif len(node.args) + len(node.keywords) == 2:
+                yield Replace(node, "{}({})", message, parts=(node.func, node.args[0]))
+        elif target.renames and _means_gpu(branches, node):
+            yield Replace(node, quoted_like(script, node, target.device_type), f"use the {target.name} device")
+
+
+def _means_gpu(branches: Branches, node: ast.expr) -> bool:
+    """Whether an expression is "cuda", in a place where that is a device."""
+    if not isinstance(node, ast.Constant) or node.value != "cuda":
+        return False
+    return bool(device_place(branches, node)) or asks_which_device(branches.script, node)
+
+
+def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
+    branches = Branches(script, target)
+    done: set[ast.AST] = set(branches.dead)
+    for node in script.nodes:
+        if node in done or not isinstance(node, ast.expr) or inside_f_string(script, node):
+            continue
+        template = _device_call(branches, node) or _device_string(branches, node)
+        if template:
+            modules = target.device_modules if target.device in template else ()
+            yield Replace(node, template, f"use the {target.name} device", modules=modules)
+            done.update(ast.walk(node))
+
+
+def _device_call(branches: Branches, node: ast.expr) -> str:
+    """What a `torch.device(…)` that names a GPU becomes; "" for anything else."""
+    if not isinstance(node, ast.Call) or not is_device_call(branches.script, node) or not node.args:
+        return ""
+    target, numbered = branches.target, is_index(node.args[0])
+    if not numbered and branches.device(node.args[0]) != target.device_type:
+        return ""
+    if not target.names_device:
+        return target.device if branches.names_gpu(node.args[0]) or numbered else ""
+    two = len(node.args) + len(node.keywords) == 2
+    return f"{source(branches.script, node.func)}({target.device})" if numbered or two else ""
+
+
+def _device_string(branches: Branches, node: ast.expr) -> str:
+    """What a string that names a GPU becomes where a device is asked for; "" for anything else."""
+    target = branches.target
+    decided = isinstance(node, ast.IfExp) and branches.truth(node.test) is not None
+    if decided or not branches.names_gpu(node) or branches.device(node) != target.device_type:
+        return ""
+    place = device_place(branches, node)
+    if place == "device" and not target.names_device:
+        return target.device
+    kind = target.load_device if place == "file" else target.device_type
+    return quoted_like(branches.script, node, kind) if place else ""
+
+
+RULE = Rule(
+    id="DDP103",
+    title="Use this rank's device",
+    why="""A numbered GPU would be the same one for every process, and NCCL refuses that (P4). init_process_group
+has made this process's own GPU the current one, so that "cuda" and `.cuda()` mean it. For other targets the strings
+that pick a GPU name that target's device; what runs without a GPU stays as it is.""",
+    before="""\
+import torch
+from torch import nn
+
+device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(4, 1).to(device)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    loss = model(torch.rand(8, 4, device=device)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    after="""\
+import torch
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    get_local_rank,
+    init_process_group,
+)
+from torch import nn
+
+init_process_group("nccl")
+
+device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
+model = nn.Linear(4, 1).to(device)
+model = DistributedDataParallel(model, device_ids=[get_local_rank()])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(10):
+    loss = model(torch.rand(8, 4, device=device)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+destroy_process_group()
+""",
+    check=check,
+)

@@ -1,0 +1,119 @@
+"""DDP107: downloads happen once; the other processes find what rank 0 has fetched."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.effects import sample_code, under_rank_guard
+from ...facts.script import Script
+from ...rule import Edit, Finding, Replace, Rule
+from ...targets import Target
+
+# They look whether it is there already.
+_CACHED = {
+    *("torch.hub.load", "torch.hub.load_state_dict_from_url", "torch.utils.model_zoo.load_url", "nltk.download"),
+    *("torchvision.datasets.utils.download_url", "torchvision.datasets.utils.download_and_extract_archive"),
+    *("gdown.download", "wget.download", "kagglehub.dataset_download"),
+}
+# They fetch or unpack again, over what is there.
+_AGAIN = {
+    *("urllib.request.urlretrieve", "torch.hub.download_url_to_file", "shutil.unpack_archive"),
+    *("gdown.download", "wget.download"),
+}
+_AGAIN_METHODS = {"extractall", "extract"}
+_ARCHIVERS = {"tarfile", "zipfile", "rarfile", "py7zr"}
+_WEIGHTS = {"pretrained", "weights"}
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Wrap what downloads."""
+    per_sample = sample_code(script)
+    archives = any(name.split(".")[0] in _ARCHIVERS for name in script.imported.values())
+    for call in script.find(ast.Call):
+        if call in per_sample or under_rank_guard(script, call):
+            continue
+        name = script.qualified(call.func)
+        what = name or ast.unparse(call.func)
+        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        unpacks = name in _AGAIN or (archives and method in _AGAIN_METHODS and method not in script.defined)
+        if unpacks and isinstance(script.parents[call], ast.Expr):
+            yield Replace(call.func, "rank_zero_only({})", f"call {what} on rank 0 only", ("rank_zero_only",))
+        elif unpacks or name in _CACHED or _fetches_weights(name, call) or _may_download(script, call):
+            yield Replace(call.func, "rank_zero_first({})", f"call {what} on rank 0 first", ("rank_zero_first",))
+
+
+def _fetches_weights(name: str, call: ast.Call) -> bool:
+    if not name.startswith("torchvision.models.") and name != "timm.create_model":
+        return False
+    positional = bool(call.args) and name != "timm.create_model"
+    return positional or any(keyword.arg in _WEIGHTS and not _is_off(keyword.value) for keyword in call.keywords)
+
+
+def _may_download(script: Script, call: ast.Call) -> bool:
+    downloads = any(keyword.arg == "download" and not _is_off(keyword.value) for keyword in call.keywords)
+    return downloads and not _is_own(script, call.func)
+
+
+def _is_own(script: Script, func: ast.expr) -> bool:
+    """Whether the program defines it, so that the download stands in its body; a class without an __init__ has none."""
+    name = script.qualified(func).rpartition(".")[2]
+    if name not in script.defined:
+        return False
+    classes = (owner for owner in script.find(ast.ClassDef) if owner.name == name)
+    return not any(
+        all(not (isinstance(inner, ast.FunctionDef) and inner.name == "__init__") for inner in owner.body)
+        for owner in classes
+    )
+
+
+def _is_off(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and not value.value
+
+
+RULE = Rule(
+    id="DDP107",
+    title="Download once",
+    why="""Processes that download the same file at the same time write over each other, and unpack archives that
+are only half there (I4). Rank 0 goes first; the others then find the file. What would fetch or unpack a second time
+happens on rank 0 only.""",
+    before="""\
+import torch
+from torchvision import datasets, transforms
+
+train_set = datasets.MNIST("data", train=True, download=True, transform=transforms.ToTensor())
+images = train_set.data.float().view(-1, 784)
+model = torch.nn.Linear(784, 10)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in zip(images.split(100), train_set.targets.split(100)):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+""",
+    after="""\
+import torch
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+    rank_zero_first,
+)
+from torchvision import datasets, transforms
+
+init_process_group("gloo")
+
+train_set = rank_zero_first(datasets.MNIST)("data", train=True, download=True, transform=transforms.ToTensor())
+images = train_set.data.float().view(-1, 784)
+model = torch.nn.Linear(784, 10)
+model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in zip(images.split(100), train_set.targets.split(100)):
+    optimizer.zero_grad()
+    torch.nn.functional.cross_entropy(model(x), y).backward()
+    optimizer.step()
+
+destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+)

@@ -1,0 +1,166 @@
+"""DDP105: files, directories and logs are written once."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Literal
+
+from ...facts.effects import (
+    effects,
+    has_unknown_mode,
+    mode_of,
+    opened_for_writing,
+    reads,
+    reads_and_writes,
+    sample_code,
+    under_rank_guard,
+)
+from ...facts.on_rank_zero import kept_on_rank_zero
+from ...facts.script import Script
+from ...rule import Edit, Finding, Insert, Replace, Rule
+from ...targets import Target
+
+# Their result is often used, and it can travel to the other processes.
+_GIVE_RESULTS = ("subprocess.run", "subprocess.call", "subprocess.check_call", "os.system", "shutil.")
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Wrap what writes: the function, so that its arguments are still evaluated everywhere (I11)."""
+    per_sample = sample_code(script)
+    for call in effects(script):
+        if call not in per_sample and not under_rank_guard(script, call):
+            yield _once(script, call)
+            yield from _closed(script, call)
+    for call in script.find(ast.Call):
+        if has_unknown_mode(script, call):
+            yield _unknown_mode(call)
+        elif reads_and_writes(script, call) and call not in per_sample and not under_rank_guard(script, call):
+            yield _read_back(call)
+    for attribute in kept_on_rank_zero(script):
+        if attribute not in per_sample and not under_rank_guard(script, attribute):
+            yield _kept(attribute)
+
+
+def _once(script: Script, call: ast.Call) -> Replace:
+    path = opened_for_writing(script, call)
+    if path is not None:
+        return Replace(path, "rank_zero_path({})", "write the file on rank 0 only", ("rank_zero_path",))
+    name = script.qualified(call.func)
+    if name.startswith(_GIVE_RESULTS) and not isinstance(script.parents[call], ast.Expr):
+        message = f"call {name} on rank 0, and give its result to all"
+        return Replace(call.func, "rank_zero_value({})", message, ("rank_zero_value",))
+    return Replace(
+        call.func, "rank_zero_only({})", f"call {ast.unparse(call.func)} on rank 0 only", ("rank_zero_only",)
+    )
+
+
+def _closed(script: Script, call: ast.Call) -> Iterator[Insert]:
+    """Let all wait until a file with data is complete, before any of them reads it (I10)."""
+    item, block = script.parents[call], script.statement(call)
+    if (
+        not isinstance(item, ast.withitem)
+        or not isinstance(item.optional_vars, ast.Name)
+        or not _holds_data(script, call)
+    ):
+        return
+    last = block.body[-1]  # type: ignore[attr-defined]
+    where: Literal["before", "after"] = (
+        "before" if isinstance(last, (ast.Return, ast.Raise, ast.Continue, ast.Break)) else "after"
+    )
+    code = f"rank_zero_only({item.optional_vars.id}.close)()"
+    yield Insert(last, code, "wait until the file is complete", where, ("rank_zero_only",))
+
+
+def _is_read_method(method: ast.expr, path: str) -> bool:
+    readers = ("read_text", "read_bytes", "open")
+    return isinstance(method, ast.Attribute) and method.attr in readers and ast.unparse(method.value) == path
+
+
+def _holds_data(script: Script, call: ast.Call) -> bool:
+    """Whether a file is written that may be read back: a binary one, or one that the script opens elsewhere too."""
+    path = opened_for_writing(script, call)
+    if path is None:
+        return False
+    name = ast.unparse(path)
+    others = [other for other in script.find(ast.Call) if other is not call]
+    read = any(other.args and ast.unparse(other.args[0]) == name and reads(script, other) for other in others)
+    read = read or any(_is_read_method(other.func, name) for other in others)
+    return read or "b" in (mode_of(call) or "")
+
+
+def _unknown_mode(call: ast.Call) -> Finding:
+    message = "the mode of this file is only known when the script runs"
+    remedy = "if it is written, open rank_zero_path(...) from ddpify_runtime instead of its path"
+    return Finding(RULE.id, "note", call.lineno, message, remedy)
+
+
+def _read_back(call: ast.Call) -> Finding:
+    message = "this file is read and written through one object, and is empty for all processes but one"
+    remedy = "read it first, with an open of its own"
+    return Finding(RULE.id, "warning", call.lineno, message, remedy)
+
+
+def _kept(attribute: ast.Attribute) -> Replace:
+    """What a logger keeps on rank 0 is read there, for all."""
+    template = f'rank_zero_only(getattr)({{}}, "{attribute.attr}")'
+    message = f"read {ast.unparse(attribute)} on rank 0, for all ranks"
+    return Replace(attribute, template, message, ("rank_zero_only",), parts=(attribute.value,))
+
+
+RULE = Rule(
+    id="DDP105",
+    title="Write files on rank 0 only",
+    why="""Every process would write the same files, make the same directories and open the same logs: that races,
+and fails where something may exist only once (I2, I3, I5, I6). The function is wrapped, not the call: its arguments
+are evaluated by every process, since they may draw random numbers or communicate (I11), and all wait until rank 0
+is done. What comes of it is the same for all: a logger's run, a study or a database lives on rank 0, what is read of
+it (`run.config["lr"]`, `study.best_params`) is read there for all, and an objective that it calls runs everywhere.""",
+    before="""\
+import os
+
+import torch
+
+os.makedirs("runs", exist_ok=True)
+log = open("runs/log.csv", "w")
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(10):
+    loss = model(torch.rand(8, 4)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    log.write(f"{step},{loss.item()}\\n")
+torch.save(model.state_dict(), "runs/model.pt")
+""",
+    after="""\
+import os
+
+import torch
+from ddpify_runtime import (
+    DistributedDataParallel,
+    destroy_process_group,
+    init_process_group,
+    rank_zero_only,
+    rank_zero_path,
+)
+
+init_process_group("gloo")
+
+rank_zero_only(os.makedirs)("runs", exist_ok=True)
+log = open(rank_zero_path("runs/log.csv"), "w")
+model = torch.nn.Linear(4, 1)
+model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(10):
+    loss = model(torch.rand(8, 4)).mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    log.write(f"{step},{loss.item()}\\n")
+rank_zero_only(torch.save)(model.state_dict(), "runs/model.pt")
+destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+)

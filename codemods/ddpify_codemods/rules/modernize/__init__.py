@@ -1,0 +1,1 @@
+"""Old spellings in programs for XLA: rewritten with --modernize, else told."""

@@ -1,0 +1,1 @@
+"""Programs of one process that cannot be converted."""

@@ -1,0 +1,135 @@
+"""DDP302: what is already distributed is not distributed again."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.header import option_around
+from ...facts.no_group import asks_for_group, never_run
+from ...facts.script import Script
+from ...rule import Edit, Finding, Replace, Rule
+from ...targets import Target
+
+_PREFIXES = (
+    "torch.distributed.",
+    "horovod.",
+    "torch_xla.",
+    "torchelastic.",
+    "apex.parallel.",
+    "smdistributed.",
+    "oneccl_bindings_for_pytorch.",
+    "torch_ccl.",
+    "mpi4py.",
+    "byteps.",
+    "bagua.",
+)
+# What of torch.distributed divides by itself, beside its functions init_process_group, init_device_mesh and the like.
+_GROUPS = tuple(
+    f"torch.distributed.{name}."
+    for name in ("rpc", "optim", "fsdp", "_composable", "device_mesh", "tensor", "_tensor", "pipeline", "pipelining")
+)
+_NAMES = frozenset(
+    {
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.nn.parallel.distributed.DistributedDataParallel",
+        "torch.utils.data.DistributedSampler",
+        "torch.utils.data.distributed.DistributedSampler",
+        "torch.multiprocessing.spawn",
+        "torch.multiprocessing.Process",
+        "torch.multiprocessing.Pool",
+    }
+)
+
+
+# One process has nothing to synchronise; that several have is the runtime's business.
+_SYNCHRONISED_BATCH_NORM = frozenset({"apex.parallel.convert_syncbn_model", "apex.parallel.SyncBatchNorm"})
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Refuse a script that uses several processes or devices of its own accord; one that only asks keeps its answer."""
+    uses = list(_uses(script))
+    optional = [(node, option) for node, name in uses if (option := _unneeded(script, node, name)) is not None]
+    for node, option in optional:
+        message = "BatchNorm takes the statistics of the whole batch already"
+        yield Finding(RULE.id, "note", node.lineno, message, f"leave `{ast.unparse(option)}` off")
+    found = [use for use in uses if use[0] not in [node for node, _ in optional]]
+    divided = [(node, name) for node, name in found if _divides(name)]
+    for node, name in (divided or found)[:1]:
+        message = f"it uses {name}: this script already works with several processes"
+        yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name), distributed=bool(divided))
+    if script.only_asks_for_group and not found:
+        yield from (_answered(script, call) for call in script.find(ast.Call) if asks_for_group(script, call))
+
+
+def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
+    dead = never_run(script) if script.only_asks_for_group else frozenset()
+    for node in script.nodes:
+        if node in dead:
+            continue
+        if isinstance(node, (ast.Attribute, ast.Name)) and _is_distributed(script.qualified(node)):
+            if not (script.only_asks_for_group and _only_asks(script, node)):
+                yield node, script.qualified(node)
+        elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
+            yield node, node.attr
+
+
+def _unneeded(script: Script, node: ast.AST, name: str) -> ast.expr | None:
+    """The option that asks for apex's synchronised BatchNorm; None where a script cannot go without it."""
+    return option_around(script, node) if name in _SYNCHRONISED_BATCH_NORM else None
+
+
+def _only_asks(script: Script, node: ast.AST) -> bool:
+    is_call = asks_for_group(script, script.parents[node]) and node is script.parents[node].func  # type: ignore[attr-defined]
+    return is_call or script.qualified(node) == "torch.distributed.is_available"
+
+
+def _answered(script: Script, call: ast.Call) -> Replace:
+    """The script never joins a process group: that the runtime does must not change what it does."""
+    parent = script.parents[call]
+    message = "the script joins no process group itself: keep its answer"
+    if isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not):
+        return Replace(parent, "True", message)
+    return Replace(call, "False", message)
+
+
+def _divides(name: str) -> bool:
+    """Whether a program that uses it is divided: not by processes of another purpose, nor by what a helper may hold for
+    programs that join a group, such as a collective or the question for a rank."""
+    if name.startswith("torch.distributed."):
+        return name.startswith(_GROUPS) or name.rpartition(".")[2].startswith("init_")
+    return _is_distributed(name) and not name.startswith("torch.multiprocessing.")
+
+
+def _remedy(name: str) -> str:
+    if name.startswith("torch_xla."):
+        return "it is XLA code: convert its one-process form for other targets"
+    if name == "torch.distributed.init_process_group":
+        return "start it as its author meant it; --target xla moves it to XLA"
+    return "start it as its author meant it, or convert its one-process form"
+
+
+def _is_distributed(name: str) -> bool:
+    return name in _NAMES or name.startswith(_PREFIXES)
+
+
+RULE = Rule(
+    id="DDP302",
+    title="Distributed scripts stay as they are",
+    why="""\
+A script that calls torch.distributed, Horovod or torch_xla, or starts processes that share a model (hogwild), has its
+own division of the data and its own reduction. Both would happen twice (section R). For `--target xla` a script of
+DistributedDataParallel is moved to XLA instead (DDP201 and the rules after it), and XLA code is left as it is.""",
+    before="""\
+import torch
+import torch.distributed as dist
+
+dist.init_process_group("nccl")
+model = torch.nn.Linear(2, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+model(torch.ones(4, 2).cuda()).mean().backward()
+optimizer.step()
+""",
+    after="",
+    check=check,
+)
