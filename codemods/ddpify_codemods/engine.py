@@ -20,7 +20,7 @@ from .move import LOCAL_BATCH_NORM, ONE_DEVICE, Move, target_of, to_one_device, 
 from .reading import SourceError, parse, read
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
 from .runtime_names import RUNTIME
-from .targets import TARGETS, Target
+from .targets import NATIVE_REDUCTION, TARGETS, Target
 from .view import View, missing
 
 
@@ -78,7 +78,7 @@ def convert(
     chosen = TARGETS[name].with_backend(backend or (source.backend if source and source.name == name else ""))
     kind = distribution.kind(scripts) if chosen.retargets and not views else "one process"
     if xla_reduce == "native":
-        chosen = replace(chosen, wrapper_arguments='reduction="native"')
+        chosen = replace(chosen, wrapper_arguments=NATIVE_REDUCTION)
     if batch_norm == "local" and kind == "one process":
         chosen = replace(
             chosen, wrapper_arguments=", ".join(filter(None, (chosen.wrapper_arguments, LOCAL_BATCH_NORM)))
@@ -95,8 +95,8 @@ def convert(
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
     trains = _trains(scripts) or kind == "torch_xla"
     rules = in_folders(*(FOLDERS[kind] if trains else {"always"} & {*FOLDERS[kind]}))
-    found = _beside_modules([_found(script, chosen, rules, modernize) for script in scripts])
-    if any(finding.severity == "refused" for each in found for finding in each.findings):
+    found = _of_program(scripts, chosen, rules, modernize)
+    if any(map(_is_refused, found)):
         return _untouched(found)
     if not trains:
         trail = lost_trail(scripts) if kind == "one process" else None
@@ -105,10 +105,7 @@ def convert(
         distributed = [_found(script, chosen, (already_distributed.RULE,), modernize) for script in scripts]
         return _untouched(distributed) if any(each.findings for each in distributed) else _refused(found, trail)
     if kind != "one process":
-        if xla_reduce == "native":
-            found = _with_warning(found, "DDP202", 1, *_KEEPS_DDP)
         return _rewritten_as_torch(found, chosen, in_folders("modernize"))
-    found = _with_warning_if_not_started(_with_warning_if_undivided(found))
     reason = "already converted" if scripts[0].path in views and not any(each.edits for each in found) else ""
     launch = chosen.launch if chosen.launch != TARGETS[name].launch else ""
     results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, reason, launch) for each in found}
@@ -149,8 +146,8 @@ def _plain(
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
     scripts = in_program(scripts, sync_batchnorm, per_process)
     chosen = plain_rules() if trains else in_folders("always")
-    found = [_found(script, first, chosen, modernize=False) for script in scripts]
-    if any(finding.severity == "refused" for each in found for finding in each.findings):
+    found = _of_program(scripts, first, chosen, modernize=False)
+    if any(map(_is_refused, found)):
         return _untouched(found)
     if not trains:
         trail = lost_trail(scripts)
@@ -277,8 +274,7 @@ def _moved(
 
 def _without_unused(path: Path, code: str) -> str:
     tree = parse(path, code)
-    edits = tuple(("DDP101", edit) for edit in unused_names(tree))
-    return _rewrite(_Found(Script(path, code, tree, False, frozenset()), edits))
+    return _rewrite(_Found(Script(path, code, tree, False, frozenset()), tuple(unused_names(tree))))
 
 
 def _original_lines(before: str, after: str) -> Callable[[int], int]:
@@ -304,12 +300,6 @@ def _raise_if_unstable(found: Iterable[_Found]) -> None:
             raise ConversionBug(f"{each.script.path}: a second conversion would change it again: {what}")
 
 
-_KEEPS_DDP = (
-    "--xla-reduce native is for scripts that run in one process; this one keeps its DistributedDataParallel",
-    "or call torch_xla.core.xla_model.reduce_gradients before each step instead of it",
-)
-
-
 def _rewritten_as_torch(found: Sequence[_Found], target: Target, modernized: tuple[Rule, ...]) -> dict[Path, Result]:
     """The results for a program that is distributed by hand: XLA code without ddpify_runtime."""
     found = [replace(each, edits=tuple((rule, _without_runtime(edit)) for rule, edit in each.edits)) for each in found]
@@ -328,53 +318,6 @@ def _without_runtime(edit: Edit) -> Edit:
     if not isinstance(edit, (Insert, Replace)):
         return edit
     return replace(edit, modules=tuple(line for line in edit.modules if RUNTIME not in line))
-
-
-def _beside_modules(found: list[_Found]) -> list[_Found]:
-    """Let a program that trains modules train bare tensors too (DDP304): they have whole gradients on every process."""
-    if not any(optimizer.bases for each in found for optimizer in optimizers(each.script)):
-        return found
-    remedy = "every process computes them alike"
-    return [
-        replace(
-            each,
-            findings=tuple(
-                replace(finding, severity="note", remedy=remedy) if finding.rule == "DDP304" else finding
-                for finding in each.findings
-            ),
-        )
-        for each in found
-    ]
-
-
-def _with_warning_if_undivided(found: list[_Found]) -> list[_Found]:
-    """Say so when no module of the program was found that could be divided: exact, but no faster."""
-    divided = any(rule == "DDP102" for each in found for rule, _ in each.edits)
-    divided = divided or any(each.script.view and each.script.view.wraps for each in found)
-    if divided or any("DistributedDataParallel" in each.script.text for each in found):
-        return found
-    first = next(each for each in found if optimizers(each.script))
-    message = "no module was found whose parameters this optimizer gets, so every process does the whole work"
-    remedy = "hand over model.parameters() where the optimizer is built"
-    return _with_warning(found, "DDP102", optimizers(first.script)[0].call.lineno, message, remedy, first)
-
-
-def _with_warning_if_not_started(found: list[_Found]) -> list[_Found]:
-    """Say so when the file only defines things: what imports and calls them has to join the process group."""
-    if found[0].script.is_entry:
-        return found
-    message = "nothing in this file runs when it is started, so it joins no process group and divides nothing"
-    remedy = 'convert the script that starts it, or call its function below `if __name__ == "__main__":`'
-    return _with_warning(found, "DDP101", 1, message, remedy)
-
-
-def _with_warning(
-    found: Sequence[_Found], rule: str, line: int, message: str, remedy: str, of: _Found | None = None
-) -> list[_Found]:
-    """Add a warning to one file, by default the first."""
-    warning, of = Finding(rule, "warning", line, message, remedy), of or found[0]
-    told = replace(of, findings=tuple(sorted((warning, *of.findings), key=_line)))
-    return [told if each is of else each for each in found]
 
 
 @dataclass(frozen=True, eq=False)
@@ -417,6 +360,36 @@ def _found(script: Script, target: Target, rules: tuple[Rule, ...], modernize: b
     unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
     told = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
     return _Found(script, tuple(edits), tuple(sorted(told, key=_line)))
+
+
+def _of_program(scripts: Sequence[Script], target: Target, rules: tuple[Rule, ...], modernize: bool) -> list[_Found]:
+    """What some rules say about each file of a program, and about all of them."""
+    found = [_found(script, target, rules, modernize) for script in scripts]
+    told: list[tuple[Script, Finding]] = []
+    for rule in rules:
+        if rule.check_program is not None:
+            edits = [edit for each in found for name, edit in each.edits if name == rule.id]
+            told += rule.check_program(scripts, target, edits)
+    told = [
+        (script, each)
+        for script, each in told
+        if not ignored(script.text).get(each.line, frozenset()) & {each.rule, ""}
+    ]
+    if any(map(_is_refused, found)) or any(each.severity == "refused" for _, each in told):
+        told = [(script, each) for script, each in told if each.severity == "refused"]  # the rest is of what is written
+    return [
+        replace(
+            each,
+            findings=tuple(
+                sorted((*(finding for script, finding in told if script is each.script), *each.findings), key=_line)
+            ),
+        )
+        for each in found
+    ]
+
+
+def _is_refused(found: _Found) -> bool:
+    return any(finding.severity == "refused" for finding in found.findings)
 
 
 def _never_started(script: Script) -> set[int]:

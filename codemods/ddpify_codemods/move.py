@@ -321,11 +321,11 @@ def _stays(node: ast.expr, seen: View) -> Finding:
     return Finding("DDP101", "refused", node.lineno, message, "take it out first")
 
 
-def unused_names(tree: ast.Module) -> Iterator[Edit]:
+def unused_names(tree: ast.Module) -> Iterator[tuple[str, Edit]]:
     """Take out of the imports of ddpify_runtime the ranks that nothing asks for any more."""
     used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module == RUNTIME and not node.level:
             kept = [shown(each) for each in node.names if (each.asname or each.name) in used or each.name not in _ALONE]
             if len(kept) < len(node.names):
-                yield RewriteImport(node, import_from(RUNTIME, sorted(kept))) if kept else Delete(node, "")
+                yield "DDP101", RewriteImport(node, import_from(RUNTIME, sorted(kept))) if kept else Delete(node, "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
@@ -185,7 +185,8 @@ class Rule:
     """One concern: its documentation, a before and after that is run as a test, and the function that looks for it.
 
     `before` and `after` are whole scripts converted for `target`; a rule that refuses has `after = ""`. `folder`: the
-    one that it was found in, which says what it is for (rules/__init__.py).
+    one that it was found in, which says what it is for (rules/__init__.py). `check` is asked of each file alone,
+    `check_program` of all of them, the one that is started first, with the edits that are made for this rule.
     """
 
     id: str
@@ -196,6 +197,7 @@ class Rule:
     check: Callable[[Script, Target], Iterator[Edit | Finding]]
     target: str = "cuda"
     folder: Folder | None = None
+    check_program: Callable[[Sequence[Script], Target, Sequence[Edit]], Iterator[tuple[Script, Finding]]] | None = None
 
     @property
     def style(self) -> str:

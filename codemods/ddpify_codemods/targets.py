@@ -119,6 +119,9 @@ class Target:
 # The first stands for torch_xla.distributed.xla_backend, and says what to install where there is no torch_xla.
 XLA_MODULES = ("import ddpify_runtime.xla", "import torch_xla")
 
+# The wrapper's arguments on XLA for gradients that torch_xla reduces, without DistributedDataParallel.
+NATIVE_REDUCTION = 'reduction="native"'
+
 _CPU = Target("cpu", "gloo", "cpu", '"cpu"', aliases=("gloo",), tensor_types="torch")
 _CUDA = Target(
     "cuda",

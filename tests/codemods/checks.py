@@ -28,13 +28,19 @@ def edits_of(rule: Rule, source: str, target: str = "cpu", is_entry: bool = True
 
 
 def findings_of(rule: Rule, source: str, target: str = "cpu") -> list[Finding]:
-    """What a rule has to say."""
-    return [item for item in rule.check(script_of(source), TARGETS[target]) if isinstance(item, Finding)]
+    """What a rule has to say, of the file and of a program that is this file."""
+    script = script_of(source)
+    items = [*rule.check(script, TARGETS[target])]
+    of_program = rule.check_program
+    edits = [item for item in items if not isinstance(item, Finding)]
+    told = [finding for _, finding in of_program([script], TARGETS[target], edits)] if of_program else []
+    return [*(item for item in items if isinstance(item, Finding)), *told]
 
 
 def assert_silent(rule: Rule, source: str, target: str = "cpu", is_entry: bool = True) -> None:
-    """A rule has nothing to do with a script."""
+    """A rule has nothing to do with a script, and refuses no program that is this script."""
     assert list(rule.check(script_of(source, is_entry), TARGETS[target])) == []
+    assert not [finding for finding in findings_of(rule, source, target) if finding.severity == "refused"]
 
 
 def assert_refused(rule: Rule, source: str, line: int) -> None:

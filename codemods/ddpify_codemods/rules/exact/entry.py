@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...facts.header import declares, last_leading_import, main_guard, module_level_work
 from ...facts.script import Script
@@ -31,6 +31,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         blank = "\n" if last is script.tree.body[-1] and hasattr(last, "body") else ""
         code = f"{blank}destroy_process_group()"
         yield Insert(last, code, "leave the process group", "after", imports=("destroy_process_group",), last=True)
+
+
+def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edit]) -> Iterator[tuple[Script, Finding]]:
+    """Say so when the file only defines things: what imports and calls them has to join the process group."""
+    if not scripts[0].is_entry:
+        message = "nothing in this file runs when it is started, so it joins no process group and divides nothing"
+        remedy = 'convert the script that starts it, or call its function below `if __name__ == "__main__":`'
+        yield scripts[0], Finding(RULE.id, "warning", 1, message, remedy)
 
 
 def _init(at: ast.stmt, target: Target, after: bool = False) -> Insert:
@@ -100,4 +108,5 @@ if __name__ == "__main__":
     destroy_process_group()
 """,
     check=check,
+    check_program=check_program,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...facts.bindings import names_in
 from ...facts.optimizers import Optimizer, optimizers
@@ -37,6 +37,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield _insert(script, target, base, at)
 
 
+def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edit]) -> Iterator[tuple[Script, Finding]]:
+    """Say so when no module of the program was found that could be divided: exact, but no faster."""
+    wrapped = any("DistributedDataParallel" in script.text for script in scripts)
+    if edits or wrapped or any(script.view and script.view.wraps for script in scripts):
+        return
+    message = "no module was found whose parameters this optimizer gets, so every process does the whole work"
+    remedy = "hand over model.parameters() where the optimizer is built"
+    for script in [script for script in scripts if optimizers(script)][:1]:
+        yield script, Finding(RULE.id, "warning", optimizers(script)[0].call.lineno, message, remedy)
+
+
 def _is_criterion(optimizer: Optimizer, base: Base) -> bool:
     """A loss with parameters of its own sees the gathered outputs: it is computed alike everywhere (L17)."""
     name = base.code.rpartition(".")[2].lower()
@@ -45,7 +56,7 @@ def _is_criterion(optimizer: Optimizer, base: Base) -> bool:
 
 def _unnamed(base: Base) -> Finding:
     return Finding(
-        "DDP102",
+        RULE.id,
         "note",
         base.node.lineno,
         f"`{base.code}` has no name of its own, so its training forward is not divided over the processes",
@@ -256,5 +267,6 @@ for _ in range(10):
 destroy_process_group()
 """,
     check=check,
+    check_program=check_program,
     target="cpu",
 )

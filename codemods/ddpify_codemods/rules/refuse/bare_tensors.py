@@ -3,22 +3,39 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...facts.optimizers import optimizers
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 
+_REMEDY = "put the tensors into an nn.Module, call it in the loop and hand over its parameters()"
+
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Refuse optimizers whose tensors come from no module that can be seen."""
-    for optimizer in optimizers(script):
-        if optimizer.only_tensors:
-            what = "this loop updates" if isinstance(optimizer.call, ast.For) else "this optimizer gets"
-            message = f"{what} tensors of which no module is known: there is nothing to divide"
-            remedy = "put the tensors into an nn.Module, call it in the loop and hand over its parameters()"
-            yield Finding(RULE.id, "refused", optimizer.call.lineno, message, remedy)
+    """Nothing in one file alone: whether modules are trained too is known when all were read."""
+    return iter(())
+
+
+def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edit]) -> Iterator[tuple[Script, Finding]]:
+    """Refuse optimizers whose tensors come from no module that can be seen.
+
+    Beside modules they are trained in the exact style: each process has their whole gradient. In plain code it would
+    have that of its own samples.
+    """
+    is_plain = scripts[0].program is not None
+    beside = not is_plain and any(optimizer.bases for script in scripts for optimizer in optimizers(script))
+    for script in scripts:
+        for optimizer in optimizers(script):
+            if optimizer.only_tensors:
+                what = "this loop updates" if isinstance(optimizer.call, ast.For) else "this optimizer gets"
+                message = f"{what} tensors of which no module is known: there is nothing to divide"
+                line = optimizer.call.lineno
+                if beside:
+                    yield script, Finding(RULE.id, "note", line, message, "every process computes them alike")
+                else:
+                    yield script, Finding(RULE.id, "refused", line, message, _REMEDY)
 
 
 RULE = Rule(
@@ -39,4 +56,5 @@ for _ in range(20):
 """,
     after="",
     check=check,
+    check_program=check_program,
 )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...facts.eager import is_moved_before, is_wrapper_call
 from ...facts.optimizers import optimizers
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
-from ...targets import Target
+from ...targets import NATIVE_REDUCTION, Target
 
 _XLA = ("import torch_xla",)
 _DROPPED = ("device_ids", "output_device", "dim", "gradient_as_bucket_view")
@@ -83,6 +83,16 @@ def _is_moved_for_optimizer(script: Script, module: ast.expr, call: ast.Call) ->
     )
 
 
+def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edit]) -> Iterator[tuple[Script, Finding]]:
+    """Say so when a way to reduce gradients is asked for that only the runtime has."""
+    if target.wrapper_arguments == NATIVE_REDUCTION:
+        message = (
+            "--xla-reduce native is for scripts that run in one process; this one keeps its DistributedDataParallel"
+        )
+        remedy = "or call torch_xla.core.xla_model.reduce_gradients before each step instead of it"
+        yield scripts[0], Finding(RULE.id, "warning", 1, message, remedy)
+
+
 RULE = Rule(
     id="DDP202",
     title="Wrap the model for XLA",
@@ -131,5 +141,6 @@ if __name__ == "__main__":
     torch_xla.launch(main)
 """,
     check=check,
+    check_program=check_program,
     target="xla",
 )
