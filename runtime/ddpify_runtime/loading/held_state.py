@@ -6,6 +6,7 @@ order (HAZARDS D20). What is filled once and then kept, a cache or a file that i
 
 from __future__ import annotations
 
+import ctypes
 import dis
 import io
 import os
@@ -14,8 +15,10 @@ import random
 import sys
 import sysconfig
 import zlib
+from array import array
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
@@ -63,6 +66,11 @@ class Reached:
     codes: list[CodeType] = field(default_factory=list)
     counted: dict[str, bool] = field(default_factory=dict)  # whether the code does nothing but count by an attribute
 
+    @cached_property
+    def seeks(self) -> bool:
+        """Whether the code looks for places in files."""
+        return any("seek" in code.co_names for code in self.codes)
+
 
 def reached(*roots: Any) -> Reached:
     """Follow attributes, small containers, and what the user's functions refer to."""
@@ -95,6 +103,8 @@ def _inside(name: str, value: Any) -> Iterator[Held]:
             yield Held(f"{value.__name__}()", lambda: dict(_defaults(value)), 0)
     elif isinstance(value, type):
         yield Held(f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not _is_code(v)}, 0)
+    elif isinstance(value, ContextVar):
+        yield Held(value.name, lambda: {"get()": value.get(None)}, 0)
     elif hasattr(value, "__dict__"):
         attributes = vars(value)
         yield Held(name, lambda: attributes, 0, all(map(_is_known_class, type(value).__mro__)))
@@ -131,6 +141,8 @@ def _used(function: FunctionType) -> Iterator[tuple[str, Any]]:
             if name in function.__globals__:
                 value = function.__globals__[name]
                 yield name, value
+                if value is os and "environ" in code.co_names:
+                    yield "os.environ", os.environ
                 if isinstance(value, ModuleType) and not _is_library(getattr(value, "__file__", None)):
                     yield from ((f"{name}.{each}", vars(value)[each]) for each in code.co_names if each in vars(value))
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -199,8 +211,16 @@ def _state(value: Any, most: int) -> Any:
     """What can change in a value that stays the same object; an array is looked at if it has at most `most` bytes."""
     if isinstance(value, Tensor):
         return None if value.is_inference() else version_of(value)
-    if isinstance(value, (dict, list, set, deque, bytearray)):
+    if isinstance(value, (set, deque)) and len(value) <= _INTO:
+        return [*map(id, value)]
+    if isinstance(value, (dict, list, set, deque)):
         return len(value)
+    if isinstance(value, (bytearray, array)):
+        return len(value), zlib.crc32(value) if len(value) * getattr(value, "itemsize", 1) <= most else 0
+    if isinstance(value, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)):
+        return bytes(value) if ctypes.sizeof(value) <= most else None
+    if isinstance(value, io.IOBase):
+        return _position(value)
     if isinstance(value, torch.Generator):
         return bytes(value.get_state().tolist())
     if isinstance(value, random.Random):
@@ -215,6 +235,14 @@ def _state(value: Any, most: int) -> Any:
     if isinstance(value, numpy.ndarray) and not isinstance(value, numpy.memmap) and not value.dtype.hasobject:
         return zlib.crc32(numpy.ascontiguousarray(value)) if value.nbytes <= most else None
     return None
+
+
+def _position(file: Any) -> int | None:
+    """How far an open file was read; None if it does not say."""
+    try:
+        return int(file.tell())
+    except (OSError, ValueError):  # a pipe, or text that is read by next(); it is closed
+        return None
 
 
 def _generators() -> tuple[type, ...]:
@@ -234,8 +262,12 @@ def iterator(of: Reached) -> str:
     """The name of an iterator among them, whose place cannot be seen; "" if there is none."""
     for name, values, size, _ in of.held:
         for key, value in values().items() if size <= _INTO else ():
-            if isinstance(value, Iterator) and not isinstance(value, io.IOBase):
-                return _name(name, key)
+            if isinstance(value, io.IOBase):
+                if value.closed or of.seeks or _position(value) is not None:
+                    continue
+            elif not isinstance(value, Iterator):
+                continue
+            return _name(name, key)
     return ""
 
 
@@ -260,6 +292,8 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
             if state_now < state:
                 return _name(of.held[place[0]].name, place[1]), filled
             filled = True
+        elif old is new and isinstance(new, io.IOBase) and of.seeks:
+            continue  # each sample begins at a place of its own
         elif not _same(old, new, state == state_now) and not _is_only_counted(of, place, new):
             return _name(of.held[place[0]].name, place[1]), filled
     return "", filled

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import multiprocessing
+import os
 import random
+import tempfile
+from array import array
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextvars import ContextVar
 from functools import partial
 from typing import Any
 
@@ -150,7 +156,64 @@ def ahead(more: int, rows: Any, index: int) -> int:
     return int(rows.held(index)) + more
 
 
+CONTEXT = ContextVar("CONTEXT", default=0)
+LINES = "\n".join(map(str, range(1000)))
+
+
+def counts_in_context(rows: Any, index: int) -> int:
+    CONTEXT.set(CONTEXT.get() + 1)
+    return CONTEXT.get()
+
+
+def counts_in_environment(rows: Any, index: int) -> int:
+    os.environ["DDPIFY_TEST"] = str(int(os.environ.get("DDPIFY_TEST", "0")) + 1)
+    return int(os.environ["DDPIFY_TEST"])
+
+
+def counts_in_value(rows: Any, index: int) -> int:
+    rows.held.value += 1
+    return int(rows.held.value)
+
+
+def rotates(rows: Any, index: int) -> int:
+    rows.held.rotate(1)
+    return int(rows.held[0])
+
+
+def reads_on(rows: Any, index: int) -> int:
+    return int(rows.held.readline())
+
+
+def reads_there(rows: Any, index: int) -> int:
+    rows.held.seek(0)
+    return int(rows.held.readline()) + index
+
+
+def reads_first(rows: Any, index: int) -> int:
+    with open(OPEN[0].name) as file:
+        return int(file.readline()) + index
+
+
+def a_file(mode: str) -> Any:
+    file = tempfile.NamedTemporaryFile()  # noqa: SIM115  as data sets keep them
+    file.write(LINES.encode())
+    file.flush()
+    OPEN.append(file)
+    return open(file.name, mode)
+
+
+OPEN: list[Any] = []
 CHANGE: dict[str, Any] = {
+    "context variable": Rows(counts_in_context),
+    "environment": Rows(counts_in_environment),
+    "shared value": Rows(counts_in_value, held=multiprocessing.Value("i", 0)),
+    "ring": Rows(rotates, held=deque(range(50))),
+    "bytes": Rows(counts_first, held=bytearray(4)),
+    "machine numbers": Rows(counts_first, held=array("i", [0])),
+    "file": Rows(reads_on, held=a_file("r")),
+    "binary file": Rows(reads_on, held=a_file("rb")),
+    "file in memory": Rows(reads_on, held=io.StringIO(LINES)),
+    "lines": Rows(goes_on, held=a_file("r")),
     "class": Rows(counts_in_class),
     "global": Rows(counts_in_global),
     "global list": Rows(counts_in_global_list),
@@ -177,6 +240,8 @@ CHANGE: dict[str, Any] = {
 }
 SAME: dict[str, Any] = {
     "nothing": Rows(lambda rows, index: index),
+    "places in a file": Rows(reads_there, held=a_file("r")),
+    "a file that is opened for each": Rows(reads_first),
     "a list": [*range(20)],
     "a count that nobody reads": Rows(counts_in_vain, never_read=0),
     "memo": Rows(remembers, held=[None] * 20),
@@ -189,6 +254,13 @@ SAME: dict[str, Any] = {
 }
 
 
+@pytest.fixture(scope="module", autouse=True)
+def close() -> Iterator[None]:
+    yield
+    for file in OPEN:
+        file.close()
+
+
 def load(samples: Samples, *, part: bool, first: int = 0) -> str:
     places = range(first, first + 10)
     request = Request([*places][::2] if part else [*places], places[::2] if part else places, 10, part, 2 - 2 * part, 7)
@@ -198,7 +270,13 @@ def load(samples: Samples, *, part: bool, first: int = 0) -> str:
 @pytest.mark.parametrize("name", CHANGE)
 def test_a_change_is_seen(name: str) -> None:
     assert load(Samples(CHANGE[name], default_collate), part=False)
-    if name not in ("large array", "long list", "iterator", "visits"):  # which are looked at in the first batch alone
+    if name not in (
+        "large array",
+        "long list",
+        "iterator",
+        "lines",
+        "visits",
+    ):  # which are looked at in the first batch alone
         assert load(Samples(CHANGE[name], default_collate), part=True)
 
 
