@@ -1,24 +1,25 @@
 """The numbers that tell a forward how to compute, by which it may turn to another way between two trials (M4, M7).
 
-`model.epoch = epoch`, `self.warm = True`, `model(x, alpha)`: attributes of the script's own classes, and arguments. A
-division is tried again when they have values that it was not tried with. A number that goes on changing is left out
-after some values, if nothing is decided by it (trial/own_numbers.py, which looks at what a forward changes itself too).
+`model.epoch = epoch`, `self.warm = True`, `model(x, alpha)`, `args.mix = True`: attributes of the script's own classes,
+arguments, and what outside_numbers.py finds. A division is tried again when they have values that it was not tried
+with. A number that goes on changing is left out after some values, if nothing is decided by it (trial/own_numbers.py,
+which looks at what a forward changes itself too).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from torch import nn
 
+from . import outside_numbers
 from .libraries import is_installed
 
 Attribute = tuple[dict[str, Any], str]
 
-_KINDS = (bool, int, float, str)
 _VALUES = 16  # of one number, that are tried
 _MOST = 64  # values of all together
 
@@ -48,7 +49,7 @@ class Settings:
         self._parts: Any = None
         self._of: list[dict[str, Any]] = []  # attributes of each part
         self._count = 0  # of these
-        self._places: list[Attribute] = []
+        self._places: list[tuple[Mapping[str, Any], str]] = []
         self._own: set[Hashable] = set()  # those that the forward changes
         self._forms: defaultdict[Hashable, _OfForm] = defaultdict(_OfForm)
         self._before: tuple[_OfForm, dict[Hashable, Any]] | None = None  # a forward that is tried
@@ -78,7 +79,8 @@ class Settings:
             of_form.tried.clear()
             key = tuple(item for item in key if item[0] not in many)
             self.arguments = [place for place in many if isinstance(place, int)]
-            self.attributes = [(of, name) for of, name in self._places if (id(of), name) in many]
+            changing = [(of, name) for of, name in self._places if (id(of), name) in many]
+            self.attributes = [(of, name) for of, name in changing if isinstance(of, dict)]
         of_form.tried.add(key)
         self._before = of_form, values
         return True
@@ -98,15 +100,15 @@ class Settings:
 
     def _look(self, module: nn.Module, parts: Any) -> None:
         self._parts = parts
-        self._of = [
-            vars(part) for part in module.modules() if not is_installed(type(part).__module__.partition(".")[0])
-        ]
+        own = [part for part in module.modules() if not is_installed(type(part).__module__.partition(".")[0])]
+        self._of = [*map(vars, own)]
         self._count = sum(map(len, self._of))
-        self._places = [
+        self._places = [place for place in outside_numbers.places(own) if (id(place[0]), place[1]) not in self._own]
+        self._places += [
             (of, name)
             for of in self._of
             for name, value in of.items()
-            if type(value) in _KINDS and name != "training" and (id(of), name) not in self._own
+            if type(value) in outside_numbers.KINDS and name != "training" and (id(of), name) not in self._own
         ]
 
     def _values(self, leaves: Sequence[Any]) -> dict[Hashable, Any]:

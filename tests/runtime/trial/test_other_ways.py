@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import warnings
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class Mixes(nn.Module):
         self.before, self.after = Layer(4, 6), Layer(6, 2)
         self.register_buffer("steps", torch.tensor(0))
         self.calls, self.epoch, self.rate = 0, 0, 1.0
+        self.settings = SETTINGS
 
     def forward(self, x: Tensor, step: int) -> Any:
         self.calls += 1
@@ -50,6 +52,19 @@ class Mixes(nn.Module):
         return self.after(hidden)
 
 
+MIXES, STEP = False, 0
+SETTINGS = SimpleNamespace(mixes=False)
+TABLE = {"mixes": False}
+
+
+class Config:
+    mixes = False
+
+
+def named_far_away() -> bool:
+    return MIXES
+
+
 # "at once" passes with two ranks and an odd number of rows, as in most of a trial.
 WAYS: dict[str, Callable[[Any, int], Any]] = {
     "at once": lambda module, step: True,
@@ -59,6 +74,13 @@ WAYS: dict[str, Callable[[Any, int], Any]] = {
     "a count in a tensor, read": lambda module, step: (module.steps + 1).item() == 22,
     "a rate that falls": lambda module, step: module.rate < 0.12,
     "an attribute that the script sets": lambda module, step: module.epoch == 2,
+    "a global": lambda module, step: MIXES,
+    "a global in a function": lambda module, step: named_far_away(),
+    "settings": lambda module, step: SETTINGS.mixes,
+    "settings of its own": lambda module, step: module.settings.mixes,
+    "a table of settings": lambda module, step: TABLE["mixes"],
+    "a class of settings": lambda module, step: Config.mixes,
+    "a count in a global": lambda module, step: STEP > 20,
     "an argument": lambda module, step: step > 20,
     "Python's random": lambda module, step: random.random() < 0.1,
     "an integer of Python's random": lambda module, step: random.randint(0, 9) == 9,
@@ -119,6 +141,7 @@ class LeavesOut(nn.Module):
 
 def train(build: Callable[[], nn.Module]) -> tuple[list[Tensor], int]:
     """The parameters after each step, and how many rows went into the last layer."""
+    global MIXES, STEP
     for seed in (torch.manual_seed, random.seed, np.random.seed):
         seed(3)
     model: Any = DistributedDataParallel(build().double())
@@ -128,7 +151,8 @@ def train(build: Callable[[], nn.Module]) -> tuple[list[Tensor], int]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for step in range(STEPS):
-            model.epoch = step // 10
+            model.epoch, STEP = step // 10, step
+            MIXES = SETTINGS.mixes = TABLE["mixes"] = Config.mixes = step > 20
             x = torch.randn(8, 4, generator=generator, dtype=torch.float64)
             optimizer.zero_grad()
             model(x, step).square().mean().backward()
