@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from .plain_words import TORCH, Words
+
 
 @dataclass(frozen=True)
 class Target:
@@ -36,7 +38,7 @@ class Target:
     Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel. plain_backend: the source of the
     argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
     launcher that does not set torchrun's variables. synchronizes_batch_norm: whether torch.nn.SyncBatchNorm knows the
-    device. plain_by_way_of: the target whose plain code is moved on to this one.
+    device. plain_by_way_of: the target whose plain code is moved on to this one. words: what it says to its engine.
     """
 
     name: str
@@ -65,6 +67,7 @@ class Target:
     plain_environment: tuple[str, ...] = ()
     synchronizes_batch_norm: bool = False
     plain_by_way_of: str = ""
+    words: Words = TORCH
 
     @property
     def is_accelerator(self) -> bool:

@@ -9,11 +9,12 @@ from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import downloads
-from .words import DIST, RANK, REMEDY
+from .words import REMEDY
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Put barriers around what downloads, so that rank 0 comes first."""
+    words = target.words
     done: set[ast.stmt] = set()
     for item in downloads.check(script, target):
         if not isinstance(item, Replace):
@@ -28,8 +29,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", statement.lineno, message, f"give what it makes a name, or {REMEDY}")
             continue
         message = "download on rank 0 first"
-        yield Insert(statement, f"if {RANK} != 0:\n    dist.barrier()", message, modules=DIST)
-        yield Insert(statement, f"if {RANK} == 0:\n    dist.barrier()", message, "after", modules=DIST)
+        yield Insert(statement, f"if {words.rank} != 0:\n    {words.barrier}", message, modules=words.imports)
+        after = f"if {words.is_rank_0}:\n    {words.barrier}"
+        yield Insert(statement, after, message, "after", modules=words.imports)
 
 
 RULE = Rule(

@@ -10,11 +10,10 @@ from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
 from ...facts.loaders import can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
+from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
 from ...targets import Target
-from .words import DIST, RANK, WORLD_SIZE, is_here, program_of
-
-_SHARE = f"range({RANK}, len({{}}), {WORLD_SIZE})"
+from .words import is_here, program_of
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -28,27 +27,31 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _whole(followed, loader)
         elif status == "sharded":
             name = options(script, loader.call)
-            yield _changed(script, loader, name) if name else _divided(script, loader)
+            words = target.words
+            yield _changed(script, loader, name, words) if name else _divided(script, loader, words)
 
 
 def _is_used(followed: Followed, loader: Loader) -> bool:
     return any(loader in loaders for loaders in followed.found.loops.values())
 
 
-def _divided(script: Script, loader: Loader) -> Edit:
+def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     shown = seen(script, loader.call)
     assert shown is not None
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
     instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
     message = "evaluate this rank's samples, none twice"
-    return ChangeArgument(loader.call, "sampler", _SHARE, message, instead, (), (shown.dataset,), name, DIST)
+    return ChangeArgument(
+        loader.call, "sampler", words.share, message, instead, (), (shown.dataset,), name, words.imports
+    )
 
 
-def _changed(script: Script, loader: Loader, name: str) -> Edit:
+def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
     """Change the dictionary that the options come from."""
     dataset = ast.unparse(loader.call.args[0])
-    code = f'{name}.pop("shuffle", None)\n{name}["sampler"] = {_SHARE.format(dataset)}'
-    return Insert(script.statement(loader.call), code, "evaluate this rank's samples, none twice", modules=DIST)
+    code = f'{name}.pop("shuffle", None)\n{name}["sampler"] = {words.share.format(dataset)}'
+    message = "evaluate this rank's samples, none twice"
+    return Insert(script.statement(loader.call), code, message, modules=words.imports)
 
 
 def _whole(followed: Followed, loader: Loader) -> Finding:

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 
 from ...facts.effects import effects, has_unknown_mode, opened_for_writing, reads, reads_and_writes, sample_code
 from ...facts.script import Script
+from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from . import writers
-from .words import DIST, RANK, REMEDY, is_quiet, program_of
+from .words import REMEDY, is_quiet, program_of
 
-_TEST = f"{RANK} == 0"
 _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "glob", "iglob", "rglob", "stat", "is_file", "read_text", "getsize"}
 )
@@ -29,25 +29,26 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call in effects(script):
         if call in per_sample or call in loggers:
             continue
-        yield from _once(script, call, waits, done)
+        yield from _once(script, call, waits, done, target.words)
     for call in script.find(ast.Call):
         if has_unknown_mode(script, call) or reads_and_writes(script, call):
             message = "this file may be written, and in which way is only known in the run"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
-    yield from _bars(script)
+    yield from _bars(script, target.words)
     if target.is_accelerator:
         yield from _loaded(script, target)
 
 
-def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt]) -> Iterator[Edit | Finding]:
+def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt], words: Words) -> Iterator[Edit | Finding]:
     statement = script.statement(call)
     name = script.qualified(call.func)
+    here = f"{{}} if {words.is_rank_0} else os.devnull"
+    wait = Insert(statement, words.barrier, "wait until the file is complete", "after", modules=words.imports)
     path = opened_for_writing(script, call)
     if path is not None:
-        message = "write the file on rank 0"
-        yield Replace(path, f"{{}} if {_TEST} else os.devnull", message, modules=(*DIST, "import os"))
+        yield Replace(path, here, "write the file on rank 0", modules=(*words.imports, "import os"))
         if waits and isinstance(script.parents[call], ast.withitem):
-            yield Insert(statement, "dist.barrier()", "wait until the file is complete", "after", modules=DIST)
+            yield wait
         return
     if name in _MAKES or (isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"):
         yield from _folder(call, name)
@@ -67,15 +68,13 @@ def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt]) -> I
             message = "what this call is given is computed by other calls, which every rank has to make"
             yield Finding(RULE.id, "refused", call.lineno, message, "compute it in a line before")
             return
-        yield Replace(
-            place, f"{{}} if {_TEST} else os.devnull", "write the file on rank 0", modules=(*DIST, "import os")
-        )
+        yield Replace(place, here, "write the file on rank 0", modules=(*words.imports, "import os"))
         if waits:
-            yield Insert(statement, "dist.barrier()", "wait until the file is complete", "after", modules=DIST)
+            yield wait
         return
-    yield Guard(statement, _TEST, f"call {ast.unparse(call.func)} on rank 0", modules=DIST)
+    yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     if waits:
-        yield Insert(statement, "dist.barrier()", "wait until the file is complete", "after", modules=DIST)
+        yield wait
 
 
 def _folder(call: ast.Call, name: str) -> Iterator[Edit]:
@@ -107,12 +106,13 @@ def _reads(script: Script) -> bool:
     return False
 
 
-def _bars(script: Script) -> Iterator[Edit]:
+def _bars(script: Script, words: Words) -> Iterator[Edit]:
     for call in script.find(ast.Call):
         name = script.qualified(call.func)
         bar = name.startswith("tqdm") and name.rpartition(".")[2] in ("tqdm", "trange", "tqdm_notebook")
         if bar and not any(word.arg == "disable" for word in call.keywords):
-            yield ChangeArgument(call, "disable", f"{RANK} != 0", "show the bar on rank 0", modules=DIST)
+            message = "show the bar on rank 0"
+            yield ChangeArgument(call, "disable", f"{words.rank} != 0", message, modules=words.imports)
 
 
 RULE = Rule(

@@ -13,20 +13,19 @@ from ...targets import Target
 from ..exact import unique_names
 from .numbers import reduces
 from .process_group import joined_after
-from .words import DIST, REMEDY
+from .words import REMEDY
 
 _HELPER = '''\
 
 
 def from_rank_0(value):
     """What rank 0 has, on all processes."""
-    values = [value]
-    dist.broadcast_object_list(values)
-    return values[0]'''
+    {}'''
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Send rank 0's names to the others, where they are not for rank 0 alone."""
+    words = target.words
     written = set(effects(script))
     sent = False
     for item in unique_names.check(script, target):
@@ -41,12 +40,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = f"{ast.unparse(call.func)} gives each rank a name of its own, before the process group is joined"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
             continue
-        yield Replace(call, "from_rank_0({})", "take rank 0's name on every rank", modules=DIST)
+        yield Replace(call, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
         sent = True
     anchor = last_leading_import(script.tree)
     if sent and anchor is not None:
         end = "" if reduces(script) or joined_after(script)[1] == "before" else "\n"
-        yield Insert(anchor, _HELPER + end, "a function that gives all ranks what rank 0 has", "after", modules=DIST)
+        code = _HELPER.format("\n    ".join(words.of_rank_0)) + end
+        message = "a function that gives all ranks what rank 0 has"
+        yield Insert(anchor, code, message, "after", modules=words.imports)
 
 
 def _is_in_group(script: Script, call: ast.Call) -> bool:

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from ...facts.flow.frames import AfterLoop, Reduction
 from ...facts.header import last_leading_import
 from ...facts.script import Script
+from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .words import DIST, REMEDY, WORLD_SIZE, device, is_here, program_of
+from .words import REMEDY, device, is_here, program_of
 from .writers import is_logged
 
 _HELPER = '''\
@@ -19,10 +20,9 @@ _HELPER = '''\
 def {name}_over_ranks(value):
     """The {name} of a number, a list of numbers or a tensor over all processes."""
     total = torch.as_tensor(value{device}).detach().clone()
-    dist.all_reduce(total)
+    {all_reduce}
 {mean}    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
 '''
-_MEAN = f"    total = total / {WORLD_SIZE}\n"
 
 
 def reduces(script: Script) -> bool:
@@ -42,7 +42,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
         if is_here(script, each.script):
             kinds.add("mean" if each.kind == "mean" else "sum")
-            yield _after(each)
+            yield _after(each, target.words)
     for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
         if not is_here(script, script_of):
@@ -55,13 +55,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             kinds.add("mean" if kind == "mean" else "sum")
         statement = script.statement(node)
         if kind != "size" and is_logged(script, statement):
-            yield from _named(script, statement, node, kind, taken)
+            yield from _named(script, statement, node, kind, taken, target.words)
         else:
-            yield _replaced(node, kind)
+            yield _replaced(node, kind, target.words)
     yield from _helpers(script, kinds, target)
 
 
-def _after(each: AfterLoop) -> Insert:
+def _after(each: AfterLoop, words: Words) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
     value = f"{function}({each.name})"
     if each.form == "dict":
@@ -69,10 +69,12 @@ def _after(each: AfterLoop) -> Insert:
     if each.form == "tensors":
         value = f"list({function}(torch.stack({each.name})))"
     message = f"bring {each.name} together from all ranks"
-    return Insert(each.at, f"{each.name} = {value}", message, "after", modules=DIST)
+    return Insert(each.at, f"{each.name} = {value}", message, "after", modules=words.imports)
 
 
-def _named(script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken: set[str]) -> Iterator[Edit]:
+def _named(
+    script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken: set[str], words: Words
+) -> Iterator[Edit]:
     """Bring a number together before a statement to which only rank 0 comes."""
     prefix = "mean" if kind == "mean" else "sum"
     base = next((part.id for part in ast.walk(node) if isinstance(part, ast.Name)), "number")
@@ -82,11 +84,11 @@ def _named(script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken
     taken.add(name)
     source = ast.get_source_segment(script.text, node)
     code = f"{name} = {prefix}_over_ranks({source})"
-    yield Insert(statement, code, "bring it together from all ranks", modules=DIST)
+    yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
 
 
-def _replaced(node: ast.expr, kind: str) -> Replace:
+def _replaced(node: ast.expr, kind: str, words: Words) -> Replace:
     if kind == "size":
         if (
             isinstance(node, ast.BinOp)
@@ -94,9 +96,9 @@ def _replaced(node: ast.expr, kind: str) -> Replace:
             and isinstance(node.right, ast.Call | ast.Name)
         ):
             node = node.right
-        return Replace(node, f"{{}} * {WORLD_SIZE}", "count the samples of all ranks", modules=DIST)
+        return Replace(node, f"{{}} * {words.world_size}", "count the samples of all ranks", modules=words.imports)
     function = "mean_over_ranks" if kind == "mean" else "sum_over_ranks"
-    return Replace(node, f"{function}({{}})", "bring it together from all ranks", modules=DIST)
+    return Replace(node, f"{function}({{}})", "bring it together from all ranks", modules=words.imports)
 
 
 def _problem(
@@ -128,10 +130,12 @@ def _is_in_ratio(script: Script, node: ast.expr, all_: dict[ast.expr, set[Reduct
 
 def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert]:
     for name in sorted(kinds, reverse=True):
-        mean = _MEAN if name == "mean" else ""
-        code = _HELPER.format(name=name, device=device(target), mean=mean).rstrip("\n")
+        words = target.words
+        mean = f"    total = total / {words.world_size}\n" if name == "mean" else ""
+        all_reduce = words.all_reduce.format("total")
+        code = _HELPER.format(name=name, device=device(target), all_reduce=all_reduce, mean=mean).rstrip("\n")
         anchor = last_leading_import(script.tree)
-        modules = (*DIST, "import torch")
+        modules = (*words.imports, "import torch")
         message = f"a function that takes the {name} over all ranks"
         if anchor is None:
             yield Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)

@@ -12,7 +12,6 @@ from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from ..exact.entry import never_returns
 from .numbers import reduces
-from .words import DIST, RANK
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -26,7 +25,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     last = guard.body[-1] if guard is not None and (guard is last or at is guard.body[0]) else last
     if not never_returns(script, last):
         blank = "\n" if last is script.tree.body[-1] and hasattr(last, "body") else ""
-        yield Insert(last, f"{blank}dist.destroy_process_group()", "leave the process group", "after", last=True)
+        yield Insert(last, f"{blank}{target.words.leave}", "leave the process group", "after", last=True)
 
 
 def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
@@ -40,12 +39,12 @@ def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
 
 def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before", "after"]) -> Insert:
     lines = [*target.plain_environment]
-    modules = [*DIST, *target.modules, "import os", "import sys"]
+    modules = [*target.words.imports, *target.modules, "import os", "import sys"]
     if target.module:
         lines.append(f'{target.module}.set_device(int(os.environ["LOCAL_RANK"]))')
         modules.append("import torch")
     backend = target.plain_backend or f'"{target.backend}"'
-    lines += [f"dist.init_process_group({backend})", f"if {RANK} != 0:"]
+    lines += [target.words.join.format(backend), f"if {target.words.rank} != 0:"]
     lines.append('    sys.stdout = open(os.devnull, "w")  # rank 0 prints')
     if "logging" in script.imported.values():
         lines.append("    logging.disable(logging.WARNING)")

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
-from .words import DIST, REMEDY, WORLD_SIZE, is_here, program_of
+from .words import REMEDY, is_here, program_of
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -23,7 +23,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         assert isinstance(call.func, ast.Attribute)
         message = "a sum over the batch: the average over ranks would be too small"
-        yield Replace(call.func.value, f"({{}} * {WORLD_SIZE})", message, modules=DIST)
+        yield Replace(call.func.value, f"({{}} * {target.words.world_size})", message, modules=target.words.imports)
 
 
 RULE = Rule(

@@ -10,9 +10,10 @@ from ...facts.flow.options import options
 from ...facts.flow.values import Instance, Loader
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
+from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .words import DIST, RANK, REMEDY, WORLD_SIZE, is_here, program_of
+from .words import REMEDY, is_here, program_of
 
 SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
 _ORDER = "draw this rank's samples"
@@ -28,15 +29,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             calls.setdefault(loader.call, {})[loader] = status
     for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
         if "training" in statuses.values():
-            yield from _training(script, call, statuses)
+            yield from _training(script, call, statuses, target.words)
     for each in sorted(followed.found.passes, key=lambda one: (one.loader.call.lineno, one.loader_there)):
         yield from _epoch(script, each)
 
 
-def _training(script: Script, call: ast.Call, statuses: dict[Loader, str]) -> Iterator[Edit | Finding]:
+def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words: Words) -> Iterator[Edit | Finding]:
     name = options(script, call)
     if name and set(statuses.values()) == {"training"}:
-        yield _changed(script, call, name)
+        yield _changed(script, call, name, words)
         return
     shown, problem = _understood(script, call)
     if shown is None:
@@ -44,7 +45,8 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str]) -> It
         return
     if not program_of(script).per_process:
         size = call.args[1] if len(call.args) > 1 else next(w.value for w in call.keywords if w.arg == "batch_size")
-        yield Replace(size, f"{{}} // {WORLD_SIZE}", "give each rank its part of the batch", modules=DIST)
+        message = "give each rank its part of the batch"
+        yield Replace(size, f"{{}} // {words.world_size}", message, modules=words.imports)
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, call)
     others = set(statuses.values()) - {"training"}
     whether = "False" if is_false(shown.shuffle) else "{}"
@@ -57,22 +59,21 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str]) -> It
             message = "this call makes a loader for training and one for evaluation, in the same order"
             yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
             return
-        other = f"range({RANK}, len({{}}), {WORLD_SIZE})" if others == {"sharded"} else "None"
+        other = words.share if others == {"sharded"} else "None"
         template = f"DistributedSampler({{}}) if {{}} else {other}"
         parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
     instead = "shuffle" if shown.shuffle is not None else ""
-    yield ChangeArgument(
-        call, "sampler", template, _ORDER, instead, (), tuple(parts), name, (*SAMPLER, *DIST) if others else SAMPLER
-    )
+    modules = (*SAMPLER, *words.imports) if others else SAMPLER
+    yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)
 
 
-def _changed(script: Script, call: ast.Call, name: str) -> Edit:
+def _changed(script: Script, call: ast.Call, name: str, words: Words) -> Edit:
     """Change the dictionary that the options come from."""
     order = f'DistributedSampler({ast.unparse(call.args[0])}, shuffle={name}.pop("shuffle", False))'
     code = f'{name}["sampler"] = {order}'
     if not program_of(script).per_process:
-        code += f'\n{name}["batch_size"] //= {WORLD_SIZE}'
-    return Insert(script.statement(call), code, _ORDER, modules=(*SAMPLER, *DIST))
+        code += f'\n{name}["batch_size"] //= {words.world_size}'
+    return Insert(script.statement(call), code, _ORDER, modules=(*SAMPLER, *words.imports))
 
 
 def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:

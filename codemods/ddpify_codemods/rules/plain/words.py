@@ -9,9 +9,6 @@ from ...facts.flow.program import Program
 from ...facts.script import Script
 from ...targets import Target
 
-DIST = ("import torch.distributed as dist",)
-RANK = "dist.get_rank()"
-WORLD_SIZE = "dist.get_world_size()"
 REMEDY = "use --style exact, which divides this too"
 
 

@@ -9,14 +9,15 @@ from ...facts.flow.program import Program
 from ...facts.flow.values import root_of
 from ...facts.flow.wrapping import Wrapping, wrapping
 from ...facts.script import Script
+from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .words import DIST, RANK, REMEDY, is_here, normalizes, program_of
+from .words import REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
 # Once the model is made. Rank 0 goes on with the numbers of one process.
 _SEEDS = {
-    "torch": f"torch.manual_seed(torch.initial_seed() + {RANK})",
+    "torch": "torch.manual_seed(torch.initial_seed() + {})",
     "numpy": "numpy.random.seed(torch.initial_seed() % 2**32)",
     "random": "random.seed(torch.initial_seed())",
 }
@@ -40,7 +41,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for node, other in found.modules.items():
         if is_here(script, other):
             yield Replace(node, "{}.module", "take the model out of its wrapper")
-    yield from _synchronized(script, program)
+    yield from _synchronized(script, program, target.words)
 
 
 def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, target: Target) -> Insert:
@@ -57,9 +58,10 @@ def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, ta
     drawn = program.followed.drawn
     modules = (*_CLASS, *(f"import {library}" for library in sorted(drawn)))
     if drawn:
-        modules = (*modules, *DIST, "import torch")
-        lines = (f"\n    {line}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
-        code += f"\nif {RANK} != 0:  # noise of its own for its samples{''.join(lines)}"
+        rank = target.words.rank
+        modules = (*modules, *target.words.imports, "import torch")
+        lines = (f"\n    {line.format(rank)}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
+        code += f"\nif {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
     return Insert(at, code, f"make {found.model} distributed as {found.name}", modules=modules)
 
 
@@ -76,7 +78,7 @@ def keeps_buffers(program: Program) -> bool:
     return several or bool(set(found.evaluations) & found.training_forwards)
 
 
-def _synchronized(script: Script, program: Program) -> Iterator[Insert | Finding]:
+def _synchronized(script: Script, program: Program, words: Words) -> Iterator[Insert | Finding]:
     """Evaluate with the running statistics of rank 0, which are those that it saves."""
     if not normalizes(program):
         return
@@ -94,16 +96,17 @@ def _synchronized(script: Script, program: Program) -> Iterator[Insert | Finding
                 other, at, model = loop[1], loop[1].statement(loop[0]), loop[2]
             if is_here(script, other) and (at, model) not in done:
                 done.add((at, model))
-                yield from _broadcast(script, at, model)
+                yield from _broadcast(script, at, model, words)
 
 
-def _broadcast(script: Script, at: ast.stmt, model: str) -> Iterator[Insert | Finding]:
+def _broadcast(script: Script, at: ast.stmt, model: str, words: Words) -> Iterator[Insert | Finding]:
     if not model:
         message = "the model whose BatchNorm statistics an evaluation needs has no name here"
         yield Finding(RULE.id, "refused", at.lineno, message, REMEDY)
         return
-    code = f"for buffer in {model}.buffers():\n    dist.broadcast(buffer, 0)"
-    yield Insert(_around(script, at), code, "evaluate with the running statistics of rank 0", modules=DIST)
+    code = f"for buffer in {model}.buffers():\n    {words.broadcast.format('buffer')}"
+    message = "evaluate with the running statistics of rank 0"
+    yield Insert(_around(script, at), code, message, modules=words.imports)
 
 
 def _around(script: Script, at: ast.stmt) -> ast.stmt:

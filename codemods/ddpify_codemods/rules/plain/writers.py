@@ -10,9 +10,7 @@ from ...facts.on_rank_zero import made_on_rank_zero
 from ...facts.script import Script
 from ...rule import Edit, Finding, Guard, Replace, Rule
 from ...targets import Target
-from .words import DIST, RANK, REMEDY, is_quiet
-
-_TEST = f"{RANK} == 0"
+from .words import REMEDY, is_quiet
 
 
 def made(script: Script) -> dict[str, ast.Call]:
@@ -40,9 +38,9 @@ def is_logged(script: Script, statement: ast.stmt) -> bool:
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Make loggers on rank 0, and call them there."""
-    loggers = made(script)
+    loggers, words = made(script), target.words
     for name, call in loggers.items():
-        yield Replace(call, f"{{}} if {_TEST} else None", f"make {name} on rank 0", modules=DIST)
+        yield Replace(call, f"{{}} if {words.is_rank_0} else None", f"make {name} on rank 0", modules=words.imports)
     for node in script.nodes:
         if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
             continue
@@ -53,7 +51,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         statement = script.statement(node)
         alone = isinstance(statement, ast.Expr) and statement.value is used
         if alone and isinstance(used, ast.Call) and used.func is attribute and is_quiet(script, used):
-            yield Guard(statement, _TEST, f"call {ast.unparse(used.func)} on rank 0", modules=DIST)
+            message = f"call {ast.unparse(used.func)} on rank 0"
+            yield Guard(statement, words.is_rank_0, message, modules=words.imports)
             continue
         message = f"{ast.unparse(node)} exists on rank 0 only, and is used here in a way that all ranks have to follow"
         yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
