@@ -81,7 +81,7 @@ def run(options: Options) -> tuple[Report, bytes]:
     texts = ({source.path: source.text for source in sources} for sources, _ in work)
     own = {name for each in texts if (name := converted_for(each))}
     target = choose_target(options.target, settings, choices, own)
-    style = options.style or settings.style
+    style = _style(options, settings.style, target)
     _require_plain(options, style)
     _require_target(options, target)
     asked = replace(options, style=style, batch_norm=options.batch_norm or settings.batch_norm)
@@ -109,6 +109,18 @@ def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, op
     style = options.style if target != ONE_DEVICE else "exact"
     plain = (style, options.sync_batchnorm, options.per_process, options.xpu_backend)
     return convert_program(sources, target, options.modernize, options.xla_reduce, roots, options.batch_norm, *plain)
+
+
+def _style(options: Options, usual: str, target: str) -> str:
+    """The style of the conversions: the only one that there is for a target, or the one that is asked for."""
+    if target == ONE_DEVICE or not TARGETS[target].only_plain:
+        return options.style or usual
+    if options.style == "exact":
+        message = (
+            f"ddpify_runtime does not run in {TARGETS[target].words.name}'s words, --target {target} is plain code"
+        )
+        raise BadInput("ddpify", message, "leave --style exact out")
+    return "plain"
 
 
 def _require_target(options: Options, target: str) -> None:

@@ -76,6 +76,8 @@ def convert(
         return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
     name = target or (source.name if source else "")
     chosen = TARGETS[name].with_backend(backend or (source.backend if source and source.name == name else ""))
+    if chosen.only_plain:
+        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
     kind = distribution.kind(scripts) if chosen.retargets and not views else "one process"
     if xla_reduce == "native":
         chosen = replace(chosen, wrapper_arguments=NATIVE_REDUCTION)
@@ -130,10 +132,12 @@ def _plain(
     from .styles import in_program, plain_rules
 
     kind = distribution.kind(scripts)
-    if kind != "one process" and not target.retargets:
-        return _unchanged(program, "distributed with torch already")
-    if kind != "one process":
+    if kind != "one process" and target.retargets:
         return convert(program, target.name, roots=roots)
+    if distribution.speaks(scripts, target.words):
+        return _unchanged(program, f"distributed with {target.words.name} already")
+    if kind != "one process" and not target.only_plain:
+        return _unchanged(program, "distributed with torch already")
     if views:
         finding = Finding(
             "DDP601", "refused", 1, "it is converted in the exact style", "ddpify --target none goes back"
@@ -154,7 +158,7 @@ def _plain(
         return _unchanged(program, "no training loop") if trail is None else _refused(found, trail)
     results = {
         each.script.path: Result(
-            laid_out(each.script.text, _rewrite(each), ("DataLoader",)), each.changes, each.findings
+            laid_out(each.script.text, _rewrite(each), ("DataLoader", "auto_dataloader")), each.changes, each.findings
         )
         for each in found
     }
@@ -162,7 +166,7 @@ def _plain(
     if any("ddpify_runtime" in text for text in texts.values()):
         raise ConversionBug(f"{scripts[0].path}: plain code imports ddpify_runtime")
     _, again = read(texts, tuple(roots))
-    if distribution.kind(again) != "eager":
+    if not distribution.speaks(again, first.words):
         raise ConversionBug(f"{scripts[0].path}: the outcome joins no process group")
     warned = [_found(each, first, in_folders("lint"), modernize=False) for each in again]
     if any(_is_lint(finding) for each in warned for finding in each.findings):

@@ -9,12 +9,21 @@ from dataclasses import dataclass
 class Words:
     """The words of one engine, as source.
 
-    imports: the lines of import that the others need. rank, world_size: expressions. barrier: a statement. all_reduce,
-    broadcast: statements that sum a tensor over the processes, or take that of rank 0, under the name of it, `{0}`.
-    of_rank_0: statements of a function that returns what rank 0 has as `value`. join: the statement that joins the
-    processes, with the source of the backend for `{0}`. leave: the statement that leaves them.
+    name: of the engine. imports: the lines of import that the others need. rank, world_size: expressions. barrier: a
+    statement. all_reduce, broadcast: statements that sum a tensor over the processes, or take that of rank 0, under the
+    name of it, `{0}`. of_rank_0: statements of a function that returns what rank 0 has as `value`. join: the statement
+    that joins the processes, with the source of the backend for `{0}`. leave: the statement that leaves them.
+
+    What an engine has where torch has nothing of its own: prepare: statements before processes are joined. parallel:
+    those that run a function, `{0}`, in all processes. flags: what the command takes for that. device: the device of
+    this process, wherever a tensor is put for it. loader, optimizer: what makes a loader that divides its batches, or
+    wraps an optimizer `{}`. model, synchronized: what wraps a model with arguments `{}`, and the argument for
+    BatchNorm. unwrapped: the model in the wrapper `{0}`. replicas: arguments of DistributedSampler. has_sampler: the
+    test whether a loader has one. first: what lets rank 0 go first. joins: the functions by which a program is known.
+    differs: what is not as in one process, and what to do about it.
     """
 
+    name: str
     imports: tuple[str, ...]
     rank: str
     world_size: str
@@ -24,6 +33,20 @@ class Words:
     of_rank_0: tuple[str, ...]
     join: str
     leave: str
+    joins: tuple[str, ...]
+    prepare: tuple[str, ...] = ()
+    parallel: tuple[str, ...] = ()
+    flags: tuple[str, ...] = ()
+    device: str = ""
+    loader: str = ""
+    optimizer: str = ""
+    model: str = "DistributedDataParallel({})"
+    synchronized: str = ""
+    unwrapped: str = "{0}.module"
+    replicas: str = ""
+    has_sampler: str = ""
+    first: str = ""
+    differs: tuple[tuple[str, str], ...] = ()
 
     @property
     def is_rank_0(self) -> str:
@@ -37,6 +60,7 @@ class Words:
 
 
 TORCH = Words(
+    name="torch",
     imports=("import torch.distributed as dist",),
     rank="dist.get_rank()",
     world_size="dist.get_world_size()",
@@ -46,4 +70,55 @@ TORCH = Words(
     of_rank_0=("values = [value]", "dist.broadcast_object_list(values)", "return values[0]"),
     join="dist.init_process_group({0})",
     leave="dist.destroy_process_group()",
+    joins=("torch.distributed.init_process_group",),
+)
+
+# The facts are those of Ignite 0.5.5: ignite/distributed/auto.py, launcher.py and comp_models/.
+_COMMAND = (
+    "launcher = argparse.ArgumentParser(add_help=False, allow_abbrev=False)",
+    'launcher.add_argument("--backend", default="nccl" if torch.cuda.is_available() else "gloo")',
+)
+_PROCESSES = 'launcher.add_argument("--nproc_per_node", type=int)'
+_PARSED = "launched, sys.argv[1:] = launcher.parse_known_args()"
+IGNITE = Words(
+    name="Ignite",
+    imports=("import ignite.distributed as idist",),
+    rank="idist.get_rank()",
+    world_size="idist.get_world_size()",
+    barrier="idist.barrier()",
+    all_reduce="{0} = idist.all_reduce({0})",
+    broadcast="{0}.copy_(idist.broadcast({0}))",  # Horovod's is not in place
+    of_rank_0=("return idist.all_gather((value,))[0][0]",),  # idist.broadcast makes numbers float32
+    join="idist.initialize(launched.backend)",
+    leave="idist.finalize()",
+    joins=("ignite.distributed.Parallel", "ignite.distributed.initialize", "ignite.distributed.spawn"),
+    prepare=(*_COMMAND, _PARSED),
+    parallel=(
+        *_COMMAND,
+        _PROCESSES,
+        _PARSED,
+        "with idist.Parallel(launched.backend, launched.nproc_per_node) as parallel:",
+        "    parallel.run({0})",
+    ),
+    flags=("--backend", "--nproc_per_node"),
+    device="idist.device()",
+    loader="idist.auto_dataloader",
+    optimizer="idist.auto_optim({})",
+    model="idist.auto_model({})",
+    synchronized="sync_bn=True",
+    unwrapped='getattr({0}, "module", {0})',  # auto_model wraps nothing in one process, nor for Horovod
+    replicas=", num_replicas=idist.get_world_size(), rank=idist.get_rank()",
+    has_sampler="idist.get_world_size() > 1",
+    first="idist.one_rank_first()",
+    differs=(
+        (
+            "auto_dataloader divides the batch size by the number of processes, unless it is smaller: then each of W "
+            "processes takes all of it, and batches are W times as large",
+            "start no more processes than a batch has samples",
+        ),
+        (
+            "started alone on a machine with several GPUs, auto_model makes an nn.DataParallel",
+            "let it see one: CUDA_VISIBLE_DEVICES=0",
+        ),
+    ),
 )

@@ -219,7 +219,7 @@ class _Rewriter(cst.CSTTransformer):
             elif isinstance(edit, GuardToFunction):
                 assert isinstance(new, cst.If)
                 following = self._parse(edit.code)
-                new = _function(new, edit.name)
+                new = _function(new, edit)
         return [*self._inserted(edits, "before"), new, *following, *self._inserted(edits, "after")], []
 
     def _small_statements(
@@ -233,9 +233,9 @@ class _Rewriter(cst.CSTTransformer):
         for small, edits in zip(line.body, edits_of, strict=True):
             parts += [*self._inserted(edits, "before"), []] if _inserts(edits, "before") else []
             kept = _kept(self._rewritten(small, edits), edits)
-            test = next((edit.test for edit in edits if isinstance(edit, Guard)), "")
-            if kept is not None and test:
-                parts += [self._guarded(kept, test, line), []]
+            guard = next((edit for edit in edits if isinstance(edit, Guard)), None)
+            if kept is not None and guard is not None:
+                parts += [self._guarded(kept, guard, line), []]
             elif kept is not None:
                 group = parts[-1]
                 assert isinstance(group, list)
@@ -255,10 +255,11 @@ class _Rewriter(cst.CSTTransformer):
             return statements, []
         return statements, [] if groups else list(line.leading_lines)
 
-    def _guarded(self, small: cst.BaseSmallStatement, test: str, line: cst.SimpleStatementLine) -> cst.If:
+    def _guarded(self, small: cst.BaseSmallStatement, guard: Guard, line: cst.SimpleStatementLine) -> Statement:
         small = small.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
         inner = cst.SimpleStatementLine([small], trailing_whitespace=line.trailing_whitespace)
-        return cst.If(cst.parse_expression(test, self._module.config_for_parsing), cst.IndentedBlock([inner]))
+        test, block = cst.parse_expression(guard.test, self._module.config_for_parsing), cst.IndentedBlock([inner])
+        return cst.With([cst.WithItem(test)], block) if guard.is_context else cst.If(test, block)
 
     def _rewritten(self, small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmallStatement:
         for edit in edits:
@@ -290,10 +291,10 @@ def _with_parameters(function: Statement, edit: ChangeParameters) -> Statement:
     return function.with_changes(params=function.params.with_changes(params=kept))
 
 
-def _function(guard: cst.If, name: str) -> cst.FunctionDef:
+def _function(guard: cst.If, edit: GuardToFunction) -> cst.FunctionDef:
     """The block of a main guard as a function."""
-    parameters = cst.Parameters([cst.Param(cst.Name("index"))])
-    return cst.FunctionDef(cst.Name(name), parameters, guard.body, leading_lines=guard.leading_lines)
+    parameters = cst.Parameters([cst.Param(cst.Name(edit.parameter))])
+    return cst.FunctionDef(cst.Name(edit.name), parameters, guard.body, leading_lines=guard.leading_lines)
 
 
 def _inserts(edits: Iterable[Edit], where: str) -> list[Insert]:

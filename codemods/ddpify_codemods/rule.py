@@ -97,12 +97,13 @@ class Insert:
 
 @dataclass(frozen=True)
 class Guard:
-    """Put the statement `at`, which has no block of its own, below `if test:`."""
+    """Put the statement `at`, which has no block of its own, below `if test:`, or `with test:`."""
 
     at: ast.stmt
     test: str
     message: str
     modules: tuple[str, ...] = ()
+    is_context: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,13 +135,14 @@ class ChangeParameters:
 
 @dataclass(frozen=True)
 class GuardToFunction:
-    """Make the block of the main guard `at` the body of `def name(index)`, and put `code` after it."""
+    """Make the block of the main guard `at` the body of `def name(parameter)`, and put `code` after it."""
 
     at: ast.If
     name: str
     code: str
     message: str
     modules: tuple[str, ...] = ()
+    parameter: str = "index"
 
 
 @dataclass(frozen=True)

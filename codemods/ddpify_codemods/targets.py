@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from .plain_words import TORCH, Words
+from .plain_words import IGNITE, TORCH, Words
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Target:
     argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
     launcher that does not set torchrun's variables. synchronizes_batch_norm: whether torch.nn.SyncBatchNorm knows the
     device. plain_by_way_of: the target whose plain code is moved on to this one. words: what it says to its engine.
+    only_plain: whether there is no other style for it.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Target:
     synchronizes_batch_norm: bool = False
     plain_by_way_of: str = ""
     words: Words = TORCH
+    only_plain: bool = False
 
     @property
     def is_accelerator(self) -> bool:
@@ -139,6 +141,20 @@ _CUDA = Target(
     options=("sync-batchnorm",),
     plain_wrapper_arguments="device_ids=[torch.cuda.current_device()]",
     synchronizes_batch_norm=True,
+)
+# PyTorch-Ignite's ignite.distributed, which finds its backend and its device in the run.
+_IGNITE = Target(
+    "ignite",
+    "ignite",
+    "cuda",
+    '"cuda"',
+    aliases=("idist", "pytorch-ignite"),
+    module="torch.cuda",
+    tensor_types="torch.cuda",
+    options=("sync-batchnorm",),
+    synchronizes_batch_norm=True,
+    words=IGNITE,
+    only_plain=True,
 )
 _XLA = Target(
     "xla",
@@ -215,7 +231,7 @@ _MPI = replace(
     ),
 )
 
-TARGETS = {target.name: target for target in (_CPU, _CUDA, _MPI, _XLA, _XPU)}
+TARGETS = {target.name: target for target in (_CPU, _CUDA, _IGNITE, _MPI, _XLA, _XPU)}
 
 
 def of_backend(backend: str) -> Target | None:

@@ -14,25 +14,30 @@ from ddpify.verify.runs import Run
 from ddpify.verify.unions import NEUTRAL, unions
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
+from tests.e2e.harness import Start
 
 START = "0"  # where generators begin that a script does not seed, as its conversion does
 
 
 @functools.cache
-def plain(name: str) -> dict[str, bytes]:
+def plain(name: str, target: str = "cpu") -> dict[str, bytes]:
     """The files that the plain style changes; none for a fixture that it refuses."""
-    return fixtures.converted(fixtures.load(name), "cpu", style="plain")
+    return fixtures.converted(fixtures.load(name), target, style="plain")
 
 
-def differences(fixture: Fixture, ranks: int, precise: bool = False) -> list[str]:
+def differences(
+    fixture: Fixture, ranks: int, precise: bool = False, target: str = "cpu", start: Start | None = None
+) -> list[str]:
     """How a plain conversion differs from the original, which is given the batches that its ranks drew.
 
     Args:
-        fixture: the script. ranks: how many. precise: whether both compute in float64, held to 1e-9.
+        fixture: the script. ranks: how many. precise: whether both compute in float64, held to 1e-9. target: of the
+            conversion. start: what runs it; forked processes by default.
     """
     original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
     pretend = {"DDPIFY_PRETEND": "doubled" + " no_dynamo" * (not fixture.compile)} if precise else {}
-    many = harness.run_sources(fixture, original | plain(fixture.name), ranks, settings=NEUTRAL | pretend)
+    sources = original | plain(fixture.name, target)
+    many = harness.run_sources(fixture, sources, ranks, settings=NEUTRAL | pretend, start=start)
     if many.rc:
         return [f"the conversion fails: {many.stderr[-3000:]}"]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:

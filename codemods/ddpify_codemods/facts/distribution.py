@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from ..plain_words import Words
     from .script import Script
 
 Kind = Literal["one process", "eager", "torch_xla"]
@@ -27,6 +28,15 @@ def joins_process_group(script: Script, call: ast.Call) -> bool:
     return script.qualified(call.func) in (
         "torch.distributed.init_process_group",
         "torch.distributed.distributed_c10d.init_process_group",
+    )
+
+
+def speaks(scripts: Iterable[Script], words: Words) -> bool:
+    """Whether a program joins its processes in the words of an engine."""
+    return any(
+        script.qualified(call.func).replace(".utils.", ".").replace(".launcher.", ".") in words.joins
+        for script in scripts
+        for call in script.find(ast.Call)
     )
 
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.script import Script
-from ...rule import Edit, Finding, Insert, Replace, Rule
+from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import downloads
 from .words import REMEDY
@@ -29,6 +29,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", statement.lineno, message, f"give what it makes a name, or {REMEDY}")
             continue
         message = "download on rank 0 first"
+        if words.first:
+            yield Guard(statement, words.first, message, modules=words.imports, is_context=True)
+            continue
         yield Insert(statement, f"if {words.rank} != 0:\n    {words.barrier}", message, modules=words.imports)
         after = f"if {words.is_rank_0}:\n    {words.barrier}"
         yield Insert(statement, after, message, "after", modules=words.imports)

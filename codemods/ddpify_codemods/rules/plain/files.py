@@ -11,7 +11,7 @@ from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from . import writers
-from .words import REMEDY, is_quiet, program_of
+from .words import REMEDY, is_quiet, load_device, program_of
 
 _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "glob", "iglob", "rglob", "stat", "is_file", "read_text", "getsize"}
@@ -92,7 +92,7 @@ def _loaded(script: Script, target: Target) -> Iterator[Edit]:
     for call in script.find(ast.Call):
         placed = len(call.args) > 1 or any(word.arg in ("map_location", None) for word in call.keywords)
         if script.qualified(call.func) == "torch.load" and not placed:
-            yield ChangeArgument(call, "map_location", f'"{target.load_device}"', "load tensors to this rank's device")
+            yield ChangeArgument(call, "map_location", load_device(target), "load tensors to this rank's device")
 
 
 def _reads(script: Script) -> bool:

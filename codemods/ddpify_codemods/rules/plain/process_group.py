@@ -12,11 +12,12 @@ from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from ..exact.entry import never_returns
 from .numbers import reduces
+from .parallel import own_flags, rank_0_prints, starts
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Insert init_process_group and destroy_process_group in the script that gets started."""
-    if not script.is_entry:
+    if not script.is_entry or starts(script, target.words):
         return
     at, where = joined_after(script)
     yield _joined(script, at, target, where)
@@ -38,22 +39,22 @@ def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
 
 
 def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before", "after"]) -> Insert:
-    lines = [*target.plain_environment]
-    modules = [*target.words.imports, *target.modules, "import os", "import sys"]
-    if target.module:
+    words = target.words
+    lines, modules = [*target.plain_environment], [*target.modules]
+    backend = target.plain_backend or f'"{target.backend}"'
+    joined = [words.join.format(backend)]
+    if words.prepare:
+        joined = own_flags(script, words, (*words.prepare, *joined))
+        modules += ["import argparse", "import torch"]
+    elif target.module:
         lines.append(f'{target.module}.set_device(int(os.environ["LOCAL_RANK"]))')
         modules.append("import torch")
-    backend = target.plain_backend or f'"{target.backend}"'
-    lines += [target.words.join.format(backend), f"if {target.words.rank} != 0:"]
-    lines.append('    sys.stdout = open(os.devnull, "w")  # rank 0 prints')
-    if "logging" in script.imported.values():
-        lines.append("    logging.disable(logging.WARNING)")
-        modules.append("import logging")
-    code = "\n".join(lines)
+    quiet, needed = rank_0_prints(script, words)
+    code = "\n".join([*lines, *joined, *quiet])
     message = "join the process group before anything else; rank 0 prints"
     if where == "after":
         code = "\n" * (1 + reduces(script)) + code
-    return Insert(at, code, message, where, modules=tuple(modules), last=where == "after")
+    return Insert(at, code, message, where, modules=(*needed, *modules), last=where == "after")
 
 
 RULE = Rule(

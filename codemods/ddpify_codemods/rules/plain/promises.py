@@ -26,6 +26,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         "them come twice in an epoch, and a batch size that W ranks do not divide is rounded down",
         "none needed; --style exact keeps the order",
     )
+    for message, remedy in target.words.differs:
+        yield Finding(RULE.id, "warning", line, message, remedy)
     if program.per_process:
         message = "the batch size is that of each process: W ranks train on batches W times as large"
         yield Finding(RULE.id, "warning", line, message, "adapt the learning rate, as a rule W times as large")

@@ -13,6 +13,7 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .engine_loader import divided_by_engine
 from .words import REMEDY, is_here, program_of
 
 SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
@@ -31,7 +32,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if "training" in statuses.values():
             yield from _training(script, call, statuses, target.words)
     for each in sorted(followed.found.passes, key=lambda one: (one.loader.call.lineno, one.loader_there)):
-        yield from _epoch(script, each)
+        yield from _epoch(script, each, target.words)
 
 
 def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words: Words) -> Iterator[Edit | Finding]:
@@ -43,24 +44,27 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if shown is None:
         yield Finding(RULE.id, "refused", call.lineno, problem, REMEDY)
         return
+    size = call.args[1] if len(call.args) > 1 else next(w.value for w in call.keywords if w.arg == "batch_size")
+    epoch = _made_in_epoch(script, call)
+    if words.loader and not epoch and set(statuses.values()) == {"training"}:
+        yield from divided_by_engine(call, shown, size, words, program_of(script).per_process)
+        return
     if not program_of(script).per_process:
-        size = call.args[1] if len(call.args) > 1 else next(w.value for w in call.keywords if w.arg == "batch_size")
         message = "give each rank its part of the batch"
         yield Replace(size, f"{{}} // {words.world_size}", message, modules=words.imports)
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, call)
     others = set(statuses.values()) - {"training"}
     whether = "False" if is_false(shown.shuffle) else "{}"
     parts = [shown.dataset] if is_false(shown.shuffle) or shown.shuffle is None else [shown.dataset, shown.shuffle]
-    epoch = _made_in_epoch(script, call)
     seed = f", seed={epoch}" if epoch and not is_false(shown.shuffle) else ""
-    template = f"DistributedSampler({{}}, shuffle={whether}{seed})"
+    template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
         if shown.shuffle is None or name:
             message = "this call makes a loader for training and one for evaluation, in the same order"
             yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
             return
         other = words.share if others == {"sharded"} else "None"
-        template = f"DistributedSampler({{}}) if {{}} else {other}"
+        template = f"DistributedSampler({{}}{words.replicas}) if {{}} else {other}"
         parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
     instead = "shuffle" if shown.shuffle is not None else ""
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
@@ -69,7 +73,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
 
 def _changed(script: Script, call: ast.Call, name: str, words: Words) -> Edit:
     """Change the dictionary that the options come from."""
-    order = f'DistributedSampler({ast.unparse(call.args[0])}, shuffle={name}.pop("shuffle", False))'
+    order = f'DistributedSampler({ast.unparse(call.args[0])}{words.replicas}, shuffle={name}.pop("shuffle", False))'
     code = f'{name}["sampler"] = {order}'
     if not program_of(script).per_process:
         code += f'\n{name}["batch_size"] //= {words.world_size}'
@@ -128,20 +132,19 @@ def _counts(script: Script, loop: ast.For) -> bool:
     return name in ("range", "trange")
 
 
-def _epoch(script: Script, each: Pass) -> Iterator[Edit | Finding]:
+def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Edit | Finding]:
     call = each.loader.call
     shown = seen(each.loader.script, call)
     hidden = bool(options(each.loader.script, call))
     ordered = not hidden and (shown is None or is_false(shown.shuffle))
     if each.epochs is None or ordered or _made_in_epoch(each.loader.script, call):
         return
-    message = "another order in each epoch"
     counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
     if counted and each.loader_there and _counts(each.there, each.epochs):  # type: ignore[arg-type]
         if is_here(script, each.there):
             assert isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
             code = f"{each.loader_there}.sampler.set_epoch({each.epochs.target.id})"
-            yield Insert(each.epochs.body[0], code, message)
+            yield _told(each.epochs.body[0], code, words)
     elif is_here(script, each.script):
         if not each.loader_here or not isinstance(each.loop, ast.stmt):
             line = getattr(each.loop, "lineno", call.lineno)
@@ -149,7 +152,13 @@ def _epoch(script: Script, each: Pass) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", line, text, "give the loader a name")
             return
         name = f"{each.loader_here}.sampler"
-        yield Insert(each.loop, f"{name}.set_epoch({name}.epoch + 1)", message)
+        yield _told(each.loop, f"{name}.set_epoch({name}.epoch + 1)", words)
+
+
+def _told(at: ast.stmt, code: str, words: Words) -> Insert:
+    """Tell the epoch to a sampler, where there is one."""
+    code = f"if {words.has_sampler}:\n    {code}" if words.has_sampler else code
+    return Insert(at, code, "another order in each epoch", modules=words.imports if words.has_sampler else ())
 
 
 RULE = Rule(

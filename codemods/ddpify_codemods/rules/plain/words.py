@@ -100,7 +100,12 @@ def is_here(script: Script, other: Script) -> bool:
 
 def device(target: Target) -> str:
     """The argument that puts a tensor where the process group can reduce it, with its comma; "" on a CPU."""
-    return f", device={target.device}" if target.is_accelerator else ""
+    return f", device={target.device}" if target.is_accelerator and not target.words.device else ""
+
+
+def load_device(target: Target) -> str:
+    """The source of the device onto which torch.load puts tensors."""
+    return target.words.device or f'"{target.load_device}"'
 
 
 def normalizes(program: Program) -> bool:

@@ -40,7 +40,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(node, name, _MESSAGE)
     for node, other in found.modules.items():
         if is_here(script, other):
-            yield Replace(node, "{}.module", "take the model out of its wrapper")
+            template = target.words.unwrapped.format(ast.unparse(node))
+            yield Replace(node, template, "take the model out of its wrapper")
     yield from _synchronized(script, program, target.words)
 
 
@@ -52,11 +53,15 @@ def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, ta
         arguments.append("broadcast_buffers=False")
     if any(root_of(module).made in program.followed.found.unused for module in program.followed.found.trained):
         arguments.append("find_unused_parameters=True")
-    code = f"{found.name} = DistributedDataParallel({', '.join(arguments)})"
-    if synchronized(program, target):
+    converts = synchronized(program, target)
+    if converts and target.words.synchronized:
+        arguments.append(target.words.synchronized)
+    code = f"{found.name} = {target.words.model.format(', '.join(arguments))}"
+    if converts and not target.words.synchronized:
         code = f"{found.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({found.model})\n{code}"
     drawn = program.followed.drawn
-    modules = (*_CLASS, *(f"import {library}" for library in sorted(drawn)))
+    classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
+    modules = (*classes, *(f"import {library}" for library in sorted(drawn)))
     if drawn:
         rank = target.words.rank
         modules = (*modules, *target.words.imports, "import torch")

@@ -1,0 +1,32 @@
+"""A training loader that the engine itself divides (ignite.distributed.auto_dataloader)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.loaders import Seen
+from ...plain_words import Words
+from ...rule import ChangeArgument, Edit, Replace
+
+_MESSAGE = "draw this rank's samples"
+
+
+def divided_by_engine(call: ast.Call, shown: Seen, size: ast.expr, words: Words, per_process: bool) -> Iterator[Edit]:
+    """The edits that let the engine make a loader.
+
+    Args: the call of DataLoader, what it says, its batch size, the engine's words, and whether that batch size is meant
+    for each process: the engine divides it. Its order has to be said, since Ignite shuffles where DataLoader would not.
+    """
+    if per_process:
+        yield Replace(size, f"{{}} * {words.world_size}", "it is divided again", modules=words.imports)
+    if size not in call.args:
+        yield Replace(call.func, words.loader, _MESSAGE, modules=words.imports)
+        if shown.shuffle is None:
+            yield ChangeArgument(call, "shuffle", "False", "keep the order: the engine would shuffle")
+        return
+    named = [f"{word.arg}={{}}" if word.arg else "**{}" for word in call.keywords]
+    ordered = ["shuffle=False"] if shown.shuffle is None else []
+    template = f"{words.loader}({', '.join(['{}', 'batch_size={}', *ordered, *named])})"
+    parts = (*call.args, *(word.value for word in call.keywords))
+    yield Replace(call, template, _MESSAGE, modules=words.imports, parts=parts)
