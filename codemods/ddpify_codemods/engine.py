@@ -17,6 +17,7 @@ from .facts.script import KEPT, Script
 from .facts.trail import Lost, computes_gradients, lost_trail
 from .layout import laid_out
 from .move import LOCAL_BATCH_NORM, ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
+from .plain_words import TORCH
 from .reading import SourceError, parse, read
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
 from .runtime_names import RUNTIME
@@ -150,30 +151,47 @@ def _plain(
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
     scripts = in_program(scripts, sync_batchnorm, per_process)
     chosen = plain_rules() if trains else in_folders("always")
-    found = _of_program(scripts, first, chosen, modernize=False)
+    found = [_of_style(target, each) for each in _of_program(scripts, first, chosen, modernize=False)]
     if any(map(_is_refused, found)):
         return _untouched(found)
     if not trains:
         trail = lost_trail(scripts)
         return _unchanged(program, "no training loop") if trail is None else _refused(found, trail)
-    results = {
-        each.script.path: Result(
-            laid_out(each.script.text, _rewrite(each), ("DataLoader", "auto_dataloader")), each.changes, each.findings
-        )
-        for each in found
-    }
+    results = _laid_out(found)
     texts = {path: result.code for path, result in results.items()}
     if any("ddpify_runtime" in text for text in texts.values()):
         raise ConversionBug(f"{scripts[0].path}: plain code imports ddpify_runtime")
     _, again = read(texts, tuple(roots))
     if not distribution.speaks(again, first.words):
         raise ConversionBug(f"{scripts[0].path}: the outcome joins no process group")
-    warned = [_found(each, first, in_folders("lint"), modernize=False) for each in again]
+    by_hand = results
+    if first.words is not TORCH:  # the rules for hand-written code know torch's words
+        twin = replace(first, words=TORCH)
+        by_hand = _laid_out([_found(script, twin, chosen, modernize=False) for script in scripts])
+        _, again = read({path: result.code for path, result in by_hand.items()}, tuple(roots))
+    warned = [_of_style(target, _found(each, first, in_folders("lint"), modernize=False)) for each in again]
     if any(_is_lint(finding) for each in warned for finding in each.findings):
-        return _warned(program, results, warned)
+        return _warned(program, by_hand, warned)
     if not target.plain_by_way_of:
         return results
     return _then(program, results, convert(texts, target.name, roots=roots))
+
+
+def _laid_out(found: Iterable[_Found]) -> dict[Path, Result]:
+    """The results of a conversion whose long calls of loaders are put on several lines."""
+    loaders = ("DataLoader", "auto_dataloader")
+    return {
+        each.script.path: Result(laid_out(each.script.text, _rewrite(each), loaders), each.changes, each.findings)
+        for each in found
+    }
+
+
+def _of_style(target: Target, found: _Found) -> _Found:
+    """What rules say, where a target has no exact style to turn to."""
+    if not target.only_plain:
+        return found
+    exact = ("--style exact", "another target with --style exact")
+    return replace(found, findings=tuple(replace(each, remedy=each.remedy.replace(*exact)) for each in found.findings))
 
 
 def _is_lint(finding: Finding) -> bool:

@@ -111,5 +111,4 @@ idist.finalize()
 """,
     check=check,
     target="ignite",
-    style="plain",
 )

@@ -84,5 +84,4 @@ idist.finalize()
 """,
     check=check,
     target="ignite",
-    style="plain",
 )

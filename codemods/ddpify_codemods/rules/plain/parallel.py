@@ -164,5 +164,4 @@ if __name__ == "__main__":
 """,
     check=check,
     target="ignite",
-    style="plain",
 )
