@@ -18,9 +18,9 @@ class Words:
     those that run a function, `{0}`, in all processes. flags: what the command takes for that. device: the device of
     this process, wherever a tensor is put for it. loader, optimizer: what makes a loader that divides its batches, or
     wraps an optimizer `{}`. model, synchronized: what wraps a model with arguments `{}`, and the argument for
-    BatchNorm. unwrapped: the model in the wrapper `{0}`. replicas: arguments of DistributedSampler. has_sampler: the
-    test whether a loader has one. first: what lets rank 0 go first. joins: the functions by which a program is known.
-    differs: what is not as in one process, and what to do about it.
+    BatchNorm. may_not_wrap: whether that may be the model itself. replicas: arguments of DistributedSampler.
+    has_sampler: the test whether a loader has one. first: what lets rank 0 go first. joins: the functions by which a
+    program is known. differs: what is not as in one process, and what to do about it.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Words:
     optimizer: str = ""
     model: str = "DistributedDataParallel({})"
     synchronized: str = ""
-    unwrapped: str = "{0}.module"
+    may_not_wrap: bool = False
     replicas: str = ""
     has_sampler: str = ""
     first: str = ""
@@ -106,7 +106,7 @@ IGNITE = Words(
     optimizer="idist.auto_optim({})",
     model="idist.auto_model({})",
     synchronized="sync_bn=True",
-    unwrapped='getattr({0}, "module", {0})',  # auto_model wraps nothing in one process, nor for Horovod
+    may_not_wrap=True,  # in one process, and for Horovod
     replicas=", num_replicas=idist.get_world_size(), rank=idist.get_rank()",
     has_sampler="idist.get_world_size() > 1",
     first="idist.one_rank_first()",

@@ -21,11 +21,52 @@ def in_forks(
     return forked.start(words, world_size, folder, environment, limit, INTERPRETER)
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", [name for name in fixtures.names() if plain(name, "ignite")])
+# A main guard's block, BatchNorm with evaluations, gradients that accumulate, work at the top level.
+USUAL = frozenset({"main_guard", "batchnorm", "grad_accumulation", "cuda_everywhere"})
+ACCEPTED = [name for name in fixtures.names() if plain(name, "ignite")]
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [
+        pytest.param(name, ranks, marks=[] if ranks == 2 and name in USUAL else pytest.mark.nightly)
+        for name in ACCEPTED
+        for ranks in (2, 3)
+    ],
+)
 def test_conversion_trains_the_same(name: str, ranks: int) -> None:
     fixture = fixtures.load(name)
     found = differences(fixture, ranks, target="ignite", start=in_forks)
     if found and "fails" not in found[0]:  # a ReLU that rounding turns over: in float64 it does not
         found = differences(fixture, ranks, precise=True, target="ignite", start=in_forks)
     assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        pytest.param(b"idist.auto_model(model)", b"model", id="model"),
+        pytest.param(b"total = idist.all_reduce(total)\n", b"pass\n", id="numbers", marks=pytest.mark.nightly),
+        pytest.param(
+            b"sampler=range(idist.get_rank(), len(test_set), idist.get_world_size())",
+            b"sampler=DistributedSampler(test_set, shuffle=False)",
+            id="evaluation",
+            marks=pytest.mark.nightly,
+        ),
+    ],
+)
+def test_what_goes_wrong_is_seen(right: bytes, wrong: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    fixture = fixtures.load("main_guard")
+    code = plain(fixture.name, "ignite")[fixture.entry]
+    assert right in code
+    changed = b"from torch.utils.data.distributed import DistributedSampler\n" + code.replace(right, wrong)
+    monkeypatch.setattr("tests.e2e.test_plain.plain", lambda name, target: {fixture.entry: changed})
+    assert differences(fixture, 3, target="ignite", start=in_forks)
+
+
+def test_the_scripts_that_are_accepted_are_those_of_the_plain_style() -> None:
+    assert [name for name in fixtures.names() if plain(name)] == ACCEPTED
+
+
+def test_a_conversion_imports_torch_and_ignite_alone() -> None:
+    assert not [name for name in ACCEPTED for code in plain(name, "ignite").values() if b"ddpify" in code]

@@ -21,6 +21,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call, other in sorted(found.optimizer_calls.items(), key=lambda each: each[0].lineno):
         if is_here(script, other):
             yield Replace(call, words.optimizer, "let the engine step", modules=words.imports)
+            message = (
+                "with `--backend horovod` Ignite broadcasts the optimizer's state, for which Horovod takes a step with "
+                "gradients of zero: weight decay is applied once more, and Adam counts one step more"
+            )
+            yield Finding(RULE.id, "warning", call.lineno, message, "start it with nccl or gloo where that matters")
     if not any(is_here(script, each) for each in found.scripts.values()):
         return
     read = [node for node in script.find(ast.Attribute) if node.attr == "grad" or node.attr.startswith(_READS)]

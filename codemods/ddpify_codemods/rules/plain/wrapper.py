@@ -40,9 +40,18 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(node, name, _MESSAGE)
     for node, other in found.modules.items():
         if is_here(script, other):
-            template = target.words.unwrapped.format(ast.unparse(node))
-            yield Replace(node, template, "take the model out of its wrapper")
+            yield _unwrapped(node, program, target.words)
     yield from _synchronized(script, program, target.words)
+
+
+def _unwrapped(node: ast.expr, program: Program, words: Words) -> Replace | Finding:
+    """Take the model out of the wrapper that a parameter holds, which is the model itself where nothing was wrapped."""
+    attributes = (each for script in program.scripts for each in script.find(ast.Attribute))
+    if words.may_not_wrap and any(each.attr == "module" and isinstance(each.ctx, ast.Store) for each in attributes):
+        message = "the model may have a `module` of its own, as wrappers have: which one this is cannot be told"
+        return Finding(RULE.id, "refused", node.lineno, message, "give that attribute another name")
+    template = "getattr({0}, 'module', {0})" if words.may_not_wrap else "{0}.module"
+    return Replace(node, template.format(ast.unparse(node)), "take the model out of its wrapper")
 
 
 def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, target: Target) -> Insert:
