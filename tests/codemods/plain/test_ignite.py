@@ -59,13 +59,15 @@ def test_the_batch_size_and_the_order_stay_those_of_the_script(before: str, per_
 
 
 def test_a_call_that_makes_loaders_of_both_kinds_takes_torchs_sampler() -> None:
-    helper = "def make(shuffle):\n    return DataLoader(data, batch_size=8, shuffle=shuffle)\n\n"
-    head = HEAD.replace(f"{LOADER}\n", f"{helper}loader = make(True)\nothers = make(False)\n")
-    total = "total = 0.0\nfor x, y in others:\n    total += (model(x) - y).abs().sum().item()\nprint(total / 64)\n"
-    code = code_of(head + LOOP + total)
-    sampler = "DistributedSampler(data, num_replicas=idist.get_world_size(), rank=idist.get_rank())"
-    share = "range(idist.get_rank(), len(data), idist.get_world_size())"
-    assert f"batch_size=8 // idist.get_world_size(), sampler={sampler} if shuffle else {share})" in code
+    both = 'loaders = {x: DataLoader(sets[x], batch_size=8, shuffle=x == "train") for x in ["train", "val"]}'
+    head = HEAD.replace(LOADER, f"sets = {{'train': data, 'val': data}}\n{both}")
+    loop = LOOP.replace("in loader", "in loaders['train']")
+    total = "total = 0.0\nfor x, y in loaders['val']:\n    total += (model(x) - y).abs().sum().item()\nprint(total)\n"
+    code = code_of(head + loop + total)
+    sampler = "DistributedSampler(sets[x], num_replicas=idist.get_world_size(), rank=idist.get_rank())"
+    share = "range(idist.get_rank(), len(sets[x]), idist.get_world_size())"
+    assert f'{sampler} if (x == "train") else {share}' in code
+    assert "batch_size=8 // idist.get_world_size()" in code
 
 
 def test_the_sampler_is_told_the_epoch_where_there_is_one() -> None:
