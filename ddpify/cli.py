@@ -58,6 +58,13 @@ class XpuBackend(str, Enum):
     ccl = "ccl"
 
 
+class Entry(str, Enum):
+    """Who starts the processes."""
+
+    torchrun = "torchrun"
+    spawn = "spawn"
+
+
 class Style(str, Enum):
     """What a conversion imports: ddpify_runtime, or torch alone."""
 
@@ -132,7 +139,7 @@ def convert(
     ] = None,
     batch_size: Annotated[
         BatchSize,
-        typer.Option("--batch-size", help="Plain: whether the batch size is that of all processes, or of each."),
+        typer.Option("--batch-size", help="Whether the batch size is that of all processes, or of each."),
     ] = BatchSize.whole,
     sync_batchnorm: Annotated[
         bool, typer.Option("--sync-batchnorm", help="Plain, on GPUs: BatchNorm sees the batches of all processes.")
@@ -140,6 +147,10 @@ def convert(
     xpu_backend: Annotated[
         XpuBackend | None,
         typer.Option("--xpu-backend", help="On Intel's GPUs: torch's xccl (default), or oneCCL's ccl."),
+    ] = None,
+    entry: Annotated[
+        Entry | None,
+        typer.Option("--entry", help="Who starts the processes: torchrun (default), or spawn, python SCRIPT itself."),
     ] = None,
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
@@ -157,7 +168,7 @@ def convert(
         name = style.value if style else ""
         backend = xpu_backend.value if xpu_backend else ""
         chosen = replace(Options(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
-        chosen = replace(chosen, xpu_backend=backend)
+        chosen = replace(chosen, xpu_backend=backend, entry=entry.value if entry else "")
         return _convert(chosen, format)
 
     raise typer.Exit(_guarded(work))

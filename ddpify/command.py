@@ -43,6 +43,7 @@ class Options:
     sync_batchnorm: bool = False
     per_process: bool = False
     xpu_backend: str = ""
+    entry: str = ""
 
     @property
     def destination(self) -> str:
@@ -107,7 +108,7 @@ def run(options: Options) -> tuple[Report, bytes]:
 def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, options: Options) -> Converted:
     sources, roots = program
     style = options.style if target != ONE_DEVICE else "exact"
-    plain = (style, options.sync_batchnorm, options.per_process, options.xpu_backend)
+    plain = (style, options.sync_batchnorm, options.per_process, options.xpu_backend, options.entry)
     return convert_program(sources, target, options.modernize, options.xla_reduce, roots, options.batch_norm, *plain)
 
 
@@ -135,12 +136,15 @@ def _require_target(options: Options, target: str) -> None:
         targets = [each.name for each in TARGETS.values() if name in each.options]
         if is_given and target not in targets:
             raise BadInput("ddpify", f"{what}, the target is {target}", f"add --target {targets[0]}")
+    chosen = TARGETS[target].with_backend(options.xpu_backend) if target in TARGETS else None
+    if options.entry == "spawn" and chosen is not None and not chosen.processes:
+        what = f"--entry spawn is for what torchrun starts, the {target} target has its own way"
+        raise BadInput("ddpify", what, f"start it with {chosen.launch.format(module='', script='SCRIPT')}")
 
 
 def _require_plain(options: Options, style: str) -> None:
-    if style != "plain" and (options.sync_batchnorm or options.per_process):
-        name = "--sync-batchnorm" if options.sync_batchnorm else "--batch-size per-process"
-        raise BadInput("ddpify", f"{name} is for the plain style", "add --style plain")
+    if style != "plain" and options.sync_batchnorm:
+        raise BadInput("ddpify", "--sync-batchnorm is for the plain style", "add --style plain")
 
 
 def _refuse_contradictions(options: Options) -> None:

@@ -49,6 +49,7 @@ def convert_program(
     sync_batchnorm: bool = False,
     per_process: bool = False,
     backend: str = "",
+    entry: str = "",
 ) -> Converted:
     """Convert one program; whatever it contains, nothing is raised.
 
@@ -56,14 +57,14 @@ def convert_program(
         sources: its files, the entry first. target: what for. modernize: whether old XLA code is rewritten.
         xla_reduce: how gradients are reduced on XLA, "ddp" or "native". roots: where its absolute imports are found.
         batch_norm: whose statistics BatchNorm takes, "batch" or "local"; "" for as it is.
-        style: "exact" or "plain". sync_batchnorm, per_process, backend: see ddpify_codemods.convert.
+        style: "exact" or "plain". sync_batchnorm, per_process, backend, entry: see ddpify_codemods.convert.
     Returns:
         The results by path, or a problem.
     """
     names = {source.path: source.name for source in sources}
     try:
         program = {source.path: source.text for source in sources}
-        options = (modernize, xla_reduce, roots, batch_norm, style, sync_batchnorm, per_process, backend)
+        options = (modernize, xla_reduce, roots, batch_norm, style, sync_batchnorm, per_process, backend, entry)
         return Converted(convert(program, target, *options))
     except SourceError as error:
         text = next((source.text for source in sources if source.path == error.path), "")

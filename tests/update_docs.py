@@ -57,7 +57,9 @@ def _kind(rule: Rule) -> str:
 
 
 def _page(rule: Rule) -> str:
-    result = convert({Path(NAME): rule.before}, rule.target, rule.folder == "modernize", style=rule.style)[Path(NAME)]
+    each = rule.folder == "per_process"
+    options = (rule.target, rule.folder == "modernize")
+    result = convert({Path(NAME): rule.before}, *options, style=rule.style, per_process=each)[Path(NAME)]
     said = _said(rule, result)
     parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
     if rule.folder == "lint":

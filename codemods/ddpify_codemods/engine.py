@@ -16,7 +16,16 @@ from .facts.reach import reaches_backward
 from .facts.script import KEPT, Script
 from .facts.trail import Lost, computes_gradients, lost_trail
 from .layout import laid_out
-from .move import LOCAL_BATCH_NORM, ONE_DEVICE, Move, target_of, to_one_device, to_target, unused_names
+from .move import (
+    LOCAL_BATCH_NORM,
+    ONE_DEVICE,
+    Move,
+    starts_itself,
+    target_of,
+    to_one_device,
+    to_target,
+    unused_names,
+)
 from .plain_words import TORCH
 from .reading import SourceError, parse, read
 from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
@@ -55,6 +64,7 @@ def convert(
     sync_batchnorm: bool = False,
     per_process: bool = False,
     backend: str = "",
+    entry: str = "",
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
@@ -63,8 +73,9 @@ def convert(
     whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
     folders where absolute imports are found (none: what they name is not looked for); whose statistics BatchNorm takes,
     "batch" or "local", or "" for as it is, "batch" where nothing is converted yet; the style, "exact" or "plain"; of
-    the plain style, whether BatchNorm is synchronized, and whether the batch size is that of each process; a backend
-    of the target, or "" for as it is, the usual one where nothing is converted yet.
+    the plain style, whether BatchNorm is synchronized; whether the batch size is that of each process; a backend
+    of the target, or "" for as it is, the usual one where nothing is converted yet; who starts the processes,
+    "torchrun" (or another launcher) or "spawn", the script itself, or "" for as it is, "torchrun" at first.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -79,25 +90,36 @@ def convert(
     chosen = TARGETS[name].with_backend(backend or (source.backend if source and source.name == name else ""))
     if chosen.only_plain:
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
-    kind = distribution.kind(scripts) if chosen.retargets and not views else "one process"
+    if entry == "spawn" or (not entry and starts_itself(views.values())):
+        chosen = chosen.starting_itself() if chosen.processes else chosen
+    kind = "one process" if views else distribution.kind(scripts)
+    if kind == "eager" and chosen.retargets == "backend":
+        moved = _on_other_backend(program, scripts, chosen, roots, backend)
+        if moved:
+            return moved
+    kind = kind if chosen.retargets == "own" else "one process"
     if xla_reduce == "native":
         chosen = replace(chosen, wrapper_arguments=NATIVE_REDUCTION)
     if batch_norm == "local" and kind == "one process":
         chosen = replace(
             chosen, wrapper_arguments=", ".join(filter(None, (chosen.wrapper_arguments, LOCAL_BATCH_NORM)))
         )
-    if source and (source.backend != chosen.backend or xla_reduce == "native" or batch_norm):
+    if source and (source.backend != chosen.backend or xla_reduce == "native" or batch_norm or entry):
         moves = {path: to_target(seen, source, chosen, bool(batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
             update = partial(convert, target=chosen.name, modernize=modernize, xla_reduce=xla_reduce, roots=roots)
-            return _moved(program, moves, partial(update, batch_norm=batch_norm, backend=chosen.backend))
+            return _moved(program, moves, partial(update, batch_norm=batch_norm, backend=chosen.backend, entry=entry))
     from .rules import FOLDERS, in_folders  # here, so that a file without work costs no import of them
     from .rules.refuse import already_distributed
+    from .styles import in_program
 
     if style == "plain":
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
     trains = _trains(scripts) or kind == "torch_xla"
     rules = in_folders(*(FOLDERS[kind] if trains else {"always"} & {*FOLDERS[kind]}))
+    if per_process and trains and kind == "one process":
+        scripts = in_program(scripts, per_process=True)
+        rules = (*rules, *in_folders("per_process"))
     found = _of_program(scripts, chosen, rules, modernize)
     if any(map(_is_refused, found)):
         return _untouched(found)
@@ -115,6 +137,7 @@ def convert(
     changed = {path: result.code for path, result in results.items()}
     if changed != dict(program):
         _, again = read(changed, tuple(roots))
+        again = in_program(again, per_process=True) if per_process else again
         _raise_if_unstable(_found(script, chosen, rules, modernize) for script in again)
     return results
 
@@ -133,17 +156,17 @@ def _plain(
     from .styles import in_program, plain_rules
 
     kind = distribution.kind(scripts)
-    if kind != "one process" and target.retargets:
+    if kind != "one process" and target.retargets == "own":
         return convert(program, target.name, roots=roots)
     if distribution.speaks(scripts, target.words):
         return _unchanged(program, f"distributed with {target.words.name} already")
     if kind != "one process" and not target.only_plain:
         return _unchanged(program, "distributed with torch already")
     if views:
-        finding = Finding(
-            "DDP601", "refused", 1, "it is converted in the exact style", "ddpify --target none goes back"
-        )
-        return {path: Result(text, findings=(finding,) * (path in views)) for path, text in program.items()}
+        moves = {path: to_one_device(seen, target_of(views.values())) for path, seen in views.items()}
+        entry = "spawn" if target.starts_itself else ""
+        plain = partial(convert, style="plain", sync_batchnorm=sync_batchnorm, per_process=per_process, entry=entry)
+        return _moved(program, moves, partial(plain, target=target.name, roots=roots, backend=target.backend))
     trains = _trains(scripts)
     first = replace(target, modules=target.plain_modules)
     if target.plain_by_way_of:
@@ -157,7 +180,7 @@ def _plain(
     if not trains:
         trail = lost_trail(scripts)
         return _unchanged(program, "no training loop") if trail is None else _refused(found, trail)
-    results = _laid_out(found)
+    results = _laid_out(found, target.launch if target.starts_itself else "")
     texts = {path: result.code for path, result in results.items()}
     if any("ddpify_runtime" in text for text in texts.values()):
         raise ConversionBug(f"{scripts[0].path}: plain code imports ddpify_runtime")
@@ -177,11 +200,13 @@ def _plain(
     return _then(program, results, convert(texts, target.name, roots=roots))
 
 
-def _laid_out(found: Iterable[_Found]) -> dict[Path, Result]:
+def _laid_out(found: Iterable[_Found], launch: str = "") -> dict[Path, Result]:
     """The results of a conversion whose long calls of loaders are put on several lines."""
     loaders = ("DataLoader", "auto_dataloader")
     return {
-        each.script.path: Result(laid_out(each.script.text, _rewrite(each), loaders), each.changes, each.findings)
+        each.script.path: Result(
+            laid_out(each.script.text, _rewrite(each), loaders), each.changes, each.findings, launch=launch
+        )
         for each in found
     }
 
@@ -192,6 +217,39 @@ def _of_style(target: Target, found: _Found) -> _Found:
         return found
     exact = ("--style exact", "another target with --style exact")
     return replace(found, findings=tuple(replace(each, remedy=each.remedy.replace(*exact)) for each in found.findings))
+
+
+def _on_other_backend(
+    program: Mapping[Path, str], scripts: Sequence[Script], target: Target, roots: Sequence[Path], backend: str
+) -> dict[Path, Result]:
+    """Move a program that is distributed by hand to a target's backend and devices; nothing for one that is there."""
+    from .facts.backends import spoken, with_backend_of
+    from .facts.launch import spawns
+    from .rules import in_folders
+
+    if not _trains(scripts):
+        return {}
+    target = target if backend else with_backend_of(scripts, target)
+    source = spoken(scripts)
+    if source is not None and not source.has_cuda_words and not target.is_accelerator:
+        by_way_of = next(each for each in TARGETS.values() if each.has_cuda_words)
+        first = _on_other_backend(program, scripts, by_way_of, roots, by_way_of.backend)
+        if any(map(_is_refused, first.values())):
+            return first
+        texts = {path: result.code for path, result in first.items()}
+        return _then(program, first, _on_other_backend(texts, read(texts, tuple(roots))[1], target, roots, backend))
+    rules = in_folders("always", "lint", "backend", *(("onto_accelerator",) if source is None else ()))
+    found = [_found(script, target, rules, False) for script in scripts]
+    if not any(each.edits for each in found):
+        return {}
+    if any(map(_is_refused, found)):
+        return _untouched(found)
+    launch = "python {module}{script}" if any(map(spawns, scripts)) else target.launch
+    results = {each.script.path: Result(_rewrite(each), each.changes, each.findings, launch=launch) for each in found}
+    _, again = read({path: result.code for path, result in results.items()}, tuple(roots))
+    still = in_folders("backend", *(("onto_accelerator",) if spoken(again) is None else ()))
+    _raise_if_unstable(_found(script, target, still, False) for script in again)
+    return results
 
 
 def _is_lint(finding: Finding) -> bool:
@@ -290,7 +348,7 @@ def _moved(
         code = _without_unused(path, result.code) if path in moves and update else result.code
         reason = "" if code != program[path] else "not converted"
         ordered = tuple(sorted(changes, key=lambda change: change.line))
-        results[path] = Result(code, ordered, tuple(sorted(findings, key=_line)), reason)
+        results[path] = Result(code, ordered, tuple(sorted(findings, key=_line)), reason, result.launch)
     return results
 
 
@@ -410,7 +468,7 @@ def _of_program(scripts: Sequence[Script], target: Target, rules: tuple[Rule, ..
     ]
 
 
-def _is_refused(found: _Found) -> bool:
+def _is_refused(found: _Found | Result) -> bool:
     return any(finding.severity == "refused" for finding in found.findings)
 
 

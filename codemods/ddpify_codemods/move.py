@@ -44,6 +44,12 @@ def target_of(views: Iterable[View]) -> Target | None:
     return None
 
 
+def starts_itself(views: Iterable[View]) -> bool:
+    """Whether a converted program starts its own processes."""
+    calls = (call for seen in views for call in _calls(seen) if _joins(seen, call))
+    return any(word.arg == "nprocs" for call in calls for word in call.keywords)
+
+
 def to_target(seen: View, source: Target, target: Target, with_batch_norm: bool = False) -> Move:
     """Name another target where the file names the one that it was converted for.
 
@@ -55,7 +61,7 @@ def to_target(seen: View, source: Target, target: Target, with_batch_norm: bool 
         name = runtime_name(call.func, seen.names)
         if name == "init_process_group" and call.args and isinstance(call.args[0], ast.Constant):
             given = [f'"{target.backend}"', *filter(None, [target.init_arguments])]
-            kept = [keyword for keyword in call.keywords if keyword.arg != "init_method"]
+            kept = [keyword for keyword in call.keywords if keyword.arg not in ("init_method", "nprocs")]
             edits += _with_arguments("DDP101", call, given, kept, f"join a group of {target.backend}", target.modules)
         elif is_wrap(call, seen.names):
             given = ["{}", *filter(None, [target.wrapper_arguments])]
@@ -81,6 +87,12 @@ def to_one_device(seen: View, source: Target | None) -> Move:
     gone = {inner for node in deleted for inner in ast.walk(node)}
     done: set[ast.AST] = set(gone)
     arguments = {each for call in _calls(seen) for each in (*call.args, *(word.value for word in call.keywords))}
+    for node in ast.walk(seen.original):
+        if (size := _size_of_each(seen, node)) is not None:
+            message = "the batch size is that of the one process"
+            edits.append(("DDP124", Replace(node, "{}", message, parts=(size,), bare=True)))  # type: ignore[arg-type]
+            gone.update({node.right, *ast.walk(node.right)})  # type: ignore[attr-defined]
+            done.update(ast.walk(node.right))  # type: ignore[attr-defined]
     for call in _calls(seen):
         name = runtime_name(call.func, seen.names)
         message = f"leave out {name}"
@@ -112,6 +124,13 @@ def to_one_device(seen: View, source: Target | None) -> Move:
             findings += _left_on_device(seen, source)
         edits += _imports_of(seen, source)
     return Move(tuple(edits), tuple(findings))
+
+
+def _size_of_each(seen: View, node: ast.AST) -> ast.expr | None:
+    """For `batch_size * get_world_size()`, the batch size."""
+    if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Mult) or not isinstance(node.right, ast.Call):
+        return None
+    return node.left if runtime_name(node.right.func, seen.names) == "get_world_size" else None
 
 
 def _calls(seen: View) -> Iterator[ast.Call]:

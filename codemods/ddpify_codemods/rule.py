@@ -12,7 +12,20 @@ if TYPE_CHECKING:
     from .targets import Target
 
 Severity = Literal["refused", "warning", "note"]
-Folder = Literal["always", "convert", "devices", "exact", "lint", "modernize", "plain", "refuse", "retarget"]
+Folder = Literal[
+    "always",
+    "backend",
+    "convert",
+    "devices",
+    "exact",
+    "lint",
+    "modernize",
+    "onto_accelerator",
+    "per_process",
+    "plain",
+    "refuse",
+    "retarget",
+]
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ target gives while the script is read.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from .plain_words import IGNITE, TORCH, Words
 
@@ -33,13 +34,15 @@ class Target:
     tensor_types: where the legacy types of its tensors are, as source, for `torch.cuda.FloatTensor`; "" for nowhere.
     lacking: how names of operations begin that it cannot run (a method with a dot before), and what is said of them.
     options: the options of the command that are for such targets alone. alternatives: this target with other backends.
-    retargets: whether programs that are distributed by hand already are moved to it.
+    retargets: how programs that are distributed by hand already are moved to it: "backend", by naming another backend
+        of torch and other devices; "own", by rules of its own; "", not at all.
+    starts_itself: whether a converted script, started as one process, starts one for each device.
 
     Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel. plain_backend: the source of the
     argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
-    launcher that does not set torchrun's variables. synchronizes_batch_norm: whether torch.nn.SyncBatchNorm knows the
-    device. plain_by_way_of: the target whose plain code is moved on to this one. words: what it says to its engine.
-    only_plain: whether there is no other style for it.
+    launcher that does not set torchrun's variables; that of LOCAL_RANK only where it is read. synchronizes_batch_norm:
+    whether torch.nn.SyncBatchNorm knows the device. plain_by_way_of: the target whose plain code is moved on to this.
+    words: what it says to its engine. only_plain: whether there is no other style for it.
     """
 
     name: str
@@ -62,7 +65,8 @@ class Target:
     lacking: tuple[tuple[str, str], ...] = ()
     options: tuple[str, ...] = ()
     alternatives: tuple[Target, ...] = ()
-    retargets: bool = False
+    retargets: Literal["", "backend", "own"] = ""
+    starts_itself: bool = False
     plain_wrapper_arguments: str = ""
     plain_backend: str = ""
     plain_environment: tuple[str, ...] = ()
@@ -120,6 +124,20 @@ class Target:
         """The target with one of its backends; "" for the usual one."""
         return next((each for each in self.alternatives if each.backend == backend), self)
 
+    @property
+    def processes(self) -> str:
+        """The source of the number of processes that a script starts itself; "" where its launcher has to."""
+        if not self.starts_itself and (self.only_plain or not self.launch.startswith("torchrun")):
+            return ""
+        return f"{self.module}.device_count()" if self.module else "2"
+
+    def starting_itself(self) -> Target:
+        """The target whose scripts start their own processes."""
+        arguments = ", ".join(filter(None, (self.init_arguments, f"nprocs={self.processes}")))
+        modules = (*self.modules, "import torch") if self.module else self.modules
+        launch = "python {module}{script}"
+        return replace(self, starts_itself=True, init_arguments=arguments, modules=modules, launch=launch)
+
 
 # The first stands for torch_xla.distributed.xla_backend, and says what to install where there is no torch_xla.
 XLA_MODULES = ("import ddpify_runtime.xla", "import torch_xla")
@@ -127,7 +145,7 @@ XLA_MODULES = ("import ddpify_runtime.xla", "import torch_xla")
 # The wrapper's arguments on XLA for gradients that torch_xla reduces, without DistributedDataParallel.
 NATIVE_REDUCTION = 'reduction="native"'
 
-_CPU = Target("cpu", "gloo", "cpu", '"cpu"', aliases=("gloo",), tensor_types="torch")
+_CPU = Target("cpu", "gloo", "cpu", '"cpu"', aliases=("gloo",), tensor_types="torch", retargets="backend")
 _CUDA = Target(
     "cuda",
     "nccl",
@@ -139,6 +157,7 @@ _CUDA = Target(
     imports=("get_local_rank",),
     tensor_types="torch.cuda",
     options=("sync-batchnorm",),
+    retargets="backend",
     plain_wrapper_arguments="device_ids=[torch.cuda.current_device()]",
     synchronizes_batch_norm=True,
 )
@@ -179,7 +198,7 @@ _XLA = Target(
         (".to_sparse", "torch_xla 2.9 has no sparse tensors"),
     ),
     options=("modernize", "xla-reduce"),
-    retargets=True,
+    retargets="own",
     plain_by_way_of="cuda",
 )
 
@@ -198,6 +217,7 @@ _CCL_XPU = Target(
     imports=("get_local_rank",),
     modules=("import oneccl_bindings_for_pytorch",),
     launch="mpirun -n 2 -l python {module}{script}",
+    retargets="backend",
     plain_wrapper_arguments="device_ids=[torch.xpu.current_device()]",
     plain_environment=(  # what Intel MPI sets, where torch looks for torchrun's
         'os.environ.setdefault("RANK", os.environ.get("PMI_RANK", "0"))',
@@ -227,6 +247,8 @@ _MPI = replace(
     plain_environment=(  # what MPICH and Intel MPI set, or Open MPI
         'os.environ.setdefault("RANK", os.environ.get("PMI_RANK", os.environ.get("OMPI_COMM_WORLD_RANK", "0")))',
         'os.environ.setdefault("WORLD_SIZE", os.environ.get("PMI_SIZE", os.environ.get("OMPI_COMM_WORLD_SIZE", "1")))',
+        'os.environ.setdefault("LOCAL_RANK", os.environ.get("MPI_LOCALRANKID", '
+        'os.environ.get("OMPI_COMM_WORLD_LOCAL_RANK", "0")))',
         *_ONE_MACHINE,
     ),
 )

@@ -14,12 +14,13 @@ from . import engines, report
 from .agreement import check, failure, random_states, standard_streams
 from .forward.routed_call import release
 from .launch import environment, failures
+from .launch.start import start_processes
 from .sharding.collectives import broadcast_object
 
 _failed = False
 
 
-def init_process_group(backend: str, init_method: str | None = None) -> None:
+def init_process_group(backend: str, init_method: str | None = None, nprocs: int = 1) -> None:
     """Join the processes of this run, if there are several; do nothing in a script that was started alone.
 
     The launcher's environment decides (launch/launchers.py; `DDPIFY_NPROC=N python train.py` starts N processes here).
@@ -31,6 +32,8 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
             with the bindings of oneCCL, which the script imports; "mpi" for what mpirun starts, over torch's MPI where
             it is built in, else over gloo; "xla" for XLA devices.
         init_method: as in torch.distributed; the environment by default. With "xla" the device decides.
+        nprocs: how many processes a script that was started alone becomes, by torchrun; 0 and 1 for that one.
+            `DDPIFY_NPROC` counts instead, where it is set.
 
     Raises:
         RuntimeError: the backend or the launcher's environment is not known.
@@ -38,6 +41,8 @@ def init_process_group(backend: str, init_method: str | None = None) -> None:
     """
     if dist.is_initialized() or getattr(multiprocessing.current_process(), "_inheriting", False):
         return  # a second call, or a spawned DataLoader worker that imports the script again
+    if nprocs > 1:
+        start_processes(nprocs)
     started = engines.use(backend).start(backend, init_method)
     if started is None:
         return

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
-import pytest
 from ddpify_codemods import convert
 
 ENTRY, MODEL = Path("train.py"), Path("net.py")
@@ -159,12 +158,9 @@ def test_it_is_started_by_python() -> None:
     assert convert({ENTRY: TUTORIAL}, "xla")[ENTRY].launch == "python {module}{script}"
 
 
-@pytest.mark.parametrize(("target", "remedy"), [("cpu", "--target xla moves it"), ("cuda", "--target xla moves it")])
-def test_other_targets_refuse_it(target: str, remedy: str) -> None:
-    findings = convert({ENTRY: TUTORIAL}, target)[ENTRY].findings
-    [finding] = [each for each in findings if each.severity == "refused"]
-    assert (finding.rule, finding.severity, finding.line) == ("DDP302", "refused", 16)
-    assert remedy in finding.remedy
+def test_for_gpus_it_changes_its_backend_alone() -> None:
+    result = convert({ENTRY: TUTORIAL}, "cuda")[ENTRY]
+    assert (result.code, result.findings) == (TUTORIAL.replace('"gloo"', '"nccl"'), ())
 
 
 def test_old_launcher_of_torch() -> None:

@@ -12,7 +12,9 @@ PATH = Path("train.py")
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_example(rule: Rule) -> None:
-    result = convert({PATH: rule.before}, rule.target, rule.folder == "modernize", style=rule.style)[PATH]
+    each = rule.folder == "per_process"
+    options = (rule.target, rule.folder == "modernize")
+    result = convert({PATH: rule.before}, *options, style=rule.style, per_process=each)[PATH]
     if rule.folder == "lint":
         better = convert({PATH: rule.after}, rule.target)[PATH]
         assert rule.id in {finding.rule for finding in result.findings}

@@ -97,13 +97,13 @@ def test_a_distributed_script_stays_as_it_is_and_its_hazards_are_told(tmp_path: 
     advice = next(rule for rule in RULES if rule.id == "DDP501")
     (tmp_path / "train.py").write_text(advice.before, encoding="utf-8")
     for words in (["train.py"], ["train.py", "--check"], ["."], [".", "--check"]):
-        done = ddpify(*words, "--target", "cuda", cwd=tmp_path)  # a check says what a conversion would
+        done = ddpify(*words, "--target", "cpu", cwd=tmp_path)  # a check says what a conversion would
         assert (b"[DDP302]" in done.stdout) is (words == ["train.py"])  # who asks for one by name wants to know where
         assert [line for line in lines(done.stdout) if line.startswith("train.py:9: ") and line.endswith("[DDP501]")]
     assert (tmp_path / "train.py").read_text(encoding="utf-8") == advice.before
-    assert ddpify("train.py", "--target", "cuda", "-o", "-", cwd=tmp_path).stdout.decode() == advice.before
+    assert ddpify("train.py", "--target", "cpu", "-o", "-", cwd=tmp_path).stdout.decode() == advice.before
     put(tmp_path, train=advice.after)
-    done = ddpify("train.py", "--target", "cuda", "--check", cwd=tmp_path)
+    done = ddpify("train.py", "--target", "cpu", "--check", cwd=tmp_path)
     assert lines(done.stdout) == ["nothing to do in train.py: distributed already"]
 
 

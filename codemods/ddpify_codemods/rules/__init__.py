@@ -30,5 +30,11 @@ def in_folders(*folders: Folder) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if rule.folder in folders)
 
 
-_FOLDERS: tuple[Folder, ...] = (*dict.fromkeys(folder for each in FOLDERS.values() for folder in each), "plain")
+_FOLDERS: tuple[Folder, ...] = (
+    *dict.fromkeys(folder for each in FOLDERS.values() for folder in each),
+    "plain",
+    "backend",
+    "onto_accelerator",
+    "per_process",
+)
 RULES = tuple(sorted((rule for folder in _FOLDERS for rule in _found(folder)), key=lambda rule: rule.id))

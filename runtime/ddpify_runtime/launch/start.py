@@ -11,13 +11,14 @@ from . import environment
 _FOLDER = os.getcwd()
 
 
-def start_processes(environ: Mapping[str, str] = os.environ) -> None:
-    """Become torchrun for this same command line when DDPIFY_NPROC asks for processes and no launcher made any.
+def start_processes(nprocs: int = 1, environ: Mapping[str, str] = os.environ) -> None:
+    """Become torchrun for this same command line when DDPIFY_NPROC, or else the script, asks for processes and no
+    launcher made any.
 
     `DDPIFY_NPROC=4 python train.py` is `torchrun --standalone --nproc-per-node 4 -- train.py`. Does not return then.
     The script runs from its first line in each process, so nothing has to be importable or picklable (HAZARDS P1, P2).
     """
-    processes = environ.get("DDPIFY_NPROC", "")
+    processes = environ.get("DDPIFY_NPROC", "") or str(nprocs)
     if not processes or "RANK" in environ or environment.read(environ).world_size > 1:
         return
     if not processes.isdigit() or not int(processes):

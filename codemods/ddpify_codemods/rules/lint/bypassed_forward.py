@@ -99,4 +99,5 @@ for x, y in loader:
     optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

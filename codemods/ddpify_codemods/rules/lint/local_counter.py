@@ -80,4 +80,5 @@ dist.all_reduce(right)
 print(int(right) / len(test_loader.dataset))
 """,
     check=check,
+    target="cpu",
 )

@@ -114,4 +114,5 @@ for epoch in range(3):
     scheduler.step(loss.item() / dist.get_world_size())
 """,
     check=check,
+    target="cpu",
 )

@@ -83,4 +83,5 @@ for x, y in loader:
     optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

@@ -40,7 +40,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-dist.init_process_group("gloo")
+dist.init_process_group("nccl")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
 loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))
@@ -61,7 +61,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 from torch.utils.data import DataLoader, DistributedSampler, TensorDataset
 
-dist.init_process_group("gloo")
+dist.init_process_group("nccl")
 rank, world_size = dist.get_rank(), dist.get_world_size()
 dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
 loader = DataLoader(dataset, batch_size=8, sampler=DistributedSampler(dataset))

@@ -80,4 +80,5 @@ if rank == 0:
     torch.save(model.module.state_dict(), "model.pt")
 """,
     check=check,
+    target="cpu",
 )

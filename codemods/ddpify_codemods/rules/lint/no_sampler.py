@@ -84,4 +84,5 @@ for x, y in loader:
     optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

@@ -112,4 +112,5 @@ for i, (x, y) in enumerate(loader):
         optimizer.zero_grad()
 """,
     check=check,
+    target="cpu",
 )

@@ -81,4 +81,5 @@ with torch.no_grad():
 print(right.item() / len(test_set))
 """,
     check=check,
+    target="cpu",
 )

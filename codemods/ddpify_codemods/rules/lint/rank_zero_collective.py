@@ -101,4 +101,5 @@ if rank == 0:
     print(loss.item() / world_size)
 """,
     check=check,
+    target="cpu",
 )

@@ -85,4 +85,5 @@ for (x,) in loader:
     optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

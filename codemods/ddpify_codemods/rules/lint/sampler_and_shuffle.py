@@ -63,4 +63,5 @@ for x, y in loader:
     optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

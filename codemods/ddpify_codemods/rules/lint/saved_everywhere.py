@@ -74,4 +74,5 @@ if rank == 0:
     torch.save(model.module.state_dict(), "model.pt")
 """,
     check=check,
+    target="cpu",
 )

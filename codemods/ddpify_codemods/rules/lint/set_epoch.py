@@ -88,4 +88,5 @@ for epoch in range(3):
         optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

@@ -81,4 +81,5 @@ for x, y in loader:
     optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

@@ -105,4 +105,5 @@ for epoch in range(4):
         optimizer.step()
 """,
     check=check,
+    target="cpu",
 )

@@ -20,6 +20,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if not script.is_entry or starts(script, target.words):
         return
     at, where = joined_after(script)
+    relative = [node for node in script.find(ast.ImportFrom) if node.level]
+    if target.starts_itself and relative:
+        remedy = "start it by torchrun -m, without --entry spawn"
+        yield Finding(RULE.id, "refused", relative[0].lineno, "it is started as a module of its package", remedy)
     yield _joined(script, at, target, where)
     guard = main_guard(script.tree)
     last = script.tree.body[-1]
@@ -38,9 +42,21 @@ def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
     return (script.tree.body[0], "before") if anchor is None else (anchor, "after")
 
 
+def _started(target: Target) -> Iterator[str]:
+    """What starts torchrun for the script's own command line, unless a launcher has started it."""
+    processes = f"str({target.processes})" if target.module else 'os.environ.get("NPROC", "2")'
+    yield 'if "RANK" not in os.environ:  # torchrun has not started it: it does now'
+    yield "    from torch.distributed.run import main as torchrun"
+    yield ""
+    yield f'    torchrun(["--standalone", "--nproc-per-node", {processes}, "--", *sys.argv])'
+    yield "    sys.exit()"
+
+
 def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before", "after"]) -> Insert:
     words = target.words
-    lines, modules = [*target.plain_environment], [*target.modules]
+    lines = [*_started(target)] if target.starts_itself else []
+    lines += [line for line in target.plain_environment if target.module or '"LOCAL_RANK"' not in line]
+    modules = [*target.modules, *(("import os", "import sys") if target.starts_itself else ())]
     backend = target.plain_backend or f'"{target.backend}"'
     joined = [words.join.format(backend)]
     if words.prepare:

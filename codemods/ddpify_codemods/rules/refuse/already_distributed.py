@@ -105,7 +105,7 @@ def _remedy(name: str) -> str:
     if name.startswith("torch_xla."):
         return "it is XLA code: convert its one-process form for other targets"
     if name == "torch.distributed.init_process_group":
-        return "start it as its author meant it; --target xla moves it to XLA"
+        return "start it as its author meant it; another --target moves it there"
     return "start it as its author meant it, or convert its one-process form"
 
 
@@ -118,8 +118,9 @@ RULE = Rule(
     title="Distributed scripts stay as they are",
     why="""\
 A script that calls torch.distributed, Horovod or torch_xla, or starts processes that share a model (hogwild), has its
-own division of the data and its own reduction. Both would happen twice (section R). For `--target xla` a script of
-DistributedDataParallel is moved to XLA instead (DDP201 and the rules after it), and XLA code is left as it is.""",
+own division of the data and its own reduction. Both would happen twice (section R). A script of DistributedDataParallel
+for another target is moved instead (to XLA by DDP201 and the rules after it, to other backends by DDP221 and the rules
+after it), and XLA code is left as it is.""",
     before="""\
 import torch
 import torch.distributed as dist

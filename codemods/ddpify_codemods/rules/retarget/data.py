@@ -19,7 +19,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     done: set[ast.AST] = set()
     for node in cpu_devices(script):
         yield Replace(node, target.device, "train on the xla device", modules=("import torch_xla",))
-    for value in _values(script):
+    for value in values_for_models(script):
         found = list(origins(script, value))
         if any(is_move(origin) for origin in found):
             continue
@@ -36,7 +36,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield Replace(origin, template, "load onto the xla device", modules=("import torch_xla", _LOADER))
 
 
-def _values(script: Script) -> Iterator[ast.expr]:
+def values_for_models(script: Script) -> Iterator[ast.expr]:
     """What is given to wrapped models, to the losses that go backward, and to collectives."""
     for call in script.find(ast.Call):
         collective = script.qualified(call.func).startswith("torch.distributed.") and call.args
