@@ -72,6 +72,13 @@ class Style(str, Enum):
     plain = "plain"
 
 
+class Strategy(str, Enum):
+    """How plain code distributes the model."""
+
+    ddp = "ddp"
+    fsdp2 = "fsdp2"
+
+
 class BatchSize(str, Enum):
     """What a loader's batch size counts."""
 
@@ -144,6 +151,9 @@ def convert(
     sync_batchnorm: Annotated[
         bool, typer.Option("--sync-batchnorm", help="Plain, on GPUs: BatchNorm sees the batches of all processes.")
     ] = False,
+    strategy: Annotated[
+        Strategy, typer.Option("--strategy", help="Plain: DistributedDataParallel, or torch's fully_shard.")
+    ] = Strategy.ddp,
     xpu_backend: Annotated[
         XpuBackend | None,
         typer.Option("--xpu-backend", help="On Intel's GPUs: torch's xccl (default), or oneCCL's ccl."),
@@ -152,6 +162,9 @@ def convert(
         Entry | None,
         typer.Option("--entry", help="Who starts the processes: torchrun (default), or spawn, python SCRIPT itself."),
     ] = None,
+    optimizer_sharding: Annotated[
+        bool, typer.Option("--optimizer-sharding", help="Each process keeps a part of the optimizer's state (ZeRO).")
+    ] = False,
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
@@ -168,7 +181,9 @@ def convert(
         name = style.value if style else ""
         backend = xpu_backend.value if xpu_backend else ""
         chosen = replace(Options(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
+        sharded = strategy is Strategy.fsdp2
         chosen = replace(chosen, xpu_backend=backend, entry=entry.value if entry else "")
+        chosen = replace(chosen, optimizer_sharding=optimizer_sharding, fully_sharded=sharded)
         return _convert(chosen, format)
 
     raise typer.Exit(_guarded(work))
@@ -250,6 +265,9 @@ def verify(
     steps: Annotated[int, typer.Option(metavar="K", help="End both after K optimizer steps; 0: run to the end.")] = 100,
     target: Annotated[str, typer.Option("--target", "-t", metavar="T", help="cpu or cuda.")] = "cpu",
     style: Annotated[Style, typer.Option("--style", help="Of the conversion that is verified.")] = Style.exact,
+    optimizer_sharding: Annotated[
+        bool, typer.Option("--optimizer-sharding", help="Each process keeps a part of the optimizer's state (ZeRO).")
+    ] = False,
     against: Annotated[
         str, typer.Option(metavar="OTHER.py", help="Compare with a conversion made by hand, started by torchrun.")
     ] = "",
@@ -282,7 +300,7 @@ def verify(
             packages.require()
             from ddpify.verify.command import Options, run
 
-            return run(Options(*words, tuple(link or ()), output, module, style.value))
+            return run(Options(*words, tuple(link or ()), output, module, style.value, optimizer_sharding))
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)

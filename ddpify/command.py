@@ -44,6 +44,8 @@ class Options:
     per_process: bool = False
     xpu_backend: str = ""
     entry: str = ""
+    optimizer_sharding: bool = False
+    fully_sharded: bool = False
 
     @property
     def destination(self) -> str:
@@ -108,8 +110,21 @@ def run(options: Options) -> tuple[Report, bytes]:
 def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, options: Options) -> Converted:
     sources, roots = program
     style = options.style if target != ONE_DEVICE else "exact"
-    plain = (style, options.sync_batchnorm, options.per_process, options.xpu_backend, options.entry)
-    return convert_program(sources, target, options.modernize, options.xla_reduce, roots, options.batch_norm, *plain)
+    return convert_program(
+        sources,
+        target,
+        roots,
+        modernize=options.modernize,
+        xla_reduce=options.xla_reduce,
+        batch_norm=options.batch_norm,
+        style=style,
+        sync_batchnorm=options.sync_batchnorm,
+        per_process=options.per_process,
+        backend=options.xpu_backend,
+        entry=options.entry,
+        optimizer_sharding=options.optimizer_sharding,
+        fully_sharded=options.fully_sharded,
+    )
 
 
 def _style(options: Options, usual: str, target: str) -> str:
@@ -131,6 +146,8 @@ def _require_target(options: Options, target: str) -> None:
         "xla-reduce": (options.xla_reduce != "ddp", "--xla-reduce is for XLA devices"),
         "sync-batchnorm": (options.sync_batchnorm, "torch synchronizes BatchNorm on GPUs"),
         "xpu-backend": (bool(options.xpu_backend), "--xpu-backend is for Intel's GPUs"),
+        "fully-sharded": (options.fully_sharded, "--strategy fsdp2 is not for every device"),
+        "optimizer-sharding": (options.optimizer_sharding, "--optimizer-sharding is not for every device"),
     }
     for name, (is_given, what) in given.items():
         targets = [each.name for each in TARGETS.values() if name in each.options]
@@ -143,6 +160,12 @@ def _require_target(options: Options, target: str) -> None:
 
 
 def _require_plain(options: Options, style: str) -> None:
+    if style != "plain" and options.fully_sharded:
+        what = "--strategy fsdp2 is for the plain style: the exact one tries forwards on copies of the whole model"
+        raise BadInput("ddpify", what, "add --style plain, or divide the optimizer's state with --optimizer-sharding")
+    if options.fully_sharded and options.optimizer_sharding:
+        what = "--strategy fsdp2 divides the optimizer's state as well"
+        raise BadInput("ddpify", what, "leave out --optimizer-sharding")
     if style != "plain" and options.sync_batchnorm:
         raise BadInput("ddpify", "--sync-batchnorm is for the plain style", "add --style plain")
 

@@ -9,7 +9,7 @@ import signal
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ddpify_codemods import ConversionBug, Result, SourceError, convert
 from ddpify_codemods.imports import local_modules
@@ -38,34 +38,18 @@ class Converted:
     problem: Problem | None = None
 
 
-def convert_program(
-    sources: Sequence[Source],
-    target: str,
-    modernize: bool = False,
-    xla_reduce: str = "ddp",
-    roots: Sequence[Path] = (),
-    batch_norm: str = "",
-    style: str = "exact",
-    sync_batchnorm: bool = False,
-    per_process: bool = False,
-    backend: str = "",
-    entry: str = "",
-) -> Converted:
+def convert_program(sources: Sequence[Source], target: str, roots: Sequence[Path] = (), **options: Any) -> Converted:
     """Convert one program; whatever it contains, nothing is raised.
 
     Args:
-        sources: its files, the entry first. target: what for. modernize: whether old XLA code is rewritten.
-        xla_reduce: how gradients are reduced on XLA, "ddp" or "native". roots: where its absolute imports are found.
-        batch_norm: whose statistics BatchNorm takes, "batch" or "local"; "" for as it is.
-        style: "exact" or "plain". sync_batchnorm, per_process, backend, entry: see ddpify_codemods.convert.
+        sources: its files, the entry first. target: what for. roots: where its absolute imports are found.
+        options: further ones of ddpify_codemods.convert.
     Returns:
         The results by path, or a problem.
     """
     names = {source.path: source.name for source in sources}
     try:
-        program = {source.path: source.text for source in sources}
-        options = (modernize, xla_reduce, roots, batch_norm, style, sync_batchnorm, per_process, backend, entry)
-        return Converted(convert(program, target, *options))
+        return Converted(convert({source.path: source.text for source in sources}, target, roots=roots, **options))
     except SourceError as error:
         text = next((source.text for source in sources if source.path == error.path), "")
         return Converted({}, _syntax_problem(names.get(error.path, str(error.path)), error.line, error.message, text))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from ddpify_codemods import RULES, TARGETS, Result, Rule, convert
 
@@ -57,9 +58,10 @@ def _kind(rule: Rule) -> str:
 
 
 def _page(rule: Rule) -> str:
-    each = rule.folder == "per_process"
-    options = (rule.target, rule.folder == "modernize")
-    result = convert({Path(NAME): rule.before}, *options, style=rule.style, per_process=each)[Path(NAME)]
+    options: dict[str, Any] = {rule.option: True} if rule.option else {}
+    result = convert({Path(NAME): rule.before}, rule.target, rule.folder == "modernize", style=rule.style, **options)[
+        Path(NAME)
+    ]
     said = _said(rule, result)
     parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
     if rule.folder == "lint":

@@ -20,6 +20,27 @@ def with_keyword(call: cst.Call, instead: str, name: str, value: cst.BaseExpress
     return call.with_changes(args=args)
 
 
+def with_second(call: cst.Call, name: str, value: cst.BaseExpression, names: Sequence[str]) -> cst.Call:
+    """A call with `name=value` behind its first argument; the positional ones after that get names, in turn."""
+    first, *others = call.args
+    if isinstance(first.value, cst.GeneratorExp) and not first.value.lpar:
+        first = first.with_changes(value=first.value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()]))
+    if not others:
+        return with_keyword(call.with_changes(args=[first]), "", name, value)
+    unnamed = sum(not arg.keyword and not arg.star for arg in others)
+    named = [
+        *(
+            arg.with_changes(keyword=cst.Name(each), equal=_EQUAL)
+            for arg, each in zip(others, names[:unnamed], strict=False)
+        ),
+        *others[unnamed:],
+    ]
+    new = cst.Arg(value, cst.Name(name), equal=_EQUAL)
+    after = cst.Comma(whitespace_after=_after(first))
+    between = cst.Comma(whitespace_after=_without_comment(_after(first)))
+    return call.with_changes(args=[first.with_changes(comma=between), new.with_changes(comma=after), *named])
+
+
 def without_keyword(call: cst.Call, name: str) -> cst.Call:
     """A call without one of its keywords: what was there before `with_keyword` has put it behind the others."""
     place = next(number for number, arg in enumerate(call.args) if _keyword(arg) == name)

@@ -65,6 +65,8 @@ def convert(
     per_process: bool = False,
     backend: str = "",
     entry: str = "",
+    optimizer_sharding: bool = False,
+    fully_sharded: bool = False,
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
@@ -73,9 +75,11 @@ def convert(
     whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
     folders where absolute imports are found (none: what they name is not looked for); whose statistics BatchNorm takes,
     "batch" or "local", or "" for as it is, "batch" where nothing is converted yet; the style, "exact" or "plain"; of
-    the plain style, whether BatchNorm is synchronized; whether the batch size is that of each process; a backend
-    of the target, or "" for as it is, the usual one where nothing is converted yet; who starts the processes,
-    "torchrun" (or another launcher) or "spawn", the script itself, or "" for as it is, "torchrun" at first.
+    the plain style, whether BatchNorm is synchronized; whether the batch size is that of each process; a backend of the
+    target, or "" for as it is, the usual one where nothing is converted yet; who starts the processes, "torchrun" (or
+    another launcher) or "spawn", the script itself, or "" for as it is, "torchrun" at first; whether each process keeps
+    a part of the optimizers' state (what is converted so stays so); of the plain style, whether each keeps a part of
+    the model (fully_shard).
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -88,8 +92,9 @@ def convert(
         return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
     name = target or (source.name if source else "")
     chosen = TARGETS[name].with_backend(backend or (source.backend if source and source.name == name else ""))
+    chosen = replace(chosen, shards_optimizers=optimizer_sharding)
     if chosen.only_plain:
-        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
+        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
     if entry == "spawn" or (not entry and starts_itself(views.values())):
         chosen = chosen.starting_itself() if chosen.processes else chosen
     kind = "one process" if views else distribution.kind(scripts)
@@ -108,13 +113,14 @@ def convert(
         moves = {path: to_target(seen, source, chosen, bool(batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
             update = partial(convert, target=chosen.name, modernize=modernize, xla_reduce=xla_reduce, roots=roots)
-            return _moved(program, moves, partial(update, batch_norm=batch_norm, backend=chosen.backend, entry=entry))
+            update = partial(update, batch_norm=batch_norm, optimizer_sharding=optimizer_sharding)
+            return _moved(program, moves, partial(update, backend=chosen.backend, entry=entry))
     from .rules import FOLDERS, in_folders  # here, so that a file without work costs no import of them
     from .rules.refuse import already_distributed
     from .styles import in_program
 
     if style == "plain":
-        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process)
+        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
     trains = _trains(scripts) or kind == "torch_xla"
     rules = in_folders(*(FOLDERS[kind] if trains else {"always"} & {*FOLDERS[kind]}))
     if per_process and trains and kind == "one process":
@@ -150,6 +156,7 @@ def _plain(
     roots: Sequence[Path],
     sync_batchnorm: bool,
     per_process: bool,
+    fully_sharded: bool,
 ) -> dict[Path, Result]:
     """Convert the files of one program to the plain style; for XLA by way of code for GPUs, which is then moved."""
     from .rules import in_folders
@@ -172,7 +179,7 @@ def _plain(
     if target.plain_by_way_of:
         arguments = target.wrapper_arguments
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
-    scripts = in_program(scripts, sync_batchnorm, per_process)
+    scripts = in_program(scripts, sync_batchnorm, per_process, fully_sharded)
     chosen = plain_rules() if trains else in_folders("always")
     found = [_of_style(target, each) for each in _of_program(scripts, first, chosen, modernize=False)]
     if any(map(_is_refused, found)):
@@ -201,8 +208,8 @@ def _plain(
 
 
 def _laid_out(found: Iterable[_Found], launch: str = "") -> dict[Path, Result]:
-    """The results of a conversion whose long calls of loaders are put on several lines."""
-    loaders = ("DataLoader", "auto_dataloader")
+    """The results of a conversion whose long calls of loaders and the like are put on several lines."""
+    loaders = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer", "save")
     return {
         each.script.path: Result(
             laid_out(each.script.text, _rewrite(each), loaders), each.changes, each.findings, launch=launch

@@ -17,7 +17,7 @@ from .named_samplers import named_sampler
 from .rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, RewriteImport
 from .runtime_names import RUNTIME, import_from, runtime_name, shown
 from .targets import Target, of_backend
-from .view import AROUND, TORCH, View, called_at_once, is_wrap, settled_key
+from .view import AROUND, TORCH, View, called_at_once, is_wrap, settled_key, sharded_class
 
 ONE_DEVICE = "none"  # the word after --target
 
@@ -108,7 +108,10 @@ def to_one_device(seen: View, source: Target | None) -> Move:
             gone.add(call.func)
             done.update(ast.walk(call.func.func))  # type: ignore[attr-defined]
             continue
-        if name in _ALONE:
+        if (word := sharded_class(call, seen.names)) is not None:
+            edits.append(("DDP125", Replace(call.func, ast.unparse(word.value), message)))
+            edits.append(("DDP125", ChangeArgument(call, "", "", message, "optimizer_class")))
+        elif name in _ALONE:
             edits.append(("DDP101", Replace(call, _ALONE[name], message)))
         elif (name in AROUND or name == "broadcast" or is_wrap(call, seen.names)) and call.args:
             bare = call in arguments or isinstance(call.args[0], (ast.Name, ast.Attribute, ast.Call))

@@ -15,7 +15,7 @@ from typing import TypeAlias
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
-from .arguments import with_keyword, with_name, without_keyword
+from .arguments import with_keyword, with_name, with_second, without_keyword
 from .places import Place, Places, Span, spans
 from .rule import (
     ChangeArgument,
@@ -151,6 +151,8 @@ class _Rewriter(cst.CSTTransformer):
             call, parts = with_name(call, parts[0], edit.first_named), [cst.Name(edit.first_named), *parts[1:]]
         filled = fill(f"_({edit.template})", cst.Name("_"), parts, self._module)  # an argument needs no parentheses
         assert isinstance(filled, cst.Call)
+        if edit.names is not None:
+            return with_second(call, edit.name, filled.args[0].value, edit.names)
         return with_keyword(call, edit.instead, edit.name, filled.args[0].value)
 
     def _span(self, node: cst.BaseExpression) -> Span:

@@ -77,6 +77,7 @@ class ChangeArgument:
     `instead` "": behind its other arguments. `name` "": the keyword `instead` goes, and nothing comes. `parts` are the
     expressions inside the call that `{}` stand for, in order. `first_named`: the name that the first of them, an
     argument of the call, gets where it stands, and goes by. `imports` are the names of ddpify_runtime that it uses.
+    `names`: the new argument is the second, and these are what the positional arguments behind it are called.
     """
 
     node: ast.Call
@@ -88,6 +89,7 @@ class ChangeArgument:
     parts: tuple[ast.expr, ...] = ()
     first_named: str = ""
     modules: tuple[str, ...] = ()
+    names: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -202,6 +204,7 @@ class Rule:
     `before` and `after` are whole scripts converted for `target`; a rule that refuses has `after = ""`. `folder`: the
     one that it was found in, which says what it is for (rules/__init__.py). `check` is asked of each file alone,
     `check_program` of all of them, the one that is started first, with the edits that are made for this rule.
+    `option`: the argument of `convert` without which it does nothing.
     """
 
     id: str
@@ -213,6 +216,7 @@ class Rule:
     target: str = "cuda"
     folder: Folder | None = None
     check_program: Callable[[Sequence[Script], Target, Sequence[Edit]], Iterator[tuple[Script, Finding]]] | None = None
+    option: Literal["", "fully_sharded", "optimizer_sharding", "per_process"] = ""
 
     @property
     def style(self) -> str:

@@ -24,10 +24,12 @@ def plain_rules() -> tuple[Rule, ...]:
     return (*(replace(rule, check=_without_runtime(rule)) for rule in shared), *in_folders("plain"))
 
 
-def in_program(scripts: Iterable[Script], sync_batchnorm: bool = False, per_process: bool = False) -> list[Script]:
+def in_program(
+    scripts: Iterable[Script], sync_batchnorm: bool = False, per_process: bool = False, fully_sharded: bool = False
+) -> list[Script]:
     """The scripts of a program, each knowing the others."""
     scripts = tuple(scripts)
-    program = Program(scripts, sync_batchnorm, per_process)
+    program = Program(scripts, sync_batchnorm, per_process, fully_sharded)
     return [replace(script, program=program) for script in scripts]
 
 

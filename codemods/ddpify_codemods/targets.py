@@ -37,6 +37,7 @@ class Target:
     retargets: how programs that are distributed by hand already are moved to it: "backend", by naming another backend
         of torch and other devices; "own", by rules of its own; "", not at all.
     starts_itself: whether a converted script, started as one process, starts one for each device.
+    shards_optimizers: whether each process is to keep a part of the optimizers' state.
 
     Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel. plain_backend: the source of the
     argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
@@ -67,6 +68,7 @@ class Target:
     alternatives: tuple[Target, ...] = ()
     retargets: Literal["", "backend", "own"] = ""
     starts_itself: bool = False
+    shards_optimizers: bool = False
     plain_wrapper_arguments: str = ""
     plain_backend: str = ""
     plain_environment: tuple[str, ...] = ()
@@ -145,7 +147,16 @@ XLA_MODULES = ("import ddpify_runtime.xla", "import torch_xla")
 # The wrapper's arguments on XLA for gradients that torch_xla reduces, without DistributedDataParallel.
 NATIVE_REDUCTION = 'reduction="native"'
 
-_CPU = Target("cpu", "gloo", "cpu", '"cpu"', aliases=("gloo",), tensor_types="torch", retargets="backend")
+_CPU = Target(
+    "cpu",
+    "gloo",
+    "cpu",
+    '"cpu"',
+    aliases=("gloo",),
+    tensor_types="torch",
+    options=("optimizer-sharding", "fully-sharded"),
+    retargets="backend",
+)
 _CUDA = Target(
     "cuda",
     "nccl",
@@ -156,7 +167,7 @@ _CUDA = Target(
     wrapper_arguments="device_ids=[get_local_rank()]",
     imports=("get_local_rank",),
     tensor_types="torch.cuda",
-    options=("sync-batchnorm",),
+    options=("sync-batchnorm", "optimizer-sharding", "fully-sharded"),
     retargets="backend",
     plain_wrapper_arguments="device_ids=[torch.cuda.current_device()]",
     synchronizes_batch_norm=True,
@@ -233,7 +244,7 @@ _XPU = replace(
     aliases=("intel", "xccl", "ccl"),
     modules=(),
     launch=Target.launch,
-    options=("sync-batchnorm", "xpu-backend"),
+    options=("sync-batchnorm", "xpu-backend", "optimizer-sharding", "fully-sharded"),
     alternatives=(_CCL_XPU,),
     plain_environment=(),
 )

@@ -31,6 +31,7 @@ AROUND = frozenset(
 TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn"}
 _WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
 _ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier"})
+_SHARDED = "ZeroRedundancyOptimizer"
 _OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast")}
 _WRONG_SIDE, _OTHER_SCOPE = 10**6, 10**9  # lines away: farther than any right place
 
@@ -60,6 +61,12 @@ class View:
     names: Mapping[str, str]
     statements: tuple[Settled, ...] = ()
     nodes: frozenset[ast.AST] = field(default=frozenset())
+
+    @property
+    def sharded(self) -> list[int]:
+        """The lines on which an optimizer's state is divided."""
+        calls = (node for node in ast.walk(self.original) if isinstance(node, ast.Call))
+        return [call.lineno for call in calls if sharded_class(call, self.names) is not None]
 
     @property
     def wraps(self) -> bool:
@@ -93,7 +100,9 @@ def missing(seen: View, edits: Sequence[tuple[str, Edit]]) -> list[tuple[str, Ed
 
 
 def _is_ours(edit: Replace) -> bool:
-    return bool((AROUND | _WRAPPERS) & set(edit.imports)) or any(device in edit.template for device in own_devices())
+    return bool((AROUND | _WRAPPERS | {_SHARDED}) & set(edit.imports)) or any(
+        device in edit.template for device in own_devices()
+    )
 
 
 def _matched(seen: View, inserts: Sequence[Insert]) -> set[int]:
@@ -193,6 +202,13 @@ def is_wrap(node: ast.expr, names: Mapping[str, str]) -> bool:
     return isinstance(node, ast.Call) and runtime_name(node.func, names) in _WRAPPERS and bool(node.args)
 
 
+def sharded_class(call: ast.Call, names: Mapping[str, str]) -> ast.keyword | None:
+    """Where a call of ddpify_runtime's ZeroRedundancyOptimizer names the optimizer; None for other calls."""
+    if runtime_name(call.func, names) != _SHARDED:
+        return None
+    return next((each for each in call.keywords if each.arg == "optimizer_class"), None)
+
+
 def called_at_once(call: ast.Call) -> ast.expr | None:
     """What `(lambda: x)()` and `getattr(x, "name")` stand for, as conversions write them; None for other calls."""
     if isinstance(call.func, ast.Lambda) and not call.args and not call.keywords:
@@ -255,6 +271,11 @@ class _Reader(ast.NodeTransformer):
         if is_wrap(node, self.names):
             self.nodes.add(node.args[0])
             return node.args[0]
+        if (word := sharded_class(node, self.names)) is not None:
+            node.keywords.remove(word)
+            node.func = word.value
+            self.nodes.update((node, node.func))
+            return node
         if ast.unparse(node) in self._devices:
             device = _placed(ast.parse('torch.device("cuda")', mode="eval").body, node)
             self.nodes.update(ast.walk(device))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from ddpify_codemods import LOCAL_BATCH_NORM
 
@@ -39,7 +40,7 @@ def reached(script: Path) -> Program:
     return Program(files, "\n".join(load(path).text for path in files))
 
 
-def converted(name: str, target: str, style: str = "exact") -> Program:
+def converted(name: str, target: str, style: str = "exact", optimizer_sharding: bool = False) -> Program:
     """Return a script with its conversion; one that is converted already as it is.
 
     Raises:
@@ -52,7 +53,8 @@ def converted(name: str, target: str, style: str = "exact") -> Program:
     load, imports, added = readers(inputs)
     reach = program(inputs.named[0], imports, added)
     sources = tuple(load(path) for path in reach.files)
-    converted = convert_program(sources, target, roots=reach.roots, batch_norm="batch", style=style)
+    options: dict[str, Any] = {"style": style, "optimizer_sharding": optimizer_sharding}
+    converted = convert_program(sources, target, roots=reach.roots, batch_norm="batch", **options)
     outcome = Outcome(sources, converted, silent=False)
     found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     local = LOCAL_BATCH_NORM in found.text or read_settings(inputs.named[0].parent).batch_norm == "local"

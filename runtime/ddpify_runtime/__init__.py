@@ -1,5 +1,13 @@
 """What a converted script imports: torch's words, with the meaning that they have in a single process."""
 
+from .collectives import all_gather as all_gather
+from .collectives import all_gather_object as all_gather_object
+from .collectives import all_reduce as all_reduce
+from .collectives import broadcast_object_list as broadcast_object_list
+from .collectives import gather as gather
+from .collectives import gather_object as gather_object
+from .collectives import print_by_rank as print_by_rank
+from .collectives import reduce_scatter as reduce_scatter
 from .data_loader import DataLoader as DataLoader
 from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel
@@ -17,3 +25,4 @@ from .rank_zero import rank_zero_path as rank_zero_path
 from .rank_zero import rank_zero_value as rank_zero_value
 from .sampler import DistributedSampler as DistributedSampler
 from .sampler import DistributedSamplerWrapper as DistributedSamplerWrapper
+from .zero_redundancy import ZeroRedundancyOptimizer as ZeroRedundancyOptimizer

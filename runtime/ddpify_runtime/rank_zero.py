@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from .agreement import random_states
+from .collectives import broadcast_tensors
 from .forward import region, watched
 from .lazy.batch import join_what_it_sees, wholes
 from .process_group import get_rank, get_world_size
@@ -141,8 +142,18 @@ def rank_zero_path(path: R) -> R | str:
     return path if get_rank() == 0 else os.devnull
 
 
-def broadcast(value: R) -> R:
-    """Rank 0's value, on every rank."""
+def broadcast(value: R, src: int | None = None, group: Any = None, async_op: bool = False) -> R:
+    """Rank 0's value, on every rank; with `src` torch's collective of that name, on tensors and lists of them.
+
+    Args:
+        value: anything that can be pickled; with `src` a tensor or several, of one shape and dtype on all ranks.
+        src: the rank whose tensors are put into those of all. group, async_op: as in torch.distributed.
+
+    Returns:
+        Rank 0's value; with `src` what torch returns: None, or with `async_op` a work to `wait()` for.
+    """
+    if src is not None:
+        return broadcast_tensors(value, src, group, async_op)  # type: ignore[arg-type, no-any-return]
     return rank_zero_value(lambda: value)()
 
 

@@ -62,13 +62,11 @@ def finish() -> None:
 
 
 def _step(optimizer: Any, args: Any, kwargs: Any) -> None:
-    global _hook, _steps
-    if not dist.is_initialized() or dist.get_rank():
+    global _steps  # the hook stays: torch is going through all of them, and a script may have one
+    if _steps >= STEPS or not dist.is_initialized() or dist.get_rank():
         return
     _steps += 1
     if _steps == STEPS:
-        _hook.remove()
-        _hook = None
         _say()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ddpify_codemods import RULES, Rule, convert
@@ -12,9 +13,8 @@ PATH = Path("train.py")
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_example(rule: Rule) -> None:
-    each = rule.folder == "per_process"
-    options = (rule.target, rule.folder == "modernize")
-    result = convert({PATH: rule.before}, *options, style=rule.style, per_process=each)[PATH]
+    options: dict[str, Any] = {rule.option: True} if rule.option else {}
+    result = convert({PATH: rule.before}, rule.target, rule.folder == "modernize", style=rule.style, **options)[PATH]
     if rule.folder == "lint":
         better = convert({PATH: rule.after}, rule.target)[PATH]
         assert rule.id in {finding.rule for finding in result.findings}

@@ -6,6 +6,7 @@ import sys
 import tokenize
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -92,11 +93,13 @@ def program(fixture: Fixture) -> dict[Path, str]:
     return texts
 
 
-def converted(fixture: Fixture, target: str, xla_reduce: str = "ddp", style: str = "exact") -> dict[str, bytes]:
+def converted(
+    fixture: Fixture, target: str, xla_reduce: str = "ddp", style: str = "exact", **options: Any
+) -> dict[str, bytes]:
     """Return the files that the converter changes for a target: relative path -> new content."""
     from ddpify_codemods import convert
 
-    results = convert(program(fixture), target, xla_reduce=xla_reduce, style=style)
+    results = convert(program(fixture), target, xla_reduce=xla_reduce, style=style, **options)
     return {
         path.relative_to(fixture.folder).as_posix(): encode(path, result.code)
         for path, result in results.items()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ddpify_codemods import convert
@@ -20,23 +21,28 @@ START = "0"  # where generators begin that a script does not seed, as its conver
 
 
 @functools.cache
-def plain(name: str, target: str = "cpu") -> dict[str, bytes]:
+def plain(name: str, target: str = "cpu", **options: Any) -> dict[str, bytes]:
     """The files that the plain style changes; none for a fixture that it refuses."""
-    return fixtures.converted(fixtures.load(name), target, style="plain")
+    return fixtures.converted(fixtures.load(name), target, style="plain", **options)
 
 
 def differences(
-    fixture: Fixture, ranks: int, precise: bool = False, target: str = "cpu", start: Start | None = None
+    fixture: Fixture,
+    ranks: int,
+    precise: bool = False,
+    target: str = "cpu",
+    start: Start | None = None,
+    **options: Any,
 ) -> list[str]:
     """How a plain conversion differs from the original, which is given the batches that its ranks drew.
 
     Args:
         fixture: the script. ranks: how many. precise: whether both compute in float64, held to 1e-9. target: of the
-            conversion. start: what runs it; forked processes by default.
+            conversion. start: what runs it; forked processes by default. options: of the conversion.
     """
     original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
     pretend = {"DDPIFY_PRETEND": "doubled" + " no_dynamo" * (not fixture.compile)} if precise else {}
-    sources = original | plain(fixture.name, target)
+    sources = original | plain(fixture.name, target, **options)
     many = harness.run_sources(fixture, sources, ranks, settings=NEUTRAL | pretend, start=start)
     if many.rc:
         return [f"the conversion fails: {many.stderr[-3000:]}"]

@@ -57,6 +57,23 @@ def test_draws_on_the_device_are_those_of_one_device(tmp_path: Path) -> None:
         assert [float(value) for value in other] == pytest.approx([float(value) for value in one], rel=1e-5)
 
 
+def test_collectives_of_the_runtime(tmp_path: Path) -> None:
+    values = [float(each) for each in range(6)]
+    two = [[float(each) for each in line] for line in printed(train(tmp_path, "runtime_collectives.py", devices=2))]
+    assert two == [
+        [*(2 * each + 10 for each in values), 10, 14, 16, 20, 3, 3],
+        [each + 5 for each in values],
+        [10, 11, 12, 13, 14, 15, 10, 13, 11, 14, 12, 15],
+        [*values, *(each + 10 for each in values)],
+        [*values, 0, *(each + 10 for each in values), 1],
+        [2 * each + 10 for each in values],
+        [0, 1],
+    ]
+    alone = [[float(each) for each in line] for line in printed(train(tmp_path, "runtime_collectives.py"))]
+    assert alone[0] == [*values, 0, 2, 3, 5, 1, 1] and alone[1] == alone[5] == values
+    assert alone[3:5] == [values, [*values, 0]] and alone[6] == [0]
+
+
 def test_operations_give_what_they_give_on_the_host(tmp_path: Path) -> None:
     """torch_xla has some of them wrong; see runtime/ddpify_runtime/engines/xla/corrected.py."""
     assert printed(train(tmp_path, "operations.py")) == [["102"]]

@@ -114,45 +114,58 @@ def _kind(tensor: Tensor) -> str:
     return f"{tensor.dtype} {tensor.device}"
 
 
-def spread(numbers: Tensor) -> Tensor:
+def spread(numbers: Tensor, group: Any = None) -> Tensor:
     """By how much each of some numbers differs between the ranks, 0 if not at all; a collective.
 
     Args:
-        numbers: of one dimension, finite, of one dtype on every rank.
+        numbers: of one dimension, finite, of one dtype on every rank. group: the ranks; all by default.
     """
     extremes = torch.cat([numbers, -numbers])
-    dist.all_reduce(extremes, dist.ReduceOp.MAX)
+    dist.all_reduce(extremes, dist.ReduceOp.MAX, group)
     highest, lowest = extremes.chunk(2)
     return highest + lowest
 
 
-def broadcast_object(value: Any) -> Any:
-    """Rank 0's object on every rank; a collective.
+def broadcast_object(value: Any, src: int = 0, group: Any = None) -> Any:
+    """One rank's object on every rank; a collective.
 
     torch's `broadcast_object_list` needs numpy, which a training machine need not have.
 
     Args:
-        value: what can be pickled; that of other ranks is not looked at.
+        value: what can be pickled; that of ranks other than `src` is not looked at. group: the ranks; all by default.
     """
-    data = bytearray(pickle.dumps(value) if dist.get_rank() == 0 else b"")
+    data = bytearray(pickle.dumps(value) if dist.get_rank() == src else b"")
     size = torch.tensor([len(data)])
-    dist.broadcast(size, 0)
-    if dist.get_rank():
+    dist.broadcast(size, src, group)
+    if dist.get_rank() != src:
         data = bytearray(int(size))
-    dist.broadcast(torch.frombuffer(data, dtype=torch.uint8), 0)  # the tensor is the bytes themselves
+    dist.broadcast(torch.frombuffer(data, dtype=torch.uint8), src, group)  # the tensor is the bytes themselves
     return pickle.loads(data)
 
 
-def gather_objects(value: Any) -> list[Any]:
+def gather_objects(value: Any, group: Any = None) -> list[Any]:
     """The objects of all ranks, in their order; a collective. Without numpy, as `broadcast_object`."""
-    data = pickle.dumps(value)
-    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size())]
-    dist.all_gather(sizes, torch.tensor([len(data)]))
-    most = max(int(size) for size in sizes)
-    shares = [bytearray(most) for _ in sizes]
-    sent = torch.frombuffer(bytearray(data.ljust(most, b"\0")), dtype=torch.uint8)
-    dist.all_gather([torch.frombuffer(share, dtype=torch.uint8) for share in shares], sent)
+    sent, shares, received = _bytes(value, group)
+    dist.all_gather(received, sent, group)
     return [pickle.loads(share) for share in shares]  # which ends where its value ends
+
+
+def gather_objects_on(dst: int, value: Any, group: Any = None) -> list[Any]:
+    """The objects of all ranks on one of them, in their order, none on the others; a collective."""
+    sent, shares, received = _bytes(value, group, dst)
+    dist.gather(sent, received or None, dst, group)
+    return [pickle.loads(share) for share in shares]
+
+
+def _bytes(value: Any, group: Any, dst: int | None = None) -> tuple[Tensor, list[bytearray], list[Tensor]]:
+    """A value pickled, as long as the longest of all ranks; room for those of all, and tensors of it, where they go."""
+    data = pickle.dumps(value)
+    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
+    dist.all_gather(sizes, torch.tensor([len(data)]), group)
+    most = max(int(size) for size in sizes)
+    shares = [bytearray(most) for _ in sizes] if dst in (None, dist.get_rank()) else []
+    sent = torch.frombuffer(bytearray(data.ljust(most, b"\0")), dtype=torch.uint8)
+    return sent, shares, [torch.frombuffer(share, dtype=torch.uint8) for share in shares]
 
 
 def size(tensor: Tensor, dim: int) -> int:

@@ -343,3 +343,24 @@ def test_options_that_another_loader_uses_are_refused() -> None:
         "test_loader = DataLoader(test_set, **kwargs)\n",
     )
     assert refusals(plain(source))
+
+
+def test_one_loop_over_training_and_an_evaluation_that_is_whole() -> None:
+    """The sum over ranks, which training needs, came out as W times the accuracy of the evaluation."""
+    made = "test_loader = DataLoader(test_set, batch_size=8)"
+    head = HEAD.replace(made, "loaders = {'train': train_loader, 'val': DataLoader(test_set, batch_size=8{})}")
+    loop = """\
+for phase in ["train", "val"]:
+    correct = 0
+    for x, y in loaders[phase]:
+        output = model(x)
+        if phase == "train":
+            optimizer.zero_grad()
+            F.cross_entropy(output, y).backward()
+            optimizer.step()
+        correct += (output.argmax(1) == y).sum().item()
+    print(correct)
+"""
+    whole = plain(head.replace("{}", ", sampler=torch.utils.data.SequentialSampler(test_set)") + loop)
+    assert any("right for one only" in each for each in refusals(whole))
+    assert not any("right for one only" in each for each in refusals(plain(head.replace("{}", "") + loop)))

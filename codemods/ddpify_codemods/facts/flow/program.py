@@ -24,17 +24,19 @@ class Program:
     """The files of a program, the one that is started first, and how they are to be distributed.
 
     sync_batchnorm: whether the statistics of BatchNorm are those of all ranks. per_process: whether the batch size is
-    that of each process.
+    that of each process. fully_sharded: whether a rank has a part of each parameter, so that all call the model
+    equally often.
     """
 
     scripts: tuple[Script, ...]
     sync_batchnorm: bool = False
     per_process: bool = False
+    fully_sharded: bool = False
 
     @cached_property
     def followed(self) -> Followed:
         """What is known of the program."""
-        return follow(self.scripts)
+        return follow(self.scripts, divides=not self.fully_sharded)
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,8 @@ class Followed:
     drawn: frozenset[str] = frozenset()
 
 
-def follow(scripts: Sequence[Script]) -> Followed:
-    """Follow a program; the script that is started first."""
+def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
+    """Follow a program; the script that is started first. divides: whether evaluations may be."""
     status: dict[Loader, str] = {}
     trained: set[ast.AST] = set()
     whole: dict[Loader, Problem] = {}
@@ -72,9 +74,9 @@ def follow(scripts: Sequence[Script]) -> Followed:
             if call in training:
                 status[call] = "training"
             elif call not in status:
-                status[call] = "sharded" if _can_be_divided(call) else "whole"
+                status[call] = "sharded" if divides and _can_be_divided(call) else "whole"
             elif status[call] == "training":
-                status[call] = "sharded"
+                status[call] = "sharded" if divides else "whole"
         if (status, trained, drawn) != before:
             continue
         stuck = _whole(found, status, whole)

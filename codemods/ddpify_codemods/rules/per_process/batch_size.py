@@ -92,5 +92,6 @@ for x, y in loader:
 destroy_process_group()
 """,
     check=check,
+    option="per_process",
     target="cpu",
 )

@@ -13,12 +13,18 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
 from ...targets import Target
-from .words import is_here, program_of
+from .words import REMEDY, is_here, program_of
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Give each evaluation's loader the samples of its rank; say so where all ranks evaluate everything."""
     followed = program_of(script).followed
+    for loop, loaders in followed.found.loops.items():
+        if loop in script.parents and {followed.status.get(each) for each in loaders} >= {"training", "whole"}:
+            message = (
+                "training and an evaluation that is not divided are one loop: a sum over ranks is right for one only"
+            )
+            yield Finding(RULE.id, "refused", getattr(loop, "lineno", 1), message, REMEDY)
     trained = {loader.call for loader, status in followed.status.items() if status == "training"}
     for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
         if not is_here(script, loader.script) or loader.call in trained or not _is_used(followed, loader):

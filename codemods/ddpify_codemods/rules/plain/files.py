@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.called_modules import last_name
 from ...facts.effects import effects, has_unknown_mode, opened_for_writing, reads, reads_and_writes, sample_code
 from ...facts.script import Script
 from ...plain_words import Words
@@ -62,7 +63,7 @@ def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt], word
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
         return
     done.add(statement)
-    if not is_quiet(script, call):
+    if not is_quiet(script, call) or _puts_together(script, call):
         place = next((word.value for word in call.keywords if word.arg == "f"), None) or [*call.args, None, None][1]
         if name != "torch.save" or place is None:
             message = "what this call is given is computed by other calls, which every rank has to make"
@@ -75,6 +76,12 @@ def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt], word
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     if waits:
         yield wait
+
+
+def _puts_together(script: Script, call: ast.Call) -> bool:
+    """Whether all ranks have to compute what is saved, since each has a part of the model."""
+    inner = (each.func for each in ast.walk(call) if isinstance(each, ast.Call))
+    return program_of(script).fully_sharded and any(last_name(func) == "state_dict" for func in inner)
 
 
 def _folder(call: ast.Call, name: str) -> Iterator[Edit]:

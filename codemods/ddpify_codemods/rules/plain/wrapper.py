@@ -32,6 +32,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if is_here(script, problem.script):
             line = getattr(problem.node, "lineno", 1)
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
+    if program.fully_sharded:
+        yield from _synchronized(script, program, target.words)
+        return
     for other, at in found.at:
         if is_here(script, other):
             yield _wrapped(script, found, at, program, target)
@@ -68,15 +71,20 @@ def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, ta
     code = f"{found.name} = {target.words.model.format(', '.join(arguments))}"
     if converts and not target.words.synchronized:
         code = f"{found.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({found.model})\n{code}"
-    drawn = program.followed.drawn
     classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
-    modules = (*classes, *(f"import {library}" for library in sorted(drawn)))
-    if drawn:
-        rank = target.words.rank
-        modules = (*modules, *target.words.imports, "import torch")
-        lines = (f"\n    {line.format(rank)}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
-        code += f"\nif {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
-    return Insert(at, code, f"make {found.model} distributed as {found.name}", modules=modules)
+    drawn, modules = noise(program, target)
+    return Insert(at, code + drawn, f"make {found.model} distributed as {found.name}", modules=(*classes, *modules))
+
+
+def noise(program: Program, target: Target) -> tuple[str, tuple[str, ...]]:
+    """What lets ranks draw noise of their own, behind the statement that distributes the model; and its imports."""
+    drawn = program.followed.drawn
+    if not drawn:
+        return "", ()
+    rank = target.words.rank
+    lines = (f"\n    {line.format(rank)}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
+    code = f"\nif {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
+    return code, (*(f"import {library}" for library in sorted(drawn)), *target.words.imports, "import torch")
 
 
 def synchronized(program: Program, target: Target) -> bool:

@@ -55,11 +55,17 @@ class Recorder:
         self.streams[rank].write(pickle.dumps((kind, values), protocol=5))
 
     def number_of(self, optimizer: Optimizer) -> int:
-        return self.numbers.setdefault(optimizer, len(self.numbers))
+        """In order of creation; -1 for the one within a ZeroRedundancyOptimizer, which is made while that is."""
+        if optimizer not in self.numbers:
+            within = any(getattr(each, "initialized", True) is False for each in self.numbers)
+            self.numbers[optimizer] = -1 if within else sum(number >= 0 for number in self.numbers.values())
+        return self.numbers[optimizer]
 
     def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Arguments | None:
         disturbed: Arguments | None = None
         number = self.number_of(optimizer)
+        if number < 0:
+            return None
         self.depths[number] = self.depths.get(number, 0) + 1
         if self.depths[number] == 1:  # a subclass that calls super().step() is one step
             if self.noise:
@@ -70,6 +76,8 @@ class Recorder:
 
     def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:
         number = self.number_of(optimizer)
+        if number < 0:
+            return
         self.depths[number] -= 1
         if self.depths[number]:
             return

@@ -19,6 +19,8 @@ Trace = tuple[str, bytes, float, str]  # dtype, values, norm, digest
 
 def trace(tensor: torch.Tensor) -> Trace:
     """Return (dtype, values, norm, digest): all values and no digest, or a random sample and the digest of all."""
+    if hasattr(tensor, "full_tensor"):  # of fully_shard: each rank has a part
+        tensor = tensor.full_tensor()
     tensor = tensor.detach().cpu()
     if tensor.is_sparse:
         tensor = tensor.to_dense()

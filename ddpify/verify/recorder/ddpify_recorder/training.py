@@ -38,8 +38,7 @@ def _watch_optimizers(recorder: Recorder) -> None:
     @functools.wraps(original)
     def init(self: Optimizer, *args: Any, **kwargs: Any) -> None:
         original(self, *args, **kwargs)
-        recorder.number_of(self)
-        if recorder.noise:
+        if recorder.number_of(self) >= 0 and recorder.noise:
             recorder.noise.on_weights(parameters_of(self))
 
     Optimizer.__init__ = init  # type: ignore[method-assign]
