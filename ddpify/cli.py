@@ -129,7 +129,8 @@ def _version(wanted: bool) -> None:
 def convert(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Scripts, folders, or - for standard input.")],
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda, ignite, mpi, xla or xpu; none: one device.")
+        str,
+        typer.Option("--target", "-t", metavar="T", help="cpu, cuda, horovod, ignite, mpi, xla, xpu; none."),
     ] = "",
     diff: Annotated[bool, typer.Option("--diff", help="Print a unified diff, write nothing.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Write nothing, exit 1 if something would change.")] = False,

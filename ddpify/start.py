@@ -11,7 +11,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ddpify_codemods.targets import TARGETS, of_backend
+from ddpify_codemods.targets import TARGETS, Target, of_backend
 
 from ddpify import emit, files, launchers
 from ddpify.config import did_you_mean
@@ -106,10 +106,10 @@ def run(options: Options) -> int:
 def _read(options: Options, path: Path) -> _Script:
     text = files.read(path, str(path)).text
     found = _CONVERTED.search(text)
-    converted = of_backend(found.group(1)) if found else None
+    converted = of_backend(found.group(1)) if found else _of_words(text)
     target = converted.name if converted else ""
     is_exact = "ddpify_runtime" in text
-    if not (is_exact or found or "torch_xla.launch" in text):
+    if not (is_exact or found or converted or "torch_xla.launch" in text):
         raise BadInput(options.script, "is not converted", f"ddpify {path} --target {options.target or 'T'}")
     if options.target and target and options.target != target:
         what = f"was converted for {target}, not for {options.target}"
@@ -118,6 +118,18 @@ def _read(options: Options, path: Path) -> _Script:
     if needs_module:
         raise BadInput(options.script, "imports relatively to its package", f"ddpify run -m {needs_module[1]}")
     return _Script(is_exact, target == "xla" or "torch_xla" in text, target)
+
+
+def _of_words(text: str) -> Target | None:
+    """The target of a script that speaks to an engine in words of that engine's own, and is started by its launcher."""
+    own = (each for each in TARGETS.values() if each.words.averaging)
+    return next((each for each in own if each.words.join in text and each.words.imports[0] in text), None)
+
+
+def _own_launcher(script: _Script) -> str:
+    """The launcher that a target asks for; "" where torchrun does, or another way to start it."""
+    own = TARGETS[script.target].launch.split()[0] if script.target else ""
+    return own if own in LAUNCHERS and own != "torchrun" else ""
 
 
 def _job(options: Options, script: _Script) -> Job:
@@ -147,10 +159,12 @@ def _host(word: str, processes: int) -> tuple[str, int]:
 def _choose(script: _Script, job: Job) -> str:
     """The launcher at hand: Slurm's where this is an allocation of it, none for one process, else torchrun.
 
-    For XLA devices it is the script itself, which starts a process for each.
+    For XLA devices it is the script itself, which starts a process for each; a target may have one of its own.
     """
     if script.is_xla:
         return "python"
+    if _own_launcher(script) and (job.total > 1 or job.is_elastic):
+        return _own_launcher(script)
     if "SLURM_JOB_ID" in os.environ and "SLURM_STEP_ID" not in os.environ and script.is_exact and shutil.which("srun"):
         return "srun"
     return "torchrun" if job.total > 1 or job.is_elastic else "python"
@@ -160,7 +174,9 @@ def _require_fit(launcher: str, script: _Script, job: Job, options: Options) -> 
     what, remedy = "", "--launcher torchrun"
     if script.is_xla and launcher != "python":
         what, remedy = f"is for XLA devices, which {launcher} does not start", "leave --launcher out"
-    elif not script.is_exact and launcher not in _FOR_PLAIN:
+    elif _own_launcher(script) and launcher in ("torchrun", "spawn"):
+        what, remedy = f"is started by {_own_launcher(script)}, not by {launcher}", "leave --launcher out"
+    elif not script.is_exact and launcher not in (*_FOR_PLAIN, _own_launcher(script)):
         what, remedy = f"uses torch alone, which does not know {launcher}'s variables", "--launcher torchrun"
     elif job.is_elastic and launcher != "torchrun":
         what = f"{launcher} does not start processes again"

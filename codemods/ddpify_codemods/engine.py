@@ -97,6 +97,8 @@ def convert(
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
     if entry == "spawn" or (not entry and starts_itself(views.values())):
         chosen = chosen.starting_itself() if chosen.processes else chosen
+    if chosen.words is not TORCH and distribution.speaks(scripts, chosen.words):
+        return _unchanged(program, f"distributed with {chosen.words.name} already")
     kind = "one process" if views else distribution.kind(scripts)
     if kind == "eager" and chosen.retargets == "backend":
         moved = _on_other_backend(program, scripts, chosen, roots, backend)
@@ -167,7 +169,7 @@ def _plain(
         return convert(program, target.name, roots=roots)
     if distribution.speaks(scripts, target.words):
         return _unchanged(program, f"distributed with {target.words.name} already")
-    if kind != "one process" and not target.only_plain:
+    if kind != "one process" and not (target.only_plain or target.words.averaging):
         return _unchanged(program, "distributed with torch already")
     if views:
         moves = {path: to_one_device(seen, target_of(views.values())) for path, seen in views.items()}

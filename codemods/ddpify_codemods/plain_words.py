@@ -20,7 +20,11 @@ class Words:
     wraps an optimizer `{}`. model, synchronized: what wraps a model with arguments `{}`, and the argument for
     BatchNorm. may_not_wrap: whether that may be the model itself. replicas: arguments of DistributedSampler.
     has_sampler: the test whether a loader has one. first: what lets rank 0 go first. joins: the functions by which a
-    program is known. differs: what is not as in one process, and what to do about it.
+    program is known. differs: what is not as in one process, and what to do about it. averaging: what an optimizer
+    `{}` of `{model}` is wrapped in, where that averages gradients in place of a wrapper of the model. parameters: the
+    statement that then gives all processes the model `{0}` of rank 0. pin: statements that take this process's device
+    once it has joined. on_host_too: whether its processes compute on the
+    host where they have no such device.
     """
 
     name: str
@@ -47,6 +51,10 @@ class Words:
     has_sampler: str = ""
     first: str = ""
     differs: tuple[tuple[str, str], ...] = ()
+    averaging: str = ""
+    parameters: str = ""
+    pin: tuple[str, ...] = ()
+    on_host_too: bool = False
 
     @property
     def is_rank_0(self) -> str:
@@ -121,4 +129,24 @@ IGNITE = Words(
             "let it see one: CUDA_VISIBLE_DEVICES=0",
         ),
     ),
+)
+
+# Horovod 0.28.1. It averages each gradient by its parameter's name, from hooks of the optimizer.
+HOROVOD = Words(
+    name="Horovod",
+    imports=("import horovod.torch as hvd",),
+    rank="hvd.rank()",
+    world_size="hvd.size()",
+    barrier="hvd.barrier()",
+    all_reduce="hvd.allreduce_({0}, op=hvd.Sum)",
+    broadcast="hvd.broadcast_({0}, root_rank=0)",
+    of_rank_0=("return hvd.broadcast_object(value, root_rank=0)",),
+    join="hvd.init()",
+    leave="hvd.shutdown()",
+    joins=("horovod.torch.init",),
+    replicas=", num_replicas=hvd.size(), rank=hvd.rank()",
+    averaging="hvd.DistributedOptimizer({{}}, named_parameters={model}.named_parameters())",
+    parameters="hvd.broadcast_parameters({0}.state_dict(), root_rank=0)",
+    pin=("if torch.cuda.is_available():", "    torch.cuda.set_device(hvd.local_rank())"),
+    on_host_too=True,
 )

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from .plain_words import IGNITE, TORCH, Words
+from .plain_words import HOROVOD, IGNITE, TORCH, Words
 
 
 @dataclass(frozen=True)
@@ -264,7 +264,21 @@ _MPI = replace(
     ),
 )
 
-TARGETS = {target.name: target for target in (_CPU, _CUDA, _IGNITE, _MPI, _XLA, _XPU)}
+# Horovod carries tensors of GPUs and of the host: what a script says of GPUs stays, and without one it trains on CPUs.
+_HOROVOD = replace(
+    _CUDA,
+    name="horovod",
+    backend="horovod",
+    aliases=("hvd", "horovodrun"),
+    wrapper_arguments="",
+    imports=(),
+    launch="horovodrun -np 2 python {module}{script}",
+    options=(),
+    synchronizes_batch_norm=False,
+    words=HOROVOD,
+)
+
+TARGETS = {target.name: target for target in (_CPU, _CUDA, _HOROVOD, _IGNITE, _MPI, _XLA, _XPU)}
 
 
 def of_backend(backend: str) -> Target | None:

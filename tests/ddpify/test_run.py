@@ -31,6 +31,15 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.parametrize("text", [CONVERTED.format("horovod"), "import horovod.torch as hvd\nhvd.init()\n"])
+def test_a_target_may_have_a_launcher_of_its_own(folder: Path, text: str) -> None:
+    put(folder, train=text)
+    command = run(folder, "-n", "2", "--dry-run", OMP_NUM_THREADS="1")
+    assert command == f"horovodrun -np 2 {sys.executable} train.py\n"
+    done = ddpify("run", "train.py", "-n", "2", "--launcher", "torchrun", cwd=folder, code=2)
+    assert lines(done.stderr) == ["train.py: is started by horovodrun, not by torchrun; leave --launcher out"]
+
+
 @pytest.mark.parametrize(
     ("words", "command"),
     [

@@ -39,12 +39,12 @@ class Engine:
             return None
         if backend in accelerators.OF_BACKEND:
             device_type = accelerators.OF_BACKEND[backend]
-            _claim(device_type, place)
+            claim(device_type, place)
             return f"cpu:gloo,{device_type}:{backend}", init_method  # host tensors and objects travel too
         if backend == "mpi":
             return "mpi" if dist.is_mpi_available() and _is_started_by_mpirun() else "gloo", init_method
         if backend != "gloo":
-            raise RuntimeError(f"backend {backend!r} cannot run here: use nccl, gloo, xccl, ccl, mpi or xla")
+            raise RuntimeError(f"backend {backend!r} cannot run here: use nccl, gloo, xccl, ccl, mpi, horovod or xla")
         return backend, init_method
 
     def steps(self, batches: Any) -> Any:
@@ -69,7 +69,7 @@ class Engine:
         sys.__excepthook__(kind, error, trace)
 
 
-def _claim(device_type: str, place: environment.Environment) -> None:
+def claim(device_type: str, place: environment.Environment) -> None:
     """Make the device of this process the current one."""
     module = accelerators.module_of(device_type)
     devices = module.device_count()

@@ -16,6 +16,8 @@ _READS = ("clip_grad", "unscale_", "zero_grad")
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let the wrapper average gradients in the last of the backward passes that a step is made of."""
+    if target.words.averaging:
+        return
     program = program_of(script)
     if program.fully_sharded:
         return  # each pass adds to this rank's part

@@ -62,6 +62,9 @@ def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before
     if words.prepare:
         joined = own_flags(script, words, (*words.prepare, *joined))
         modules += ["import argparse", "import torch"]
+    elif words.pin:
+        joined += words.pin
+        modules.append("import torch")
     elif target.module:
         lines.append(f'{target.module}.set_device(int(os.environ["LOCAL_RANK"]))')
         modules.append("import torch")

@@ -100,11 +100,14 @@ def is_here(script: Script, other: Script) -> bool:
 
 def device(target: Target) -> str:
     """The argument that puts a tensor where the process group can reduce it, with its comma; "" on a CPU."""
-    return f", device={target.device}" if target.is_accelerator and not target.words.device else ""
+    words = target.words
+    return f", device={target.device}" if target.is_accelerator and not (words.device or words.on_host_too) else ""
 
 
 def load_device(target: Target) -> str:
     """The source of the device onto which torch.load puts tensors."""
+    if target.words.on_host_too:
+        return f'"{target.load_device}" if {target.module}.is_available() else "cpu"'
     return target.words.device or f'"{target.load_device}"'
 
 

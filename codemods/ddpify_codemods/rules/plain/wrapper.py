@@ -32,9 +32,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if is_here(script, problem.script):
             line = getattr(problem.node, "lineno", 1)
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
-    if program.fully_sharded:
-        yield from _synchronized(script, program, target.words)
-        return
+    if not (program.fully_sharded or target.words.averaging):
+        yield from _edits(script, found, program, target)
+    yield from _synchronized(script, program, target.words)
+
+
+def _edits(script: Script, found: Wrapping, program: Program, target: Target) -> Iterator[Edit | Finding]:
     for other, at in found.at:
         if is_here(script, other):
             yield _wrapped(script, found, at, program, target)
@@ -44,7 +47,6 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for node, other in found.modules.items():
         if is_here(script, other):
             yield _unwrapped(node, program, target.words)
-    yield from _synchronized(script, program, target.words)
 
 
 def _unwrapped(node: ast.expr, program: Program, words: Words) -> Replace | Finding:

@@ -106,7 +106,8 @@ def _remedy(name: str) -> str:
         return "it is XLA code: convert its one-process form for other targets"
     if name == "torch.distributed.init_process_group":
         return "start it as its author meant it; another --target moves it there"
-    return "start it as its author meant it, or convert its one-process form"
+    starts = "start it by horovodrun" if name.startswith("horovod.") else "start it as its author meant it"
+    return f"{starts}, or convert its one-process form"
 
 
 def _is_distributed(name: str) -> bool:

@@ -57,8 +57,13 @@ class Recorder:
     def number_of(self, optimizer: Optimizer) -> int:
         """In order of creation; -1 for the one within a ZeroRedundancyOptimizer, which is made while that is."""
         if optimizer not in self.numbers:
+            groups = {*map(id, optimizer.param_groups)}
+            made_again = (  # as Horovod does, of the groups of another one
+                number for other, number in self.numbers.items() if groups & {*map(id, other.param_groups)}
+            )
             within = any(getattr(each, "initialized", True) is False for each in self.numbers)
-            self.numbers[optimizer] = -1 if within else sum(number >= 0 for number in self.numbers.values())
+            number = next(made_again, max(self.numbers.values(), default=-1) + 1)
+            self.numbers[optimizer] = -1 if within else number
         return self.numbers[optimizer]
 
     def before(self, optimizer: Optimizer, args: Any, kwargs: Any) -> Arguments | None:
@@ -72,6 +77,8 @@ class Recorder:
                 disturbed = self.noise.before(optimizer, args, kwargs)
             self.grads[number] = gradients_of(optimizer)
             self.begun = self.backwards
+        elif hasattr(optimizer, "skip_synchronize"):  # Horovod's: it has averaged them by now
+            self.grads[number] = gradients_of(optimizer)
         return disturbed
 
     def after(self, optimizer: Optimizer, args: Any, kwargs: Any) -> None:

@@ -11,7 +11,8 @@ SEED = 1234
 
 def seed() -> int:
     """Seed Python and numpy, before torch is imported; return the seed of this process."""
-    value = int(os.environ.get("DDPIFY_SEED", SEED + int(os.environ.get("RANK", "0"))))
+    rank = os.environ.get("RANK", os.environ.get("HOROVOD_RANK", "0"))
+    value = int(os.environ.get("DDPIFY_SEED", SEED + int(rank)))
     random.seed(value)
     with contextlib.suppress(ImportError):
         import numpy

@@ -47,8 +47,9 @@ def digests(tensor: Any, dimension: int) -> tuple[int, ...]:
 
 def rank_of_process() -> int:
     """The rank by the launcher's word, else by the process group's: not every launcher sets RANK."""
-    if "RANK" in os.environ:
-        return int(os.environ["RANK"])
+    for name in ("RANK", "HOROVOD_RANK"):  # horovodrun's, for scripts that join no group of torch's
+        if name in os.environ:
+            return int(os.environ[name])
     return dist.get_rank() if dist.is_available() and dist.is_initialized() else 0
 
 

@@ -1,0 +1,187 @@
+"""DDP624: an engine that averages gradients in the optimizer (hvd.DistributedOptimizer) wraps that, not the model."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.flow.program import Program
+from ...facts.flow.values import root_of
+from ...facts.flow.wrapping import wrapping
+from ...facts.following_step import following_steps
+from ...facts.origins import origins
+from ...facts.script import Script
+from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
+from ...targets import Target
+from .words import REMEDY, is_here, program_of
+from .wrapper import noise
+
+# What may stand between a backward pass and its step without looking at gradients.
+_LOOKS_ELSEWHERE = frozenset({"item", "detach", "cpu", "float", "size", "len", "append"})
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Wrap the optimizer, send rank 0's parameters, and wait for the averages where gradients are looked at."""
+    words = target.words
+    if not words.averaging:
+        return
+    program = program_of(script)
+    made, found = program.followed.found.optimizer_calls, wrapping(program)
+    for other, at in found.at:
+        if is_here(script, other):
+            drawn, modules = noise(program, target)
+            code = words.parameters.format(found.model) + drawn
+            yield Insert(at, code, "begin with the parameters of rank 0", modules=(*words.imports, *modules))
+    for call, other in made.items():
+        if is_here(script, other):
+            yield _wrapped(script, call, words.averaging.format(model=found.model), words.imports)
+    for other, node, reason in _problems(program):
+        if is_here(script, other):
+            yield Finding(RULE.id, "refused", getattr(node, "lineno", 1), reason, REMEDY)
+    backwards = [call for call in program.followed.found.backwards if call in script.parents]
+    stepped = {step.optimizer for each in backwards for step in following_steps(script, each, set(made))[2]}
+    yield from _zeroed(script, set(made), stepped)
+    for backward in backwards:
+        yield from _stepped(script, backward, set(made))
+
+
+def _wrapped(script: Script, call: ast.Call, template: str, modules: tuple[str, ...]) -> Edit:
+    statement, message = script.parents[call], "average the gradients before each step"
+    if isinstance(statement, ast.Assign) and [*map(type, statement.targets)] in ([ast.Name], [ast.Attribute]):
+        name = ast.unparse(statement.targets[0])
+        return Insert(statement, f"{name} = {template.format(name)}", message, "after", modules=modules)
+    return Replace(call, template, message, modules=modules)
+
+
+def _zeroed(script: Script, made: set[ast.Call], stepped: set[str]) -> Iterator[Edit | Finding]:
+    """Horovod 0.28 has a zero_grad of its own, without arguments; torch's sets gradients to None by default."""
+    for call in script.find(ast.Call):
+        given = [*call.args, *(word.value for word in call.keywords)]
+        func = call.func
+        if not given or not isinstance(func, ast.Attribute) or func.attr != "zero_grad":
+            continue
+        if ast.unparse(func.value) not in stepped and not any(each in made for each in origins(script, func.value)):
+            continue
+        if all(isinstance(value, ast.Constant) and value.value is True for value in given):
+            yield Replace(call, "{}()", "as it is by default: Horovod's takes no argument", parts=(func,))
+        else:
+            message = "Horovod's zero_grad takes no argument, and sets gradients to None"
+            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+
+
+def _stepped(script: Script, backward: ast.Call, made: set[ast.Call]) -> Iterator[Edit | Finding]:
+    """The step that belongs to a backward pass: one for each, in the same block."""
+    at, between, steps = following_steps(script, backward, made)
+    passes = [node for node in between if isinstance(node, ast.Call) and _is_backward(node)]
+    if len(steps) != 1 or passes:
+        message = "this is not followed by one step of the optimizer and no other backward pass: Horovod averages once"
+        yield Finding(RULE.id, "refused", backward.lineno, message, REMEDY)
+        return
+    step = steps[0]
+    if step.is_scaled or any(_may_look(node) for node in between):
+        message = "wait for the averages before gradients are looked at"
+        yield Insert(at, f"{step.optimizer}.synchronize()", message, "after")
+        yield Guard(step.at, f"{step.optimizer}.skip_synchronize()", message, is_context=True)
+
+
+def _is_backward(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+
+
+def _may_look(node: ast.AST) -> bool:
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        return name not in _LOOKS_ELSEWHERE
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
+
+
+def _problems(program: Program) -> Iterator[tuple[Script, ast.AST, str]]:
+    """What Horovod's optimizer would do otherwise than one process."""
+    found = program.followed.found
+    names = {_name(script, call) for call, script in found.optimizer_calls.items()}
+    if len(names) > 1:
+        call, script = next(reversed(found.optimizer_calls.items()))
+        yield script, call, "there is another optimizer: of a backward pass for one of them Horovod averages both"
+    for call, script in found.optimizer_calls.items():
+        given = len(call.args) > 4 or any(word.arg == "initial_accumulator_value" for word in call.keywords)
+        if given and script.qualified(call.func).endswith(".Adagrad"):
+            yield script, call, "Horovod makes this optimizer again, without its initial_accumulator_value"
+    for script in program.scripts:
+        for call in script.find(ast.Call):
+            if isinstance(call.func, ast.Attribute) and call.func.attr == "add_param_group":
+                yield script, call, "Horovod does not average the gradients of parameters that are added later"
+    if any(root_of(module).made in found.unused for module in found.trained):
+        script, call = next((s, c) for c, s in found.optimizer_calls.items())
+        message = "parameters that a batch does not use: Horovod gives them gradients of zero, where they had none"
+        yield script, call, message
+
+
+def _name(script: Script, call: ast.Call) -> str:
+    """What holds an optimizer; another one for each that has no name."""
+    parent = script.parents[call]
+    return ", ".join(map(ast.unparse, parent.targets)) if isinstance(parent, ast.Assign) else f"line {call.lineno}"
+
+
+RULE = Rule(
+    id="DDP624",
+    title="Wrap the optimizer in Horovod's",
+    why="""\
+hvd.DistributedOptimizer averages the gradients of the ranks before each step; the model stays what it is, and so do its
+checkpoints (M1-M3, I7). What looks at gradients before the step, as clipping and GradScaler do, waits for the averages
+first (L9). The state of a new optimizer is not broadcast: there is none, and hvd.broadcast_optimizer_state would take a
+step to make one, which decays weights and counts for Adam. Several backward passes for a step, several optimizers and
+parameters that a batch does not use are refused: Horovod would stop, or train them otherwise.""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimizer.step()
+""",
+    after="""\
+import horovod.torch as hvd
+import os
+import sys
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+hvd.init()
+if torch.cuda.is_available():
+    torch.cuda.set_device(hvd.local_rank())
+if hvd.rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // hvd.size(),
+    sampler=DistributedSampler(dataset, num_replicas=hvd.size(), rank=hvd.rank(), shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+hvd.broadcast_parameters(model.state_dict(), root_rank=0)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+optimizer = hvd.DistributedOptimizer(optimizer, named_parameters=model.named_parameters())
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.synchronize()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    with optimizer.skip_synchronize():
+        optimizer.step()
+
+hvd.shutdown()
+""",
+    check=check,
+    target="horovod",
+)
