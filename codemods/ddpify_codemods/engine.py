@@ -28,7 +28,7 @@ from .move import (
 )
 from .plain_words import TORCH
 from .reading import SourceError, parse, read
-from .rule import Change, Delete, Edit, Finding, Insert, Replace, Rule, place_of
+from .rule import Change, Delete, DropImport, Edit, Finding, Insert, Replace, Rule, place_of
 from .runtime_names import RUNTIME
 from .targets import NATIVE_REDUCTION, TARGETS, Target
 from .view import View, missing
@@ -171,6 +171,8 @@ def _plain(
         return _unchanged(program, f"distributed with {target.words.name} already")
     if kind != "one process" and not (target.only_plain or target.words.averaging):
         return _unchanged(program, "distributed with torch already")
+    if kind == "eager" and target.only_plain:
+        return _in_other_words(program, scripts, target)
     if views:
         moves = {path: to_one_device(seen, target_of(views.values())) for path, seen in views.items()}
         entry = "spawn" if target.starts_itself else ""
@@ -183,7 +185,10 @@ def _plain(
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
     scripts = in_program(scripts, sync_batchnorm, per_process, fully_sharded)
     chosen = plain_rules() if trains else in_folders("always")
-    found = [_of_style(target, each) for each in _of_program(scripts, first, chosen, modernize=False)]
+    found = [
+        replace(each, findings=_of_style(target, each.findings))
+        for each in _of_program(scripts, first, chosen, modernize=False)
+    ]
     if any(map(_is_refused, found)):
         return _untouched(found)
     if not trains:
@@ -201,12 +206,31 @@ def _plain(
         twin = replace(first, words=TORCH)
         by_hand = _laid_out([_found(script, twin, chosen, modernize=False) for script in scripts])
         _, again = read({path: result.code for path, result in by_hand.items()}, tuple(roots))
-    warned = [_of_style(target, _found(each, first, in_folders("lint"), modernize=False)) for each in again]
+    warned = [_found(each, first, in_folders("lint"), modernize=False) for each in again]
     if any(_is_lint(finding) for each in warned for finding in each.findings):
-        return _warned(program, by_hand, warned)
+        refused = _warned(program, by_hand, warned)
+        return {path: replace(each, findings=_of_style(target, each.findings)) for path, each in refused.items()}
     if not target.plain_by_way_of:
         return results
     return _then(program, results, convert(texts, target.name, roots=roots))
+
+
+def _in_other_words(program: Mapping[Path, str], scripts: Sequence[Script], target: Target) -> dict[Path, Result]:
+    """Move a program that is distributed by hand with torch to the words of another engine."""
+    from .rules import in_folders
+
+    chosen = in_folders("always", "ignite")
+    found = _of_program(scripts, target, chosen, modernize=False)
+    if any(map(_is_refused, found)):
+        return _untouched(found)
+    results = {
+        each.script.path: Result(_without_idle_imports(each.script, _rewrite(each)), each.changes, each.findings)
+        for each in found
+    }
+    _, again = read({path: result.code for path, result in results.items()})
+    if not distribution.speaks(again, target.words):
+        raise ConversionBug(f"{scripts[0].path}: the outcome joins no processes")
+    return results
 
 
 def _laid_out(found: Iterable[_Found], launch: str = "") -> dict[Path, Result]:
@@ -220,12 +244,12 @@ def _laid_out(found: Iterable[_Found], launch: str = "") -> dict[Path, Result]:
     }
 
 
-def _of_style(target: Target, found: _Found) -> _Found:
+def _of_style(target: Target, findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """What rules say, where a target has no exact style to turn to."""
     if not target.only_plain:
-        return found
+        return tuple(findings)
     exact = ("--style exact", "another target with --style exact")
-    return replace(found, findings=tuple(replace(each, remedy=each.remedy.replace(*exact)) for each in found.findings))
+    return tuple(replace(each, remedy=each.remedy.replace(*exact)) for each in findings)
 
 
 def _on_other_backend(
@@ -364,6 +388,23 @@ def _moved(
 def _without_unused(path: Path, code: str) -> str:
     tree = parse(path, code)
     return _rewrite(_Found(Script(path, code, tree, False, frozenset()), tuple(unused_names(tree))))
+
+
+def _without_idle_imports(before: Script, code: str) -> str:
+    """The text of a file without the imports that it used, and uses no more."""
+    tree = parse(before.path, code)
+    used, still = ({node.id for node in ast.walk(each) if isinstance(node, ast.Name)} for each in (before.tree, tree))
+    edits: list[tuple[str, Edit]] = []
+    for node in tree.body:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [(alias.asname or alias.name.split(".")[0], alias.name) for alias in node.names]
+        idle = [full for name, full in names if name in used - still]
+        if len(idle) == len(names):
+            edits.append(("", Delete(node, "")))
+        else:
+            edits += [("", DropImport(node, full, "")) for full in idle]
+    return _rewrite(_Found(Script(before.path, code, tree, False, frozenset()), tuple(edits)))
 
 
 def _original_lines(before: str, after: str) -> Callable[[int], int]:

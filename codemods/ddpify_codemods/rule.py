@@ -18,6 +18,7 @@ Folder = Literal[
     "convert",
     "devices",
     "exact",
+    "ignite",
     "lint",
     "modernize",
     "onto_accelerator",

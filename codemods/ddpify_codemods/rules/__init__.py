@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 from pkgutil import iter_modules
+from typing import get_args
 
 from ..facts.distribution import Kind
 from ..rule import Folder, Rule
@@ -30,11 +31,4 @@ def in_folders(*folders: Folder) -> tuple[Rule, ...]:
     return tuple(rule for rule in RULES if rule.folder in folders)
 
 
-_FOLDERS: tuple[Folder, ...] = (
-    *dict.fromkeys(folder for each in FOLDERS.values() for folder in each),
-    "plain",
-    "backend",
-    "onto_accelerator",
-    "per_process",
-)
-RULES = tuple(sorted((rule for folder in _FOLDERS for rule in _found(folder)), key=lambda rule: rule.id))
+RULES = tuple(sorted((rule for folder in get_args(Folder) for rule in _found(folder)), key=lambda rule: rule.id))
