@@ -91,11 +91,16 @@ def test_names_of_the_main_guard_that_functions_read_stay_global() -> None:
     assert "parallel.run(training)" in code and "idist.finalize()" not in code
 
 
-@pytest.mark.parametrize("extra", ["from math import *", "class Own(torch.nn.Linear):\n    pass"])
+@pytest.mark.parametrize("extra", ["from math import *", "class Own(torch.nn.Linear):\n    pass", "n: int = 1"])
 def test_a_main_guard_that_cannot_be_a_function_joins_the_processes(extra: str) -> None:
     result = converted(guarded(f"{extra}\n{LOOP}"))
     assert "    idist.initialize(launched.backend)\n" in result.code and "parallel.run" not in result.code
     assert "DDP621" in {finding.rule for finding in result.findings if finding.severity == "note"}
+
+
+def test_what_the_main_guard_imports_is_imported_for_all() -> None:
+    code = code_of(guarded(f"import sys\nimport os.path as paths\n{LOOP}sys.exit(0)"))
+    assert "def training(local_rank): global paths, sys if" in code
 
 
 def test_a_function_called_training_is_left_alone() -> None:

@@ -25,7 +25,8 @@ def starts(script: Script, words: Words) -> ast.If | None:
         return None
     inside = [node for statement in guard.body for node in ast.walk(statement)]
     stars = (node for node in inside if isinstance(node, ast.ImportFrom))
-    defines = any(isinstance(node, _DEFINITIONS) for node in inside)  # such classes could not be pickled
+    # Such classes could not be pickled, and what is global has no annotation.
+    defines = any(isinstance(node, (*_DEFINITIONS, ast.AnnAssign)) for node in inside)
     return None if defines or any(alias.name == "*" for node in stars for alias in node.names) else guard
 
 
@@ -86,10 +87,12 @@ def _module_names(script: Script, beside: ast.If | None = None) -> set[str]:
 
 
 def _shared(script: Script, guard: ast.If) -> list[str]:
-    """Names that the block makes and that the rest of the file reads or makes, too."""
+    """Names that the block makes and that the rest of the file reads or makes, too; and what it imports."""
     inside = {node for statement in guard.body for node in ast.walk(statement)}
     made = {node.id for node in inside if isinstance(node, ast.Name) and not isinstance(node.ctx, ast.Load)}
-    return sorted(shared_names(script, guard) | made & _module_names(script, guard))
+    imports = (node for node in inside if isinstance(node, ast.Import | ast.ImportFrom))
+    imported = {alias.asname or alias.name.split(".")[0] for node in imports for alias in node.names}
+    return sorted(shared_names(script, guard) | imported | made & _module_names(script, guard))
 
 
 RULE = Rule(
