@@ -23,6 +23,10 @@ from .rank_zero import rank_zero_first as rank_zero_first
 from .rank_zero import rank_zero_only as rank_zero_only
 from .rank_zero import rank_zero_path as rank_zero_path
 from .rank_zero import rank_zero_value as rank_zero_value
+from .resume.loops import carried as carried
+from .resume.loops import restore as restore
+from .resume.loops import resumable as resumable
+from .resume.loops import resume_from as resume_from
 from .sampler import DistributedSampler as DistributedSampler
 from .sampler import DistributedSamplerWrapper as DistributedSamplerWrapper
 from .zero_redundancy import ZeroRedundancyOptimizer as ZeroRedundancyOptimizer

@@ -30,6 +30,7 @@ from .loading import collated
 from .loading.collated import Form
 from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
+from .resume import loops
 from .sampler import Shuffled
 from .sharding.collectives import spread
 
@@ -63,8 +64,10 @@ class DataLoader(TorchDataLoader[T_co]):
             super().__init__(*args, **kwargs)
             if isinstance(self.sampler, Shuffled) and self.sampler.generator is None:
                 self.sampler.generator = self.generator  # as torch's does for the RandomSampler that it makes
+            loops.track(self)
 
     def __iter__(self) -> Any:
+        loops.iterated(self)
         return engines.here().steps(self._batches())
 
     def _batches(self) -> Any:

@@ -69,6 +69,18 @@ def common_random_numbers() -> Iterator[None]:
             _write(place, state)
 
 
+def own_states() -> dict[str, Tensor]:
+    """Where this rank's streams are, by device; for a checkpoint."""
+    return {place.type: state for place, state in _own.items()}
+
+
+def put_back(states: dict[str, Tensor]) -> None:
+    """Go on with this rank's streams there; those that are not given begin anew."""
+    devices = {place.type: place for place in _own}
+    _own.clear()
+    _own.update({devices.get(kind) or torch.empty(0, device=kind).device: state for kind, state in states.items()})
+
+
 def _read(place: torch.device) -> Tensor:
     if place.type == "cpu":
         return torch.get_rng_state()
