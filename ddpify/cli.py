@@ -166,6 +166,9 @@ def convert(
     optimizer_sharding: Annotated[
         bool, typer.Option("--optimizer-sharding", help="Each process keeps a part of the optimizer's state (ZeRO).")
     ] = False,
+    resume: Annotated[
+        str, typer.Option("--resume", metavar="DIR", help="Write checkpoints there, and go on from the last one.")
+    ] = "",
     format: Annotated[Format, typer.Option("--format", help="How to tell what was done.")] = Format.text,
     version: Annotated[
         bool, typer.Option("--version", is_eager=True, callback=_version, help="Print the version.")
@@ -183,7 +186,7 @@ def convert(
         backend = xpu_backend.value if xpu_backend else ""
         chosen = replace(Options(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
         sharded = strategy is Strategy.fsdp2
-        chosen = replace(chosen, xpu_backend=backend, entry=entry.value if entry else "")
+        chosen = replace(chosen, xpu_backend=backend, entry=entry.value if entry else "", resume=resume)
         chosen = replace(chosen, optimizer_sharding=optimizer_sharding, fully_sharded=sharded)
         return _convert(chosen, format)
 

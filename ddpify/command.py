@@ -46,6 +46,7 @@ class Options:
     entry: str = ""
     optimizer_sharding: bool = False
     fully_sharded: bool = False
+    resume: str = ""
 
     @property
     def destination(self) -> str:
@@ -86,6 +87,7 @@ def run(options: Options) -> tuple[Report, bytes]:
     target = choose_target(options.target, settings, choices, own)
     style = _style(options, settings.style, target)
     _require_plain(options, style)
+    _require_exact(options, style, target)
     _require_target(options, target)
     asked = replace(options, style=style, batch_norm=options.batch_norm or settings.batch_norm)
     program = partial(_converted, target=target, options=asked)
@@ -124,6 +126,7 @@ def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, op
         entry=options.entry,
         optimizer_sharding=options.optimizer_sharding,
         fully_sharded=options.fully_sharded,
+        resume=options.resume,
     )
 
 
@@ -168,6 +171,12 @@ def _require_plain(options: Options, style: str) -> None:
         raise BadInput("ddpify", what, "leave out --optimizer-sharding")
     if style != "plain" and options.sync_batchnorm:
         raise BadInput("ddpify", "--sync-batchnorm is for the plain style", "add --style plain")
+
+
+def _require_exact(options: Options, style: str, target: str) -> None:
+    if options.resume and (style == "plain" or target == ONE_DEVICE):
+        what = "--style plain" if style == "plain" else f"--target {ONE_DEVICE}"
+        raise BadInput("ddpify", f"--resume is for the exact style, not for {what}", "leave one of them out")
 
 
 def _refuse_contradictions(options: Options) -> None:

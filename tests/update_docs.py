@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from ddpify_codemods import RULES, TARGETS, Result, Rule, convert
+from ddpify_codemods.rule import OPTIONS
 
 from ddpify.diff import diff
 from ddpify.report import FileReport, Report, Status, text
@@ -58,10 +58,9 @@ def _kind(rule: Rule) -> str:
 
 
 def _page(rule: Rule) -> str:
-    options: dict[str, Any] = {rule.option: True} if rule.option else {}
-    result = convert({Path(NAME): rule.before}, rule.target, rule.folder == "modernize", style=rule.style, **options)[
-        Path(NAME)
-    ]
+    modernize = rule.folder == "modernize"
+    program = {Path(NAME): rule.before}
+    result = convert(program, rule.target, modernize, style=rule.style, **rule.options)[Path(NAME)]
     said = _said(rule, result)
     parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
     if rule.folder == "lint":
@@ -74,6 +73,7 @@ def _page(rule: Rule) -> str:
         change = diff(NAME, rule.before.encode(), rule.after.encode()).decode()
         request = " --modernize" if rule.folder == "modernize" else ""
         request += " --style plain" if rule.style == "plain" else ""
+        request += f" {OPTIONS[rule.option]}" if rule.option else ""
         parts += [f"`ddpify {NAME} --target {rule.target}{request}`:", _block("diff", change)]
         parts += ["It also says:", _block("text", said)] if said else []
     else:

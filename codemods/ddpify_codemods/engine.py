@@ -67,6 +67,7 @@ def convert(
     entry: str = "",
     optimizer_sharding: bool = False,
     fully_sharded: bool = False,
+    resume: str = "",
 ) -> dict[Path, Result]:
     """Convert the files of one program.
 
@@ -79,7 +80,7 @@ def convert(
     target, or "" for as it is, the usual one where nothing is converted yet; who starts the processes, "torchrun" (or
     another launcher) or "spawn", the script itself, or "" for as it is, "torchrun" at first; whether each process keeps
     a part of the optimizers' state (what is converted so stays so); of the plain style, whether each keeps a part of
-    the model (fully_shard).
+    the model (fully_shard); the folder of checkpoints that a run goes on from, or "" for none.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -115,7 +116,7 @@ def convert(
         moves = {path: to_target(seen, source, chosen, bool(batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
             update = partial(convert, target=chosen.name, modernize=modernize, xla_reduce=xla_reduce, roots=roots)
-            update = partial(update, batch_norm=batch_norm, optimizer_sharding=optimizer_sharding)
+            update = partial(update, batch_norm=batch_norm, optimizer_sharding=optimizer_sharding, resume=resume)
             return _moved(program, moves, partial(update, backend=chosen.backend, entry=entry))
     from .rules import FOLDERS, in_folders  # here, so that a file without work costs no import of them
     from .rules.refuse import already_distributed
@@ -123,6 +124,10 @@ def convert(
 
     if style == "plain":
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
+    if resume:
+        if kind != "one process":
+            return _refused_resume(program)
+        chosen, scripts = replace(chosen, resume=resume), in_program(scripts)
     trains = _trains(scripts) or kind == "torch_xla"
     rules = in_folders(*(FOLDERS[kind] if trains else {"always"} & {*FOLDERS[kind]}))
     if per_process and trains and kind == "one process":
@@ -145,9 +150,17 @@ def convert(
     changed = {path: result.code for path, result in results.items()}
     if changed != dict(program):
         _, again = read(changed, tuple(roots))
-        again = in_program(again, per_process=True) if per_process else again
+        again = in_program(again, per_process=per_process) if per_process or resume else again
         _raise_if_unstable(_found(script, chosen, rules, modernize) for script in again)
     return results
+
+
+def _refused_resume(program: Mapping[Path, str]) -> dict[Path, Result]:
+    """--resume is for what is converted in the exact style: it relies on every rank having the same state."""
+    remedy = "convert the script for one device, or save and load in the script"
+    finding = Finding("DDP126", "refused", 1, "--resume: this script is distributed by hand already", remedy)
+    entry = next(iter(program))
+    return {path: Result(text, findings=(finding,) * (path == entry)) for path, text in program.items()}
 
 
 def _plain(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 if TYPE_CHECKING:
     from .facts.script import Script
@@ -27,6 +27,14 @@ Folder = Literal[
     "refuse",
     "retarget",
 ]
+
+# Arguments of `convert` without which some rules do nothing, as the command says them.
+OPTIONS = {
+    "fully_sharded": "--strategy fsdp2",
+    "optimizer_sharding": "--optimizer-sharding",
+    "per_process": "--batch-size per-process",
+    "resume": "--resume checkpoints",
+}
 
 
 @dataclass(frozen=True)
@@ -217,7 +225,12 @@ class Rule:
     target: str = "cuda"
     folder: Folder | None = None
     check_program: Callable[[Sequence[Script], Target, Sequence[Edit]], Iterator[tuple[Script, Finding]]] | None = None
-    option: Literal["", "fully_sharded", "optimizer_sharding", "per_process"] = ""
+    option: Literal["", "fully_sharded", "optimizer_sharding", "per_process", "resume"] = ""
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The further arguments of `convert` with which its example is converted."""
+        return {self.option: "checkpoints" if self.option == "resume" else True} if self.option else {}
 
     @property
     def style(self) -> str:

@@ -38,6 +38,7 @@ class Target:
         of torch and other devices; "own", by rules of its own; "", not at all.
     starts_itself: whether a converted script, started as one process, starts one for each device.
     shards_optimizers: whether each process is to keep a part of the optimizers' state.
+    resume: the folder of checkpoints that the command asks for; "" for none.
 
     Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel. plain_backend: the source of the
     argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
@@ -69,6 +70,7 @@ class Target:
     retargets: Literal["", "backend", "own"] = ""
     starts_itself: bool = False
     shards_optimizers: bool = False
+    resume: str = ""
     plain_wrapper_arguments: str = ""
     plain_backend: str = ""
     plain_environment: tuple[str, ...] = ()

@@ -25,14 +25,14 @@ Located = TypeVar("Located", bound=ast.AST)
 
 # Functions around another one, a path or a sampler: `rank_zero_only(torch.save)`.
 AROUND = frozenset(
-    {"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path", "DistributedSamplerWrapper"}
+    {"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path", "DistributedSamplerWrapper", "resumable"}
 )
 # The classes that are torch's own in one process, and where torch has them.
 TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn"}
 _WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
-_ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier"})
+_ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier", "resume_from", "restore"})
 _SHARDED = "ZeroRedundancyOptimizer"
-_OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast")}
+_OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast", "carried")}
 _WRONG_SIDE, _OTHER_SCOPE = 10**6, 10**9  # lines away: farther than any right place
 
 
@@ -169,6 +169,9 @@ def settled_key(node: ast.stmt, names: Mapping[str, str]) -> str:
         if isinstance(inner, ast.Call) and closes and not call.args:
             closed = [ast.unparse(each) for each in inner.args]
             return f"close {closed[0]}" if len(closed) == 1 and closed[0].endswith(".close") else ""
+    given_back = node.value if isinstance(node, ast.Assign) else None
+    if isinstance(given_back, ast.Call) and runtime_name(given_back.func, names) == "carried":
+        return "carried"
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.value.args) == 1:
         given = ast.unparse(node.value.args[0])
         if runtime_name(node.value.func, names) == "broadcast" and ast.unparse(node.targets[0]) == given:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 from ddpify_codemods import RULES, Rule, convert
@@ -13,8 +12,8 @@ PATH = Path("train.py")
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_example(rule: Rule) -> None:
-    options: dict[str, Any] = {rule.option: True} if rule.option else {}
-    result = convert({PATH: rule.before}, rule.target, rule.folder == "modernize", style=rule.style, **options)[PATH]
+    modernize = rule.folder == "modernize"
+    result = convert({PATH: rule.before}, rule.target, modernize, style=rule.style, **rule.options)[PATH]
     if rule.folder == "lint":
         better = convert({PATH: rule.after}, rule.target)[PATH]
         assert rule.id in {finding.rule for finding in result.findings}

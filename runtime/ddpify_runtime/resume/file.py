@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import io
 import os
 from typing import Any
@@ -20,11 +21,12 @@ def write(folder: str, data: dict[str, Any]) -> None:
         return
     os.makedirs(folder, exist_ok=True)
     path = os.path.join(folder, NAME)
-    with open(f"{path}.tmp", "wb") as file:
+    new = f"{path}.{os.getpid()}"  # a process that outlived its launcher may still write another
+    with open(new, "wb") as file:
         torch.save(data, file)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(f"{path}.tmp", path)
+    os.replace(new, path)
     _sync_folder(folder)
 
 
@@ -35,6 +37,8 @@ def read(folder: str) -> dict[str, Any] | None:
     if get_rank() == 0 and os.path.exists(path):
         with open(path, "rb") as file:
             content = file.read()
+        for unfinished in glob.glob(f"{glob.escape(path)}.*"):
+            os.remove(unfinished)
     if get_world_size() > 1:
         content = broadcast_object(content)
     if content is None:

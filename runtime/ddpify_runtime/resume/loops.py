@@ -183,7 +183,8 @@ def restore(**objects: Any) -> None:
     run.begin(objects)
     run.before = hashlib.sha256(repr(random_states.key()).encode()).hexdigest()
     if run.saved is None:
-        _looked_at(objects)
+        for name, each in objects.items():
+            _looked_at(each, name, set())
         return
     saved = run.saved
     if saved["world_size"] == get_world_size() and saved["before"] != run.before:
@@ -263,7 +264,7 @@ def carried(*values: Any) -> Any:
             loop.back = None
         is_outer = run.is_outer.get(depth, True)
         if run.is_due or is_outer or called <= _LOOKED_AT:
-            states = _looked_at({f"value {at + 1} of carried()": value for at, value in enumerate(values)})
+            states = [_looked_at(value, f"value {at + 1} of carried()", None) for at, value in enumerate(values)]
             loop.values = copy.deepcopy(states) if is_outer else states
         if run.is_due:
             run.save()
@@ -274,7 +275,9 @@ def track(loader: DataLoader[Any]) -> None:
     """Note a loader that the script makes, for its generators."""
     if _run is not None:
         if loader.persistent_workers:
-            raise RuntimeError("ddpify: workers that persist keep random numbers of their own: persistent_workers=False")
+            raise RuntimeError(
+                "ddpify: workers that persist keep random numbers of their own: persistent_workers=False"
+            )
         _loaders.append(weakref.ref(loader))
 
 
@@ -284,9 +287,8 @@ def iterated(loader: DataLoader[Any]) -> None:
         _run.iterated = loader
 
 
-def _looked_at(values: dict[str, Any]) -> list[Any]:
-    seen: set[int] = set()
+def _looked_at(value: Any, name: str, seen: set[int] | None) -> Any:
     try:
-        return [taken(value, name, seen) for name, value in values.items()]
+        return taken(value, name, seen)
     except CannotCarry as error:
         raise RuntimeError(f"ddpify: {error}, so the run could not be resumed") from None

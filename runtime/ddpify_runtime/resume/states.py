@@ -41,20 +41,23 @@ def taken(value: Any, name: str, seen: set[int] | None = None) -> Any:
     """The state of a value, as data; a collective where it is held in parts.
 
     Args:
-        value: an object of the script. name: what the script calls it, for messages. seen: those taken already.
+        value: an object of the script. name: what the script calls it, for messages. seen: those taken already;
+            None for a variable, whose tensors are taken without the graph of their gradients.
 
     Raises:
         CannotCarry: it is not known what it holds.
     """
-    seen = set() if seen is None else seen
     if isinstance(value, _PLAIN):
         return "value", value
     if isinstance(value, (Share, Entries)):
         value = value.whole()
     if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
-        if value.grad_fn is not None:
+        if value.grad_fn is not None and seen is not None:  # a later backward pass may still go through it
             raise CannotCarry(f"`{name}` is a tensor with the graph of its gradient: add .item() or .detach() to it")
-        return "tensor", (value.detach().cpu(), value.device.type, value.requires_grad)
+        return "tensor", (value.detach().cpu(), value.device.type, value.requires_grad and value.is_leaf)
+    if isinstance(value, tuple):  # such as the two hidden states of an LSTM
+        return "list", (type(value), [taken(each, f"{name}[{at}]", seen) for at, each in enumerate(value)])
+    seen = set() if seen is None else seen
     if id(value) in seen:
         return _LEFT
     seen.add(id(value))
@@ -67,12 +70,13 @@ def taken(value: Any, name: str, seen: set[int] | None = None) -> Any:
     if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
         return "state_dict", value.state_dict()
     if isinstance(value, (set, frozenset)):
-        return ("set" if isinstance(value, set) else "value"), value
+        return ("set", (type(value), list(value))) if isinstance(value, set) else ("value", value)
     if isinstance(value, dict):
         _require(isinstance(value, (defaultdict, Counter, OrderedDict)) or type(value) is dict, value, name)
-        return "dict", [(key, taken(each, f"{name}[{key!r}]", seen)) for key, each in value.items()]
-    if isinstance(value, (list, deque, tuple)):
-        return "list", [taken(each, f"{name}[{at}]", seen) for at, each in enumerate(value)]
+        items = [(key, taken(each, f"{name}[{key!r}]", seen)) for key, each in value.items()]
+        return "dict", (type(value), items)
+    if isinstance(value, (list, deque)):
+        return "list", (type(value), [taken(each, f"{name}[{at}]", seen) for at, each in enumerate(value)])
     if _is_of_numpy(value):
         return "array", value
     return _object(value, name, seen)
@@ -92,21 +96,18 @@ def put_back(value: Any, state: Any) -> Any:
         return value
     if kind in ("value", "tensor", "array"):
         return data if kind != "tensor" else data[0].to(data[1]).requires_grad_(data[2])
+    if kind in ("set", "dict", "list"):
+        return _put_container_back(value, *data)
+    if value is None:
+        raise RuntimeError(
+            "ddpify: the checkpoint holds an object that the script has not made yet: make it before the loop"
+        )
     if kind == "generator":
         _put_generator_back(value, data)
     elif kind == "module":
         _put_module_back(value, data)
     elif kind == "state_dict":
         value.load_state_dict(data)
-    elif kind == "set":
-        value.clear()
-        value.update(data)
-    elif kind == "dict":
-        before = dict(value)
-        value.clear()
-        value.update({key: put_back(before.get(key), each) for key, each in data})
-    elif kind == "list":
-        return _put_list_back(value, data)
     elif kind == "object":
         for name, each in data.items():
             if each != _LEFT:
@@ -146,17 +147,24 @@ def in_place(value: Any, state: Any) -> None:
         put_back(value, state)
 
 
-def _put_list_back(value: Any, data: list[Any]) -> Any:
-    before = list(value) if isinstance(value, (list, deque, tuple)) else []
-    before += [None] * (len(data) - len(before))
-    after = [put_back(old, each) for old, each in zip(before, data, strict=False)]
-    if isinstance(value, tuple):
-        return type(value)(*after) if hasattr(value, "_fields") else tuple(after)
-    if not isinstance(value, (list, deque)):
-        return after
-    value.clear()
-    value.extend(after)
-    return value
+def _put_container_back(value: Any, kind: type[Any], data: list[Any]) -> Any:
+    before = value if isinstance(value, kind) else kind()
+    if isinstance(before, dict):
+        items = {key: put_back(before.get(key), each) for key, each in data}
+        before.clear()
+        before.update(items)
+        return before
+    if isinstance(before, set):
+        before.clear()
+        before.update(data)
+        return before
+    held = [*before, *([None] * len(data))]
+    after = [put_back(old, each) for old, each in zip(held, data, strict=False)]
+    if isinstance(before, tuple):
+        return kind(*after) if hasattr(kind, "_fields") else tuple(after)
+    before.clear()
+    before.extend(after)
+    return before
 
 
 def _module(module: nn.Module, name: str, seen: set[int]) -> dict[str, Any]:
@@ -177,8 +185,6 @@ def _module(module: nn.Module, name: str, seen: set[int]) -> dict[str, Any]:
 
 def _attribute(value: Any) -> Any:
     """The state of a module's attribute, if it is made of numbers and tensors; None for what else it holds."""
-    if isinstance(value, (Tensor, Share)):
-        value = value.detach()
     try:
         state = taken(value, "")
     except CannotCarry:

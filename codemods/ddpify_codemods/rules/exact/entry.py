@@ -53,6 +53,21 @@ def _init(at: ast.stmt, target: Target, after: bool = False) -> Insert:
     )
 
 
+def after_init(script: Script, code: str, message: str, imports: tuple[str, ...]) -> Insert:
+    """The edit that puts a statement behind init_process_group."""
+    settled = [each.at for each in script.view.statements if each.key == "init_process_group"] if script.view else []
+    if settled:
+        return Insert(settled[0], code, message, "after", imports)
+    guard = main_guard(script.tree)
+    works_on_import = any(not declares(script, node) for node in module_level_work(script.tree))
+    if guard is not None and not works_on_import:
+        return Insert(guard.body[0], code, message, imports=imports)
+    anchor = last_leading_import(script.tree)
+    if anchor is None:
+        return Insert(script.tree.body[0], code, message, imports=imports)
+    return Insert(anchor, code, message, "after", imports)
+
+
 def never_returns(script: Script, last: ast.stmt) -> bool:
     """Whether nothing comes after a statement."""
     if isinstance(last, ast.Raise):
