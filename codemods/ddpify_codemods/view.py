@@ -30,9 +30,9 @@ AROUND = frozenset(
 # The classes that are torch's own in one process, and where torch has them.
 TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn"}
 _WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
-_ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier", "resume_from", "restore"})
+_ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier", "resume_from", "restore", "carried"})
 _SHARDED = "ZeroRedundancyOptimizer"
-_OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast", "carried")}
+_OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast")}
 _WRONG_SIDE, _OTHER_SCOPE = 10**6, 10**9  # lines away: farther than any right place
 
 

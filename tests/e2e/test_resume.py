@@ -17,7 +17,7 @@ from ddpify.verify import processes
 from tests import forked
 
 DIES = Path(__file__).with_name("pretend") / "dies.py"
-LIMIT = 120
+LIMIT = 300
 
 # A state in every place: Adam, a scheduler, dropout, augmentation, a list, an object, the best loss so far.
 RICH = """\

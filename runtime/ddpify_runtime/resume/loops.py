@@ -31,6 +31,10 @@ from .states import CannotCarry, generators, in_place, put_back, taken
 
 T = TypeVar("T")
 
+_DRAWN = (
+    "ddpify: the items of this loop are drawn one after another from the random numbers that the steps use too, so "
+    "that a run which goes on could not pass over them: draw them from a generator of their own"
+)
 _LOOKED_AT = 3  # calls of `carried` in which it is seen whether the values can be carried
 _ORDERED = (samplers.SequentialSampler, samplers.RandomSampler, samplers.SubsetRandomSampler, samplers.BatchSampler)
 _ORDERED += (samplers.WeightedRandomSampler, DistributedSampler, Shuffled)  # type: ignore[assignment]
@@ -57,13 +61,14 @@ class _Run:
     def __init__(self, folder: str, due: Due) -> None:
         self.folder, self.due = folder, due
         self.start: Any = None  # the random numbers at the script's begin
-        self.before = ""  # a digest of those at the call of restore()
+        self.before: list[str] = []  # digests of those at each call of restore()
+        self.finished: list[dict[str, Any]] = []  # what each training that is over has left
         self.saved: dict[str, Any] | None = None  # the checkpoint to go on from, until that is done
         self.objects: dict[str, Any] | None = None
         self.loops: list[_Loop] = []
         self.is_outer: dict[int, bool] = {}  # by depth: whether loops run inside
         self.carries: dict[int, int] = {}  # by depth: how often `carried` was called
-        self.is_due = self.has_begun = False
+        self.is_due = False
         self.stdout: Any = None
         self.iterated: DataLoader[Any] | None = None
         self.generators: list[Any] = []  # the script's own, and those of its loaders
@@ -78,7 +83,21 @@ class _Run:
         for generator, state in zip(self.generators, states["own"], strict=True):
             put_back(generator, state)
 
+    @property
+    def training(self) -> int:
+        """The number of the training that runs, or is the next: most scripts have one."""
+        return len(self.before) - 1
+
+    @property
+    def is_past(self) -> bool:
+        """Whether this training was over when the checkpoint was written."""
+        return self.saved is not None and self.training < self.saved["training"]
+
     def begin(self, objects: dict[str, Any]) -> None:
+        if len(self.finished) < len(self.before):
+            raise RuntimeError("ddpify: another training begins, which --resume has not seen: convert the script again")
+        self.before.append(hashlib.sha256(repr(random_states.key()).encode()).hexdigest())
+        self.is_outer, self.carries = {}, {}
         self.objects = objects
         loaders = [loader for reference in _loaders if (loader := reference()) is not None]
         holders = [[each.generator, each.dataset, each.sampler, each.batch_sampler] for each in loaders]
@@ -89,9 +108,6 @@ class _Run:
         for depth, loop in enumerate(self.loops):
             if loop.random is None or (self.carries.get(depth) and loop.values is None):
                 return
-        seen: set[int] = set()
-        assert self.objects is not None
-        objects = {name: taken(each, name, seen) for name, each in self.objects.items()}
         mine = rank_stream.own_states()
         data = {
             "version": 1,
@@ -99,17 +115,40 @@ class _Run:
             "arguments": sys.argv[1:],
             "start": self.start,
             "before": self.before,
+            "training": self.training,
+            "finished": self.finished,
             "loops": [(loop.done, loop.random, loop.values) for loop in self.loops],
-            "objects": objects,
+            "objects": self.states(),
             "rank_streams": gather_objects(mine) if get_world_size() > 1 else [mine],
         }
         file.write(self.folder, data)
         self.due.saved()
         self.is_due = False
 
-    def put_objects_back(self) -> None:
-        assert self.saved is not None and self.objects is not None
-        states = self.saved["objects"]
+    def states(self) -> dict[str, Any]:
+        """The states of all objects; a collective."""
+        seen: set[int] = set()
+        return {name: taken(each, name, seen) for name, each in (self.objects or {}).items()}
+
+    def finish(self, values: tuple[Any, ...]) -> tuple[Any, ...]:
+        """A training is over: keep what it has left, or put that back. A collective."""
+        if self.saved is not None and not self.is_past:
+            raise RuntimeError(
+                "ddpify: the training ends before the place of the checkpoint: its loops are shorter now"
+            )
+        if self.saved is not None:
+            left = self.saved["finished"][self.training]
+            self.put_objects_back(left["objects"])
+            self.put_random_back(left["random"])
+            values = tuple(put_back(value, state) for value, state in zip(values, left["values"], strict=True))
+        else:
+            states = [_looked_at(value, f"value {at + 1} of carried()", None) for at, value in enumerate(values)]
+            left = copy.deepcopy({"objects": self.states(), "random": self.random(), "values": states})
+        self.finished.append(left)
+        return values
+
+    def put_objects_back(self, states: dict[str, Any]) -> None:
+        assert self.objects is not None
         if list(states) != list(self.objects):
             raise RuntimeError(
                 f"ddpify: the checkpoint in {self.folder} holds {', '.join(states)}, the script gives restore() "
@@ -121,7 +160,7 @@ class _Run:
     def arrive(self) -> None:
         """The place of the checkpoint is reached: from here on all is as it was."""
         assert self.saved is not None
-        self.put_objects_back()
+        self.put_objects_back(self.saved["objects"])
         streams = self.saved["rank_streams"]
         rank_stream.put_back(streams[get_rank()] if len(streams) == get_world_size() else {})
         if self.stdout is not None:
@@ -134,13 +173,10 @@ class _Run:
         for _ in range(count):
             if next(iterator, self) is self:
                 raise RuntimeError(f"ddpify: a loop ends before item {count}, which the checkpoint is behind")
-        if count and random_states.key() != before and not self._has_fixed_order():
-            raise RuntimeError(
-                "ddpify: the items of this loop are drawn one after another from the random numbers that the steps use "
-                "too, so they cannot be passed over: draw them from a generator of their own"
-            )
+        if count and random_states.key() != before and not self.has_fixed_order():
+            raise RuntimeError(_DRAWN)
 
-    def _has_fixed_order(self) -> bool:
+    def has_fixed_order(self) -> bool:
         """Whether all items were decided when the loop began: those of a loader with a sampler of torch's own."""
         loader = self.iterated
         if loader is None or isinstance(loader.dataset, IterableDataset):
@@ -178,21 +214,21 @@ def restore(**objects: Any) -> None:
     run = _run
     if run is None:
         return
-    if run.objects is not None:
-        raise RuntimeError("ddpify: a second training begins; only one in a run can be resumed")
     run.begin(objects)
-    run.before = hashlib.sha256(repr(random_states.key()).encode()).hexdigest()
     if run.saved is None:
         for name, each in objects.items():
             _looked_at(each, name, set())
         return
     saved = run.saved
-    if saved["world_size"] == get_world_size() and saved["before"] != run.before:
+    if saved["world_size"] == get_world_size() and saved["before"][run.training] != run.before[-1]:
         raise RuntimeError(
             f"ddpify: the script comes to its training with other random numbers than the run in {run.folder}, so its "
             "data may be split otherwise: seed it by a constant, or remove the folder to begin anew"
         )
-    run.put_objects_back()
+    if not run.is_past:
+        run.put_objects_back(saved["objects"])
+    if run.stdout is not None:
+        return
     at = " / ".join(str(loop[0]) for loop in saved["loops"])
     others = "" if saved["arguments"] == sys.argv[1:] else f"; its arguments were {' '.join(saved['arguments'])}"
     print(f"ddpify: goes on from {run.folder} at {at}{others}", file=sys.stderr, flush=True)
@@ -210,9 +246,10 @@ def resumable(iterable: Iterable[T]) -> Iterator[T]:
         yield from iterable
         return
     depth = len(run.loops)
-    if depth == 0 and run.has_begun:
-        raise RuntimeError("ddpify: a second training begins; only one in a run can be resumed")
-    run.has_begun = True
+    if run.is_past or len(run.finished) > run.training:
+        if not run.is_past:
+            raise RuntimeError("ddpify: another training begins, which --resume has not seen: convert the script again")
+        return
     run.is_outer[depth - 1] = True
     loop = _Loop()
     run.loops.append(loop)
@@ -230,10 +267,13 @@ def resumable(iterable: Iterable[T]) -> Iterator[T]:
             saves = run.saved is None and loop.back is None and run.due.step()
             loop.random = run.random() if saves or run.is_outer.get(depth, True) else None
             loop.values = None
+            before = random_states.key() if 0 < loop.done < _LOOKED_AT and run.saved is None else None
             try:
                 item = next(iterator)
             except StopIteration:
                 return
+            if before is not None and random_states.key() != before and not run.has_fixed_order():
+                raise RuntimeError(_DRAWN)
             if saves and not run.carries.get(depth):
                 if loop.done:  # else it is not known yet whether the body carries anything
                     run.save()
@@ -249,6 +289,8 @@ def resumable(iterable: Iterable[T]) -> Iterator[T]:
 def carried(*values: Any) -> Any:
     """What the loop has added up so far; stands where its body begins: `best, step = carried(best, step)`.
 
+    After a loop, where another training follows, it stands for what the loop has left.
+
     Returns:
         The values that it is given, or, where the run goes on, those of the checkpoint; one alone without a tuple.
 
@@ -256,7 +298,9 @@ def carried(*values: Any) -> Any:
         RuntimeError: it is not known what one of them holds.
     """
     run = _run
-    if run is not None and run.loops:
+    if run is not None and run.objects is not None and not run.loops:
+        values = run.finish(values)
+    elif run is not None and run.loops:
         loop, depth = run.loops[-1], len(run.loops) - 1
         run.carries[depth] = called = run.carries.get(depth, 0) + 1
         if loop.back is not None:

@@ -32,11 +32,20 @@ def live_in(scope: Scope, loop: ast.For, runs_once: bool) -> _Names:
             taken to have an item, so that what it assigns is assigned.
     """
     read_later = _free_names(scope)
+    found = _read(scope, loop, runs_once).found
+    return (found if runs_once else found | read_later) - stored(loop.target)
+
+
+def live_after(scope: Scope, loop: ast.For, runs_once: bool) -> _Names:
+    """The variables that may be read after a loop; arguments as of `live_in`."""
+    return _read(scope, loop, runs_once).after
+
+
+def _read(scope: Scope, loop: ast.For, runs_once: bool) -> _Reader:
     reader = _Reader(runs_once, loop)
-    after = read_later if isinstance(scope, ast.Module) else _NONE
-    reader.block(scope.body, _After(after))
-    found = reader.found if runs_once else reader.found | read_later
-    return found - stored(loop.target)
+    is_seen = isinstance(scope, ast.Module) and not runs_once
+    reader.block(scope.body, _After(_free_names(scope) if is_seen else _NONE))
+    return reader
 
 
 def stored(*nodes: ast.AST) -> _Names:
@@ -98,11 +107,11 @@ def _free_names(scope: Scope) -> _Names:
 
 
 class _Reader:
-    """Reads statements backwards. found: what is read from the beginning of `loop`'s body."""
+    """Reads statements backwards. found: what is read from the beginning of `loop`'s body; after: behind it."""
 
     def __init__(self, runs_once: bool, loop: ast.For) -> None:
         self.runs_once, self.loop = runs_once, loop
-        self.found: _Names = _NONE
+        self.found = self.after = _NONE
 
     def block(self, body: Sequence[ast.stmt], after: _After) -> _Names:
         live = after.end
@@ -147,7 +156,7 @@ class _Reader:
             begun = self.block(node.body, _After(head, after.end, head))
             head |= begun - bound
         if node is self.loop:
-            self.found = begun
+            self.found, self.after = begun, after.end
         if isinstance(node, ast.While):
             return head
         return (begun - bound if self.runs_once else head) | loaded(node.iter)

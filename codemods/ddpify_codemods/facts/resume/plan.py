@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from ..bindings import arguments
 from ..called_modules import last_name
 from ..script import KEPT, Script
 from .held import local_objects, objects
-from .liveness import free_names, live_in, loaded, stored
+from .liveness import free_names, live_after, live_in, loaded, stored
 from .training import Loop, Training
 
 _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)
@@ -35,29 +35,87 @@ class CannotResume(Exception):
 
 
 @dataclass(frozen=True)
-class Plan:
-    """loops: what is made resumable, the outermost first, each with the variables that it carries. objects: the names
-    that are restored before them. per_epoch: why checkpoints are written between the rounds of the outer loop alone.
-    obstacle: why nothing can be done.
+class Part:
+    """One training. loops: what is made resumable, the outermost first, each with the variables that it carries.
+    objects: the names that are restored before them. per_epoch: why checkpoints are written between the rounds of the
+    outer loop alone. left: the variables that it hands on to what follows; None where no training does.
     """
 
-    loops: tuple[tuple[Loop, tuple[str, ...]], ...] = ()
-    objects: tuple[str, ...] = ()
+    loops: tuple[tuple[Loop, tuple[str, ...]], ...]
+    objects: tuple[str, ...]
     per_epoch: Obstacle | None = None
-    obstacle: Obstacle | None = field(default=None)
+    left: tuple[str, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is written for each training of a program, or why nothing can be done; where it goes on by itself."""
+
+    parts: tuple[Part, ...] = ()
+    obstacle: Obstacle | None = None
+    goes_on: Obstacle | None = None
 
 
 @lru_cache(maxsize=KEPT)
 def plan(scripts: tuple[Script, ...]) -> Plan:
     """What to write for a program; the script that is started first."""
     training = Training(scripts)
+    found = training.outermost()
+    nodes = [loop.node for loop in found]
+    entry = scripts[0]
     try:
-        outer = _outer(training)
-        held = tuple(objects(training, outer))
-        found = [(outer, _carried(outer, outer))]
-        _require_alone(training, outer)
+        if not found:
+            raise CannotResume(entry, entry.tree, "no loop that trains is in sight", "call it from the main script")
+        first = [loop for at, loop in enumerate(found) if loop.node not in nodes[:at]]
+        parts = [_part(training, loop, loop.node in nodes[:-1]) for loop in first]
+        _require_once(parts)
+        goes_on = _goes_on_by_itself(scripts)
     except CannotResume as error:
         return Plan(obstacle=error.obstacle)
+    return Plan(tuple(parts), goes_on=goes_on)
+
+
+def _require_once(parts: Sequence[Part]) -> None:
+    loops = [loop for part in parts for loop, _ in part.loops]
+    for at, loop in enumerate(loops):
+        if loop.node in [each.node for each in loops[:at]]:
+            text = "this loop trains alone, and in another place within another loop"
+            raise CannotResume(loop.script, loop.node, text, "write it twice, or train once in a run")
+
+
+def _goes_on_by_itself(scripts: Sequence[Script]) -> Obstacle | None:
+    """Where a script loads an optimizer's state, to go on from a checkpoint of its own.
+
+    Raises:
+        CannotResume: it does so whenever there is a file.
+    """
+    remedy = "leave one of them out: its checkpoints are of whole epochs, those of --resume of steps"
+    for script in scripts:
+        optimized = {last_name(node.value) for node in script.find(ast.Attribute) if node.attr == "zero_grad"}
+        for call in script.find(ast.Call):
+            loads = isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
+            if not loads or last_name(call.func.value) not in optimized:  # type: ignore[attr-defined]
+                continue
+            tests = [ast.unparse(each.test) for each in script.ancestors(call) if isinstance(each, ast.If)]
+            text = "the script goes on from a checkpoint of its own here"
+            if any("exists(" in test or "isfile(" in test or "is_file(" in test for test in tests[:1]) and not any(
+                "args" in test or "opt" in test for test in tests[1:] or tests
+            ):
+                raise CannotResume(script, call, text, remedy)
+            return Obstacle(script, call.lineno, text, remedy)
+    return None
+
+
+def _part(training: Training, outer: Loop, is_followed: bool) -> Part:
+    built = training.builds_optimizer(outer.script, outer.node.body)
+    if built is not None:
+        text = "an optimizer is built anew within the loop that trains"
+        raise CannotResume(outer.script, built, text, "build it before the loop, and change its param_groups")
+    _require_for(outer)
+    held = tuple(objects(training, outer))
+    found = [(outer, _carried(outer, outer))]
+    _require_alone(training, outer)
+    left = _left(outer) if is_followed else None
     while not training.steps(found[-1][0]):
         last = found[-1][0]
         try:
@@ -65,25 +123,21 @@ def plan(scripts: tuple[Script, ...]) -> Plan:
             _require_alone(training, inner)
             found.append((inner, _carried(inner, last, _recomputed(training, last, inner, held))))
         except CannotResume as error:
-            return Plan(tuple(found), held, error.obstacle if last is outer else None)
-    return Plan(tuple(found), held)
+            return Part(tuple(found), held, error.obstacle if last is outer else None, left)
+    return Part(tuple(found), held, None, left)
 
 
-def _outer(training: Training) -> Loop:
-    found = training.outermost()
-    entry = training.scripts[0]
-    if not found:
-        raise CannotResume(entry, entry.tree, "no loop that trains is in sight", "call it from the main script")
-    if len(found) > 1:
-        text = f"a second training begins here, after that of line {found[0].node.lineno}"
-        raise CannotResume(found[1].script, found[1].node, text, "train once in a run, each in a script of its own")
-    loop = found[0]
-    built = training.builds_optimizer(loop.script, loop.node.body)
-    if built is not None:
-        text = "an optimizer is built anew within the loop that trains"
-        raise CannotResume(loop.script, built, text, "build it before the loop, and change its param_groups")
-    _require_for(loop)
-    return loop
+def _left(loop: Loop) -> tuple[str, ...]:
+    """The variables that a loop assigns and that are read after it."""
+    assert isinstance(loop.node, ast.For)
+    places, assigned = _assigned_before(loop.script, loop), stored(loop.node)
+    surely = live_after(loop.scope, loop.node, runs_once=True) & assigned
+    maybe = live_after(loop.scope, loop.node, runs_once=False) & assigned
+    unbound = sorted(surely - set(places))
+    if unbound:
+        text = f"{unbound[0]} is read after this training, which a run that goes on in the next one passes over"
+        raise CannotResume(loop.script, loop.node, text, f"give {unbound[0]} a value before the loop")
+    return tuple(sorted(maybe & set(places)))
 
 
 def _inner(training: Training, outer: Loop) -> Loop:
@@ -147,7 +201,7 @@ def _carried(loop: Loop, outer: Loop, again: frozenset[str] = frozenset()) -> tu
         around = set(ast.walk(outer.node)) if scope is outer.scope else set(ast.walk(scope))
         own = {name for name in places if any(node in around for node in places[name])}
         found |= set(local_objects(script, loop, sorted(own & maybe)))
-    summed = sorted(name for name in found & _differentiated(body) if not _is_number(body, name))
+    summed = sorted(name for name in found & surely & _differentiated(body) if _is_summed(body, name))
     if summed:
         text = f"{summed[0]} is added up over several rounds before its backward pass"
         raise CannotResume(script, loop.node, text, "call backward() in each round: gradients add up too")
@@ -189,13 +243,15 @@ def _differentiated(body: Sequence[ast.stmt]) -> set[str]:
     return found
 
 
-def _is_number(body: Sequence[ast.stmt], name: str) -> bool:
-    """Whether a variable gets nothing but numbers: a constant, or what `.item()` or float() gave."""
-    nodes = [node for statement in body for node in ast.walk(statement)]
-    given = [node.value for node in nodes if isinstance(node, (ast.Assign, ast.AugAssign)) and name in stored(node)]
-    calls = [[last_name(each.func) for each in ast.walk(value) if isinstance(each, ast.Call)] for value in given]
-    plain = [isinstance(value, ast.Constant) for value in given]
-    return all(is_plain or {"item", "float", "int"} & set(names) for is_plain, names in zip(plain, calls, strict=True))
+def _is_summed(body: Sequence[ast.stmt], name: str) -> bool:
+    """Whether something other than a number is added to a variable: `total += loss`, `total = total + loss`."""
+    for node in (inner for statement in body for inner in ast.walk(statement)):
+        if isinstance(node, (ast.Assign, ast.AugAssign)) and name in stored(node):
+            sums = isinstance(node, ast.AugAssign) or (isinstance(node.value, ast.BinOp) and name in loaded(node.value))
+            calls = {last_name(each.func) for each in ast.walk(node.value) if isinstance(each, ast.Call)}
+            if sums and not isinstance(node.value, ast.Constant) and not calls & {"item", "float", "int", "len"}:
+                return True
+    return False
 
 
 def _is_clock(script: Script, places: Sequence[ast.AST]) -> bool:

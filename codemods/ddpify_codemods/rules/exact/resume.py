@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.resume.plan import Obstacle, plan
+from ...facts.resume.plan import Obstacle, Part, plan
 from ...facts.script import Script
-from ...rule import Edit, Finding, Insert, Replace, Rule
+from ...rule import Edit, Finding, Insert, Replace, Rule, Severity
 from ...targets import Target
 from .entry import after_init
 
 _SECONDS = 600  # between two checkpoints
+_CARRIED = ("carried",)
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -22,29 +23,40 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if found.obstacle is not None:
         yield from _told(script, found.obstacle, "refused")
         return
-    if found.per_epoch is not None:
-        yield from _told(script, found.per_epoch, "note")
     if script.is_entry:
-        code = f"resume_from({target.resume!r}, every_seconds={_SECONDS})".replace("'", '"')
+        code = f'resume_from("{target.resume}", every_seconds={_SECONDS})'
         yield after_init(script, code, "go on from the last checkpoint", ("resume_from",))
-    for place, (loop, carried) in enumerate(found.loops):
-        if loop.script.tree is not script.tree or not isinstance(loop.node, ast.For):
-            continue
-        if place == 0:
-            given = ", ".join(f"{name}={name}" for name in found.objects)
-            yield Insert(loop.node, f"restore({given})", "give back what training changes", imports=("restore",))
-        yield Replace(loop.node.iter, "resumable({})", "pass over what is done", ("resumable",))
-        if carried:
-            names = ", ".join(carried)
-            message = "carry what the loop adds up"
-            yield Insert(loop.node.body[0], f"{names} = carried({names})", message, imports=("carried",))
+    if found.goes_on is not None:
+        yield from _told(script, found.goes_on, "warning")
+    for part in found.parts:
+        if part.per_epoch is not None:
+            yield from _told(script, part.per_epoch, "note")
+        yield from _written(script, part)
 
 
-def _told(script: Script, obstacle: Obstacle, severity: str) -> Iterator[Finding]:
+def _written(script: Script, part: Part) -> Iterator[Edit]:
+    """The edits for what one training has in this file."""
+    outer = part.loops[0][0]
+    if outer.script.tree is script.tree:
+        given = ", ".join(f"{name}={name}" for name in part.objects)
+        yield Insert(outer.node, f"restore({given})", "give back what training changes", imports=("restore",))
+    for loop, carried in part.loops:
+        if loop.script.tree is script.tree and isinstance(loop.node, ast.For):
+            yield Replace(loop.node.iter, "resumable({})", "pass over what is done", ("resumable",))
+            if carried:
+                yield Insert(loop.node.body[0], _assignment(carried), "carry what the loop adds up", imports=_CARRIED)
+    if outer.script.tree is script.tree and part.left is not None:
+        code = _assignment(part.left) if part.left else "carried()"
+        yield Insert(outer.node, code, "keep what this training has left", "after", imports=_CARRIED)
+
+
+def _assignment(names: tuple[str, ...]) -> str:
+    return f"{', '.join(names)} = carried({', '.join(names)})"
+
+
+def _told(script: Script, obstacle: Obstacle, severity: Severity) -> Iterator[Finding]:
     if obstacle.script.tree is script.tree:
-        message = obstacle.message if severity == "note" else f"--resume: {obstacle.message}"
-        kind = "note" if severity == "note" else "refused"
-        yield Finding(RULE.id, kind, obstacle.line, message, obstacle.remedy)  # type: ignore[arg-type]
+        yield Finding(RULE.id, severity, obstacle.line, f"--resume: {obstacle.message}", obstacle.remedy)
 
 
 RULE = Rule(
