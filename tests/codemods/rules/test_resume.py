@@ -137,24 +137,27 @@ def test_two_loops_in_an_epoch_are_told() -> None:
     assert result.code.count("resumable(") == 1
 
 
-@pytest.mark.parametrize(
-    ("body", "message"),
-    [
-        (f"\nwhile True:\n    for x, y in loader:{STEP}", "`while` loop"),
-        (f"\nitems = iter(loader)\nfor step in range(3):\n        x, y = next(items){STEP}", "next()"),
-        (f"\nfor epoch in range(2):\n    optimizer = torch.optim.SGD(model.parameters(), lr=1)\n    for x, y in loader:{STEP}",
-         "built anew"),
-        (f"\ndef note():\n    global step\n    step += 1\n\n\nstep = 0\nfor x, y in loader:{STEP}        note()\n",
-         "step is assigned in a function"),
-        (f"\nfor i, (x, y) in enumerate(loader):\n        if i % 2 == 0:\n            kept = x\n        x = kept{STEP}",
-         "kept may be read before"),
-        ("\ntotal = 0\nfor i, (x, y) in enumerate(loader):\n    total = total + model(x).sum()\n    if i % 2:\n        total.backward()\n"
-         "        optimizer.step()\n        total = 0\n", "total is added up"),
-        (f"\nimport os\nif os.path.exists('a.pt'):\n    optimizer.load_state_dict(torch.load('a.pt'))\nfor x, y in loader:{STEP}",
-         "a checkpoint of its own"),
-    ],
-)  # fmt: skip
-def test_refused(body: str, message: str) -> None:
+REFUSED = {
+    "`while` loop": f"while True:\n    for x, y in loader:{STEP}",
+    "next()": f"items = iter(loader)\nfor step in range(3):\n        x, y = next(items){STEP}",
+    "built anew": "for epoch in range(2):\n    optimizer = torch.optim.SGD(model.parameters(), lr=1)\n"
+    f"    for x, y in loader:{STEP}",
+    "step is assigned in a function": "step = 0\n\n\ndef note():\n    global step\n    step += 1\n\n\n"
+    f"for x, y in loader:{STEP}        note()\n",
+    "kept may be read before": "for i, (x, y) in enumerate(loader):\n        if i % 2 == 0:\n            kept = x\n"
+    f"        x = kept{STEP}",
+    "total is added up": "total = 0\nfor i, (x, y) in enumerate(loader):\n    total = total + model(x).sum()\n"
+    "    if i % 2:\n        total.backward()\n        optimizer.step()\n        total = 0\n",
+    "a checkpoint of its own": "import os\nif os.path.exists('a.pt'):\n"
+    "    optimizer.load_state_dict(torch.load('a.pt'))\n"
+    f"for x, y in loader:{STEP}",
+    "within another loop": f"def fit():\n    for x, y in loader:{STEP}\n\nfit()\nfor epoch in range(2):\n    fit()\n",
+}
+
+
+@pytest.mark.parametrize("message", REFUSED)
+def test_refused(message: str) -> None:
+    body = f"\n{REFUSED[message]}"
     result = resumed(body)
     found = [each for each in result.findings if each.rule == "DDP124" and each.severity == "refused"]
     assert len(found) == 1 and message in found[0].message and found[0].remedy, result.findings
