@@ -133,7 +133,7 @@ fit(3)
 def test_two_loops_in_an_epoch_are_told() -> None:
     loop = f"    for x, y in loader:{STEP}"
     result = resumed(f"\nfor epoch in range(3):\n{loop}{loop}")
-    assert [(each.rule, each.severity) for each in result.findings] == [("DDP124", "note")]
+    assert [(each.rule, each.severity) for each in result.findings] == [("DDP126", "note")]
     assert result.code.count("resumable(") == 1
 
 
@@ -159,7 +159,7 @@ REFUSED = {
 def test_refused(message: str) -> None:
     body = f"\n{REFUSED[message]}"
     result = resumed(body)
-    found = [each for each in result.findings if each.rule == "DDP124" and each.severity == "refused"]
+    found = [each for each in result.findings if each.rule == "DDP126" and each.severity == "refused"]
     assert len(found) == 1 and message in found[0].message and found[0].remedy, result.findings
     assert result.code == HEAD + body
 
