@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd import Variable
+from torch.autograd import Function, Variable
 from torch.distributed import distributed_c10d
 from torch.nn.modules import _functions, batchnorm
 
@@ -86,8 +86,10 @@ def contents(module: nn.Module) -> tuple[Mapping[str, nn.Parameter | None], Mapp
     return module._parameters, module._modules
 
 
-_TRAINING, _PARAMETERS, _MODULES = map(itemgetter, ("training", "_parameters", "_modules"))
-_HOOKS = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+_KEPT = itemgetter(
+    *("training", "_parameters", "_modules", "_forward_pre_hooks", "_forward_hooks"),
+    *("_backward_pre_hooks", "_backward_hooks"),
+)
 
 
 def contents_of_all(modules: Sequence[nn.Module]) -> Any:
@@ -98,16 +100,16 @@ def contents_of_all(modules: Sequence[nn.Module]) -> Any:
     """
     kept = [*map(vars, modules)]
     try:
-        parameters, parts = [*map(_PARAMETERS, kept)], [*map(_MODULES, kept)]
+        training, parameters, parts, *hooks = zip(*map(_KEPT, kept), strict=True)
         return (
             [*map(type, modules)],
             [*map(dict.get, kept, repeat("forward"))],
-            [*map(_TRAINING, kept)],
+            training,
             [*map(len, parameters)],
             [*map(id, chain.from_iterable(map(dict.values, parameters)))],
             [*map(len, parts)],
             [*map(id, chain.from_iterable(map(dict.values, parts)))],
-            [*chain.from_iterable(chain.from_iterable(map(_HOOKS, kept)))],
+            [*chain.from_iterable(filter(None, chain.from_iterable(hooks)))],
         )
     except (KeyError, TypeError):
         return None
@@ -137,6 +139,13 @@ def forget_empty_hooks(parameter: Tensor) -> None:
     """After the last hook is removed: torch would not see, when parameters are swapped, that there is none."""
     if not parameter._post_accumulate_grad_hooks:
         parameter._post_accumulate_grad_hooks = None  # type: ignore[assignment]
+
+
+def apply(function: type[Function], *arguments: Any) -> Any:
+    """As `function.apply`, without what it does for torch.func, which would be refused all the same."""
+    if torch._C._are_functorch_transforms_active():
+        return function.apply(*arguments)
+    return super(Function, function).apply(*arguments)  # type: ignore[misc]
 
 
 def made_wrapper(cls: type[Tensor], size: Any, like: Tensor) -> Any:

@@ -46,6 +46,28 @@ def a_wrapper_has_a_size_and_no_memory() -> None:
     assert torch.add(held, 1).isnan().all()
 
 
+class Twice(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, tensor: Tensor) -> Tensor:
+        return 2 * tensor
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return 2 * gradients[0]
+
+
+def a_function_is_applied() -> None:
+    tensor = torch.ones(2, requires_grad=True)
+    internals.apply(Twice, tensor).sum().backward()
+    assert tensor.grad is not None and tensor.grad.tolist() == [2, 2]
+    try:
+        torch.func.grad(lambda each: internals.apply(Twice, each).sum())(torch.ones(2))
+    except RuntimeError as error:
+        assert "setup_context" in str(error)
+    else:
+        raise AssertionError("torch.func went through it")
+
+
 def trees_are_taken_apart_and_put_together() -> None:
     value = {"a": [1, (torch.ones(2), None)]}
     leaves, form = internals.tree_flatten(value)

@@ -13,13 +13,13 @@ from torch import nn
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows, size
 from ..torch_internals import BatchNorm, hooks
+from . import rank_stream
 from .decisions import Decisions
 from .draws import Draws
 from .inventory import is_hooked
 from .libraries import libraries_of, package
 from .losses import Losses
-from .rank_stream import own_random_numbers
-from .region import Region, entered
+from .region import Region, enter
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,10 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
     if None in region.places.values():
         own = None
     draws = own is None and region.places
-    with entered(region), own_random_numbers(own) if own is not None else nullcontext():
+    before = enter(region)
+    if own is not None:
+        rank_stream.begin(own)
+    try:
         if not (draws or region.over_samples or region.decides):
             yield
             return
@@ -75,6 +78,10 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
             Decisions(region) if region.decides else nullcontext(),
         ):
             yield
+    finally:
+        enter(before)
+        if own is not None:
+            rank_stream.end()
 
 
 def watched(module: nn.Module, is_part: bool = False) -> str:

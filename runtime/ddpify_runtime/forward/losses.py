@@ -43,6 +43,7 @@ _ELEMENTWISE = {
     F.soft_margin_loss,
     F.triplet_margin_loss,
 }
+_KNOWN = {*_MEANS, *_SUMS, *CLASSES, *_ELEMENTWISE, F.ctc_loss}
 # With weights, torch divides these by the sum of the weights.
 _DIVIDED_BY_WEIGHTS = {F.huber_loss, F.l1_loss, F.mse_loss, F.smooth_l1_loss}
 
@@ -64,12 +65,13 @@ class Losses(TorchFunctionMode):
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        if not reduces(func, args, kwargs):
+        given = reduction(func, args, kwargs)
+        if given is None:
             return func(*args, **kwargs)
         if self.region.mode == "share":
             if not self.known:
                 raise UnknownLoss(_COUNT.format("more"))
-            return reduced(func, arguments(func, args, kwargs)) if self.known.pop(0) else func(*args, **kwargs)
+            return reduced(func, given) if self.known.pop(0) else func(*args, **kwargs)
         result = func(*args, **kwargs)
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         shapes = [tensor.shape for tensor in tensors]
@@ -101,8 +103,7 @@ def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
     Its backward sums the gradients over ranks, as the rule for gradients in a shared region asks for.
 
     Args:
-        func: one for which `reduces` is true.
-        given: its arguments by name, with this rank's samples.
+        func, given: what `reduction` knows, with this rank's samples in it.
     """
     summed, divisor, dtype = summands(func, given)
     if divisor is None:
@@ -112,74 +113,73 @@ def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
     return (total / count.detach()).to(dtype)
 
 
-def summands(func: Callable[..., Any], given: dict[str, Any]) -> tuple[Tensor, Tensor | int | None, torch.dtype]:
+def summands(
+    func: Callable[..., Any], given: dict[str, Any], all_count: bool = False
+) -> tuple[Tensor, Tensor | int | None, torch.dtype]:
     """This rank's part of a loss or full reduction, as `reduced` takes it, and the dtype of the whole.
+
+    Args:
+        all_count: whether it is known that none of the targets is `ignore_index`, and that they have no weights.
 
     Returns:
         The sum over this rank's samples; what it would be divided by for a mean over them: a number that sizes tell, or
         a tensor, where it depends on what the targets are; None for a sum; the dtype.
     """
     if func in _SUMS or func in _MEANS:
-        each, reduction = given["input"], "sum" if func in _SUMS else "mean"
+        each, how = given["input"], "sum" if func in _SUMS else "mean"
         dtype = func(each.new_ones(1)).dtype  # autocast has its own mind
     elif func in CLASSES and given["input"].dtype in (torch.float32, torch.float64):
         summed = func(**{**given, "reduction": "sum"})
-        return summed, None if given["reduction"] == "sum" else weight_of_targets(given), summed.dtype
+        if given["reduction"] == "sum":
+            return summed, None, summed.dtype
+        return summed, given["target"].numel() if all_count else weight_of_targets(given), summed.dtype
     else:
-        each, reduction = func(**{**given, "reduction": "none"}), given["reduction"]
+        each, how = func(**{**given, "reduction": "none"}), given["reduction"]
         dtype = each.dtype
     half = each.dtype in (torch.float16, torch.bfloat16)
     summed = each.sum(dtype=torch.float32) if half else each.sum()  # float16 ends at 65504
-    if reduction == "sum":
+    if how == "sum":
         return summed, None, dtype
     if func is F.ctc_loss:  # the mean over samples of what each gives for one of its targets
         lengths = torch.as_tensor(given["target_lengths"], device=each.device).clamp(min=1)
         return (each / lengths).sum(), each.numel(), dtype
     if func in CLASSES:
         return summed, weight_of_targets(given), dtype
-    return summed, len(given["input"]) if reduction == "batchmean" else each.numel(), dtype
+    return summed, len(given["input"]) if how == "batchmean" else each.numel(), dtype
 
 
 _OPERATIONS: dict[tuple[Callable[..., Any], str], str] = {}
 
 
 def operation(func: Callable[..., Any], given: dict[str, Any]) -> str:
-    """The name of the autograd node that a loss or full reduction makes, as printed with its value; "" without one.
+    """The name of the autograd node that a loss or full reduction with gradients makes, as printed with its value.
 
-    Args: as for `reduced`. Those of a call without gradients give "".
+    Args: as for `reduced`.
     """
-    tensors = [value for value in given.values() if isinstance(value, Tensor)]
-    if not (torch.is_grad_enabled() and any(value.requires_grad for value in tensors)):
-        return ""
-    key = func, str(given.get("reduction"))
+    key = func, given.get("reduction", "")
     if key not in _OPERATIONS:  # what torch calls it is seen when it is computed, once
         result = func(given["input"]) if func in _MEANS or func in _SUMS else func(**given)
         _OPERATIONS[key] = type(result.grad_fn).__name__
     return _OPERATIONS[key]
 
 
-def reduces(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call is a loss or full reduction that `reduced` knows."""
+def reduction(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments by name, with the defaults, of a loss or full reduction that `reduced` knows; None for others."""
+    if func not in _KNOWN:
+        return None
     if func in _MEANS or func in _SUMS:
-        return len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
-    if func not in CLASSES and func not in _ELEMENTWISE and func is not F.ctc_loss:
-        return False
-    given = arguments(func, args, kwargs)
-    if given.get("size_average") is not None or given.get("reduce") is not None:
-        return False
-    if func in _DIVIDED_BY_WEIGHTS and given.get("weight") is not None:
-        return False
-    return given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
-
-
-def arguments(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
-    """The arguments of such a call by name, with the defaults."""
-    if func in _MEANS or func in _SUMS:
-        return {"input": args[0]}
+        is_full = len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
+        return {"input": args[0]} if is_full else None
     signature, names, defaults = _signature(func)
     if len(args) + len(kwargs) > len(names) or kwargs.keys() - names[len(args) :]:
         signature.bind(*args, **kwargs)  # says what is wrong
-    return {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+    given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+    if given.get("size_average") is not None or given.get("reduce") is not None:
+        return None
+    if func in _DIVIDED_BY_WEIGHTS and given.get("weight") is not None:
+        return None
+    known = given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
+    return given if known else None
 
 
 def weight_of_targets(given: dict[str, Any]) -> Tensor | int:

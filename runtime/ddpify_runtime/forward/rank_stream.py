@@ -21,6 +21,9 @@ _States = dict[torch.device, Tensor]  # of the generators of the host, and of an
 _own: _States = {}
 
 
+_HOST = torch.device("cpu")
+
+
 class _Here(threading.local):
     common: _States | None = None  # what all ranks share, while this thread draws its own
 
@@ -39,18 +42,30 @@ def own_random_numbers(device: torch.device) -> Iterator[None]:
 
     It begins at a place that the common generators and the rank decide: the same run gives the same numbers again.
     """
-    has_own = accelerators.module_of(device.type) is not None
-    places = [torch.device("cpu"), device] if has_own else [torch.device("cpu")]
-    common = _here.common = {place: _read(place) for place in places}
-    for place in places:
-        _write(place, _own[place] if place in _own else _begun(place, common[places[0]]))
+    begin(device)
     try:
         yield
     finally:
-        _own.update({place: _read(place) for place in places})
-        for place, state in common.items():
-            _write(place, state)
-        _here.common = None
+        end()
+
+
+def begin(device: torch.device) -> None:
+    """Enter `own_random_numbers`."""
+    common = {_HOST: _read(_HOST)}
+    if device.type != "cpu" and accelerators.module_of(device.type) is not None:
+        common[device] = _read(device)
+    for place in common:
+        own = _own.get(place)
+        _write(place, _begun(place, common[_HOST]) if own is None else own)
+    _here.common = common
+
+
+def end() -> None:
+    """Leave it."""
+    common, _here.common = _here.common, None
+    for place, state in (common or {}).items():
+        _own[place] = _read(place)
+        _write(place, state)
 
 
 @contextmanager
@@ -82,15 +97,15 @@ def put_back(states: dict[str, Tensor]) -> None:
 
 
 def _read(place: torch.device) -> Tensor:
-    if place.type == "cpu":
-        return torch.get_rng_state()
+    if place is _HOST:
+        return torch.default_generator.get_state()
     state: Tensor = accelerators.module_of(place.type).get_rng_state(place)
     return state
 
 
 def _write(place: torch.device, state: Tensor) -> None:
-    if place.type == "cpu":
-        torch.set_rng_state(state)
+    if place is _HOST:
+        torch.default_generator.set_state(state)
     else:
         accelerators.module_of(place.type).set_rng_state(state, place)
 

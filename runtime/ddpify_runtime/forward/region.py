@@ -58,14 +58,20 @@ def current() -> Region | None:
     return _here.region
 
 
+def enter(region: Region | None) -> Region | None:
+    """Be in a region from now on; returns the one before, to enter again."""
+    before, _here.region = _here.region, region
+    return before
+
+
 @contextmanager
 def entered(region: Region) -> Iterator[Region]:
     """Be in a region."""
-    before, _here.region = _here.region, region
+    before = enter(region)
     try:
         yield region
     finally:
-        _here.region = before
+        enter(before)
 
 
 def alone() -> bool:

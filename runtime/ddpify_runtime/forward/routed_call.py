@@ -25,7 +25,7 @@ from ..launch import environment
 from ..lazy import outputs
 from ..lazy.batch import Share
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, divides, leave, size, split, spread
+from ..sharding.collectives import Rows, count, device_of, divides, leave, size, split, spread, world_size
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, uncompiled
 from ..trial import own_numbers
@@ -87,11 +87,13 @@ class RoutedCall:
         self.called = self.called or torch.is_grad_enabled()
         found = self._division(leaves, spec)
         single = not found.reason and self._leaves_one(found, leaves)
-        if not found.reason and not single and divides(leaves[found.batch[0]], found.batch[1]):
-            self.divided = self.divided or torch.is_grad_enabled()
-            output = self._divided(found, leaves, spec)
-            self.settings.after_forward()
-            return output
+        if not found.reason and not single:
+            total, place = found.samples(leaves), device_of(leaves[found.batch[0]])
+            if divides(total, place):
+                self.divided = self.divided or torch.is_grad_enabled()
+                output = self._divided(found, leaves, spec, total, place)
+                self.settings.after_forward()
+                return output
         reason = SINGLE if single else found.reason or FEW
         if reason == FEW and not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
             reason = (
@@ -176,7 +178,7 @@ class RoutedCall:
         due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
         if known is not None and known.reason:
             return known
-        few = known.samples(leaves) < dist.get_world_size() if known else _few(leaves)
+        few = known.samples(leaves) < world_size() if known else _few(leaves)
         new = not few and self.settings.are_new(form, self.module, now.parts, leaves)
         if known is not None and not (due or new):
             return known
@@ -247,8 +249,8 @@ class RoutedCall:
             text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
         return text
 
-    def _divided(self, found: Division, leaves: list[Any], spec: Form) -> Any:
-        total = found.samples(leaves)
+    def _divided(self, found: Division, leaves: list[Any], spec: Form, total: int, device: torch.device) -> Any:
+        """total: samples. device: where they are."""
         reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
         taken: dict[Any, Any] = {}  # what is given twice stays one
         values = [
@@ -258,7 +260,6 @@ class RoutedCall:
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
         here.decides, here.counts = found.decides, found.counts
-        device = leaves[found.batch[0]].device
         original = environment.draws_original() or engines.of(device).records  # it would send a seed for each forward
         before = torch.get_rng_state() if original and not found.places else None
         try:

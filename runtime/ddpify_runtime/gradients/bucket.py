@@ -21,7 +21,7 @@ class Bucket:
     """The gradients of some parameters of one dtype.
 
     places: the numbers of the parameters. waiting: how many of them have no gradient yet in this pass. work: the
-    collective that runs.
+    collective that runs. gradients: those that were sent, where each parameter had one that is dense.
     """
 
     def __init__(self, places: Sequence[int], parameters: Sequence[nn.Parameter], like: Tensor, flags: int) -> None:
@@ -29,6 +29,7 @@ class Bucket:
         self.places, self.parameters = places, parameters
         self.waiting = 0
         self.work: Any = None
+        self.gradients: list[Tensor] = []
         self._sizes = [*(parameter.numel() for parameter in parameters), flags]
         self._scale = 1 / dist.get_world_size()
         self._make(like)
@@ -41,6 +42,8 @@ class Bucket:
             for part, parameter in zip(parts, self.parameters, strict=True)
         ]
         self._at_once = sum(self._sizes) < _LARGE * len(self._means)
+        self._parts = [*self._means, self._flags]
+        self._all = torch.full_like(self._flags, dist.get_world_size())  # flags that are 1 once they are scaled
 
     def take(self, at: int) -> None:
         """A gradient is there: while it is in the processor's cache, if it is large."""
@@ -57,20 +60,22 @@ class Bucket:
         else:
             torch.mul(gradient, self._scale, out=mean)
 
-    @torch.no_grad()
     def send(self, flags: Sequence[int] = ()) -> None:
-        """Begin to add what the ranks have taken; flags: of the last bucket, a number for each parameter of all."""
-        if self._at_once:
-            gradients = [each.grad for each in self.parameters if each.grad is not None and not each.grad.is_sparse]
-            if len(gradients) == len(self._means):
-                copy_all(self._means, gradients)  # of a gradient that is its mean to itself
-                self._flat.mul_(self._scale)
-            else:
-                for parameter, mean in zip(self.parameters, self._means, strict=True):
-                    self._take(parameter.grad, mean)
-        if flags and all(flags):
-            self._flags.fill_(1)
-        elif flags:
+        """Begin to add what the ranks have taken, without gradients of its own.
+
+        Args:
+            flags: of the last bucket, a number for each parameter of all.
+        """
+        gradients = [each.grad for each in self.parameters] if self._at_once else []
+        dense = [each for each in gradients if each is not None and not each.is_sparse]
+        self.gradients = dense if len(dense) == len(self._means) else []
+        if self.gradients:
+            copy_all(self._parts, [*dense, self._all])  # of a gradient that is its mean to itself
+            self._flat.mul_(self._scale)
+        elif self._at_once:
+            for gradient, mean in zip(gradients, self._means, strict=True):
+                self._take(gradient, mean)
+        if flags and not (self.gradients and all(flags)):
             self._flags.copy_(torch.tensor(flags))
         self.work = begin_sum(self._flat)
 

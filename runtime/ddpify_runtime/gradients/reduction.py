@@ -126,9 +126,15 @@ class Reduction:
         bucket.take(at)
         if not again:
             bucket.waiting -= 1
-            while self.sent < len(self.buckets) - 1 and not self.buckets[self.sent].waiting:
-                self.buckets[self.sent].send()
-                self.sent += 1
+            if not bucket.waiting:
+                self._send_full()
+
+    @torch.no_grad()
+    def _send_full(self) -> None:
+        """Send the buckets that are full, as far as those before them are."""
+        while self.sent < len(self.buckets) - 1 and not self.buckets[self.sent].waiting:
+            self.buckets[self.sent].send()
+            self.sent += 1
 
     @torch.no_grad()
     def _complete(self) -> None:
@@ -149,6 +155,10 @@ class Reduction:
         anywhere = last.flags() if lacking else self.got
         copied: list[tuple[Tensor, Tensor]] = []
         for bucket in self.buckets:
+            gradients, bucket.gradients = bucket.gradients, []
+            if gradients and not lacking and not self.as_views:
+                copy_all(gradients, bucket.means())
+                continue
             for parameter, mean, got in zip(
                 bucket.parameters, bucket.means(), [anywhere[place] for place in bucket.places], strict=True
             ):

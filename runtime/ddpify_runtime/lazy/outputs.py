@@ -19,7 +19,7 @@ from torch.autograd import Function
 
 from ..forward import losses, region
 from ..sharding.collectives import Join, Rows, count, join, joined, leave, size, split
-from ..torch_internals import made_wrapper, tree_map_only
+from ..torch_internals import apply, made_wrapper, tree_map_only
 from .batch import QUESTIONS, Share, has_share, in_form, same_memory, wholes
 from .labels import Labels
 from .partial import partial
@@ -30,32 +30,33 @@ class Output(Share):
     """Samples of a whole with `total` of them, which lie along `place`."""
 
     _rows: Tensor
-    _joined: Tensor | None
-    _source: tuple[Output, Callable[[Tensor], Tensor]] | None  # what it is a view of, and how
+    _joined: Tensor | None = None
+    _source: tuple[Output, Callable[[Tensor], Tensor]] | None = None  # what it is a view of, and how
     _place: Rows
     _total: int
     _entered: tuple[Callable[[], None], ...]
-    _node: Any  # the autograd node that made this
-    _used: bool  # whether its samples were, in place of the whole
-    _labels: tuple[Labels, str] | None  # the loaded numbers that these are, and which of them
+    _node: Any = None  # the autograd node that made this
+    _used = False  # whether its samples were, in place of the whole
+    _labels: tuple[Labels, str] | None = None  # the loaded numbers that these are, and which of them
 
     @staticmethod
     def __new__(cls, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
         size = list(local.shape)
         size[place.dim] = size[place.dim] // count(total) * total
         output: Output = made_wrapper(cls, size, local)
-        output._rows, output._joined, output._source = local, None, None
-        output._place, output._total, output._entered, output._node = place, total, entered, None
-        output._used, output._labels = False, None
+        output._rows, output._place, output._total, output._entered = local, place, total, entered
         return output
 
     @property
     def local(self) -> Tensor | None:
         """This rank's samples; None once the whole has been used, since it may have been changed."""
         source = self._source
-        if self._is_foreign or self._joined is not None or (source and source[0].local is None) or self._is_leaf:
+        if self._joined is not None or (source and source[0].local is None):
             return None
-        return self._rows
+        with torch.DisableTorchFunctionSubclass():
+            node = self.grad_fn
+            is_foreign, is_leaf = node is not self._node, node is None and self.requires_grad
+        return None if is_foreign or is_leaf else self._rows
 
     @property
     def rows(self) -> Tensor | None:
@@ -156,7 +157,7 @@ def loaded(rows: Tensor, total: int, labels: Labels) -> Tensor:
 def _later(local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Output:
     if not (local.requires_grad and torch.is_grad_enabled()):
         return Output(local.detach(), total, place, entered)
-    made: Output = _Later.apply(local, total, place, entered)  # type: ignore[no-untyped-call]
+    made: Output = apply(_Later, local, total, place, entered)
     made._rows, made._node = local, _node(made)
     return made
 
@@ -216,16 +217,19 @@ class _Whole(Function):
 def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result computed from this rank's samples, or None where that is not known to be the same."""
     first = next((value for value in (*args, *kwargs.values()) if isinstance(value, Output)), None)
-    if first is None or first.local is None:
+    local = first.local if first is not None else None
+    if first is None or local is None:
         return None
     # (F.ctc_loss takes time first, and samples after it.)
-    if first._place == Rows(0) and func is not F.ctc_loss and losses.reduces(func, args, kwargs):
-        return _loss(first, func, args, kwargs)
+    if first._place == Rows(0) and func is not F.ctc_loss:
+        given = losses.reduction(func, args, kwargs)
+        if given is not None:
+            return _loss(first, func, given)
     if not args:
         return None
     if func in COPIES or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
         plain = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
-        return _view(first, func, args, kwargs, func(first.local, *args[1:], **kwargs)) if plain else None
+        return _view(first, func, args, kwargs, func(local, *args[1:], **kwargs)) if plain else None
     if first._place.dim or not first._place.major:
         return None
     if func in REDUCE_DIMS or func in OVER_A_DIM or func in SORTED:
@@ -236,13 +240,13 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if others or args[0] is not first:
         return None
     if func in UNARY:
-        return _made(first, func(first.local, *args[1:], **kwargs), (first,))
+        return _made(first, func(local, *args[1:], **kwargs), (first,))
     if func in SHAPES:
         return _reshaped(first, func, args, kwargs)
     if (func is Tensor.transpose or func is torch.transpose) and not kwargs and 0 not in _dims(args[1:], first.dim()):
-        return _view(first, func, args, kwargs, func(first.local, *args[1:]))
+        return _view(first, func, args, kwargs, func(local, *args[1:]))
     if func is Tensor.__getitem__ and _takes_all_samples(args[1], first.dim()):
-        return _view(first, func, args, kwargs, func(first.local, args[1]))
+        return _view(first, func, args, kwargs, func(local, args[1]))
     return None
 
 
@@ -313,19 +317,20 @@ def _samples(value: Tensor, like: Output) -> Tensor:
     return split(value.whole() if isinstance(value, Share) else value, like._total, like._place, like.enter)
 
 
-def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Tensor | None:
-    """A loss over the whole batch from the samples of every rank."""
-    given = losses.arguments(func, args, kwargs)
+def _loss(first: Output, func: Callable[..., Any], given: dict[str, Any]) -> Tensor | None:
+    """A loss over the whole batch from the samples of every rank; given: its arguments by name."""
     classes = func in losses.CLASSES
     local: dict[str, Any] = {}
     for name, value in given.items():
         if not isinstance(value, Tensor):
             local[name] = value
+        elif value is first:
+            local[name] = first.local
         elif classes and name == "weight":
             if value.requires_grad:
                 return None
             local[name] = value
-        elif classes and name == "target" and value.dim() and len(value) == len(first) and first.dim() > 1:
+        elif classes and name == "target" and value.dim() and value.size(0) == first.size(0) and first.dim() > 1:
             local[name] = _samples(value, first)
         else:
             local[name] = _part(value, first) if value.shape == first.shape else None
@@ -334,7 +339,7 @@ def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs
     sources = [value for value in given.values() if isinstance(value, Output)]
     for source in sources:
         source._used = True
-    part, divisor, dtype = losses.summands(func, local)
+    part, divisor, dtype = losses.summands(func, local, classes and _all_count(given, local["target"]))
     whole: Tensor | int
     if isinstance(divisor, Tensor):
         whole = _over_ranks(given, local["target"], divisor)
@@ -342,7 +347,16 @@ def _loss(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwargs
         whole = 1 if divisor is None else divisor // count(first._total) * first._total
     if isinstance(whole, Tensor) or part.dtype != dtype:  # a sum may be too large for the dtype of the mean
         part, whole = (part / whole).to(dtype), 1
-    return partial(part, None, _entered(sources), whole, losses.operation(func, local))
+    return partial(part, None, _entered(sources), whole, losses.operation(func, local) if part.requires_grad else "")
+
+
+def _all_count(given: dict[str, Any], mine: Tensor) -> bool:
+    """Whether every target is known to count in a classification loss; arguments as for `_over_ranks`."""
+    target, ignored = given["target"], given["ignore_index"]
+    if not isinstance(target, Output) or target._labels is None or given["weight"] is not None:
+        return False
+    labels, which = target._labels
+    return labels.all_count(mine, ignored, (ignored, mine.dtype, which))
 
 
 def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor | int:

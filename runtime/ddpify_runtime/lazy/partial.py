@@ -16,8 +16,8 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ..forward import region
-from ..sharding.collectives import sum_over_ranks
-from ..torch_internals import made_wrapper
+from ..sharding.collectives import sum_over_ranks, world_size
+from ..torch_internals import apply, made_wrapper
 from .batch import QUESTIONS, Share, same_memory, wholes
 
 _Entered = tuple[Callable[[], None], ...]
@@ -33,7 +33,7 @@ _LINEAR = {
     *(Tensor.neg, Tensor.__neg__),
     *(Tensor.mean, Tensor.squeeze, Tensor.sum, torch.mean, torch.squeeze, torch.sum),
 }
-_SAME_MEMORY = {Tensor.detach, Tensor.data.__get__}  # type: ignore[attr-defined]
+_DATA = Tensor.data.__get__  # type: ignore[attr-defined]
 _ADD = {Tensor.add, Tensor.__add__, Tensor.__radd__, torch.add}
 _SUBTRACT = {Tensor.sub, Tensor.__sub__, torch.sub}
 _MULTIPLY = {Tensor.mul, Tensor.__mul__, Tensor.__rmul__, torch.mul}
@@ -44,30 +44,28 @@ _DIVIDE = {Tensor.div, Tensor.true_divide, Tensor.__truediv__, torch.div}
 class Partial(Share):
     """The sum over ranks of `part`, divided by `divisor`, and `common`, which every rank has alike."""
 
-    _joined: Tensor | None
-    _source: tuple[Partial, Callable[[Tensor], Tensor]] | None  # whose memory it has, and how
+    _joined: Tensor | None = None
+    _source: tuple[Partial, Callable[[Tensor], Tensor]] | None = None  # whose memory it has, and how
     _part: Tensor
     _common: Tensor | None
     _divisor: int
     _entered: _Entered
-    _node: Any  # the autograd node that made this
-    _value: Tensor | None  # of the whole, without a graph, once it was read
-    _viewed: bool  # whether another tensor has the same memory
-    _operation: str  # the autograd node that one process would have made, by its name
+    _node: Any = None  # the autograd node that made this
+    _value: Tensor | None = None  # of the whole, without a graph, once it was read
+    _viewed = False  # whether another tensor has the same memory
+    _operation = ""  # the autograd node that one process would have made, by its name
 
     @staticmethod
     def __new__(cls, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Partial:
         made: Partial = made_wrapper(cls, part.shape, part)
         made._part, made._common, made._divisor, made._entered = part, common, divisor, entered
-        made._joined = made._source = made._node = made._value = None
-        made._viewed, made._operation = False, ""
         return made
 
     @property
     def is_apart(self) -> bool:
         """Whether the parts still make it up; not once the whole has been used, since it may have been changed."""
-        source = self._source[0] if self._source else None
-        return self._joined is None and not self._is_foreign and (source is None or source._joined is None)
+        source = self._source
+        return self._joined is None and (source is None or source[0]._joined is None) and not self._is_foreign
 
     @property
     def _is_foreign(self) -> bool:
@@ -131,6 +129,10 @@ class Partial(Share):
         if func is torch.autograd.grad and any(kind is not cls for kind in types if issubclass(kind, Share)):
             return NotImplemented  # an output knows what was computed from its samples
         with torch.DisableTorchFunctionSubclass():
+            if func in _IN_EACH_STEP and len(args) < 3 and not kwargs:
+                made = _IN_EACH_STEP[func](*args)
+                if made is not None:
+                    return made
             if func in QUESTIONS:
                 return func(*args, **kwargs)
             if isinstance(first, Partial):
@@ -165,7 +167,7 @@ def partial(part: Tensor, common: Tensor | None, entered: _Entered, divisor: int
     if not (torch.is_grad_enabled() and (part.requires_grad or (common is not None and common.requires_grad))):
         return Partial(part.detach(), None if common is None else common.detach(), divisor, entered)
     operation = operation or type(part.grad_fn).__name__
-    made: Partial = _Made.apply(part, common, divisor, entered)  # type: ignore[no-untyped-call]
+    made: Partial = apply(_Made, part, common, divisor, entered)
     made._part, made._common, made._node, made._operation = part, common, _node(made), operation
     return made
 
@@ -184,7 +186,15 @@ def _node(made: Partial) -> Any:
 def _backward(
     number: Partial, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
-    gradient = torch.ones_like(number._part) if gradient is None else wholes(gradient)
+    part, plain = number._part, gradient is None and number._common is None and not create_graph and inputs is None
+    if plain and part.grad_fn is not None:  # past the node of the number, which is Python
+        handle = part.grad_fn.register_prehook(lambda gradients: number.enter())
+        try:
+            torch.autograd.backward(part, torch.full_like(part, world_size() / number._divisor), retain_graph)
+        finally:
+            handle.remove()
+        return
+    gradient = torch.ones_like(part) if gradient is None else wholes(gradient)
     with torch.DisableTorchFunctionSubclass():
         torch.autograd.backward(number, gradient, retain_graph, create_graph, inputs=inputs)
 
@@ -194,15 +204,11 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if any(isinstance(value, Partial) and (not value.is_apart or value.dim()) for value in args):
         return None
     first, others = (args[0], args[1:]) if args else (None, ())
-    if isinstance(first, Partial) and not any(isinstance(value, Tensor) for value in (*others, *kwargs.values())):
-        if func in _SAME_MEMORY:
-            return _detached(first, func)
-        if func in _LINEAR:
-            return _changed_in_form(first, func, others, kwargs)
+    tensors = any(isinstance(value, Tensor) for value in (*others, *kwargs.values()))
+    if func in _LINEAR and isinstance(first, Partial) and not tensors:
+        return _changed_in_form(first, func, others, kwargs)
     if kwargs or len(args) != 2:
         return None
-    if func is Tensor.__iadd__ or func is Tensor.add_:
-        return _added_in_place(*args)
     if func in _ADD or func in _SUBTRACT:
         return _added(*args, operator.add if func in _ADD else operator.sub)
     if func in _MULTIPLY and not isinstance(first, Partial):
@@ -222,7 +228,9 @@ def _changed_in_form(source: Partial, func: Callable[..., Any], others: tuple[An
     return partial(part, common, source._entered, source._divisor)
 
 
-def _detached(source: Partial, func: Callable[..., Any]) -> Partial:
+def _detached(source: Partial, func: Callable[..., Any]) -> Partial | None:
+    if not source.is_apart or source.dim():
+        return None
     common = None if source._common is None else source._common.detach()
     made = Partial(source._part.detach(), common, source._divisor, source._entered)
     made._source = source, func
@@ -265,6 +273,11 @@ def _added_in_place(one: Any, other: Any) -> Partial | None:
     """A running sum of what has no gradient."""
     if not isinstance(one, Partial) or one._viewed or one.requires_grad or getattr(other, "requires_grad", False):
         return None
+    if any(isinstance(each, Partial) and (not each.is_apart or each.dim()) for each in (one, other)):
+        return None
+    if isinstance(other, Partial) and one._is_like(other):
+        one._part, one._value = one._part + other._part, None
+        return one
     made = _added(one, other, operator.add)
     if made is None:
         return None
@@ -295,6 +308,14 @@ def _is_alike(value: Any) -> bool:
 
 def _forms(*values: Any) -> list[Any]:
     return [value._part.detach() if isinstance(value, Partial) else value for value in values]
+
+
+# What a running sum of losses calls, looked for first.
+_IN_EACH_STEP: dict[Any, Callable[..., Partial | None]] = {
+    Tensor.detach: lambda source: _detached(source, Tensor.detach),
+    _DATA: lambda source: _detached(source, _DATA),
+    **dict.fromkeys((Tensor.__iadd__, Tensor.add_), _added_in_place),
+}
 
 
 class _Made(Function):
@@ -345,7 +366,7 @@ class _Inside(Function):
     @staticmethod
     def forward(ctx: Any, gradient: Tensor, divisor: int) -> Tensor:
         ctx.divisor = divisor
-        return gradient * (dist.get_world_size() / divisor)
+        return gradient * (world_size() / divisor)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
@@ -354,6 +375,6 @@ class _Inside(Function):
 
 def _inside(gradient: Tensor, divisor: int = 1) -> Tensor:
     if not torch.is_grad_enabled():  # nobody differentiates it again
-        return gradient * (dist.get_world_size() / divisor)
+        return gradient * (world_size() / divisor)
     inside: Tensor = _Inside.apply(gradient, divisor)  # type: ignore[no-untyped-call]
     return inside

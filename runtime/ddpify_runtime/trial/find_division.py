@@ -245,7 +245,7 @@ def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...]
         return
     for batch in range(min(2, leaves[first].dim())):
         total = leaves[first].size(batch)
-        if not divides(leaves[first], batch):
+        if not divides(total, leaves[first].device):
             continue
         places: list[Rows | None] = []
         for i, leaf in enumerate(leaves):

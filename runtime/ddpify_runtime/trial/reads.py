@@ -21,7 +21,7 @@ from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from .. import torch_internals
 from ..forward.decisions import decides
-from ..forward.losses import reduces
+from ..forward.losses import reduction
 
 _READS = {
     *(torch.allclose, torch.equal, Tensor.allclose, Tensor.equal),
@@ -99,7 +99,7 @@ class Reads(TorchFunctionMode):
             self.rounds |= any(tensor.dtype == torch.float32 for tensor in _tensors(result))
         if decided:  # by the whole batch
             return result
-        if not (number or sampled) or reduces(func, args, kwargs):  # such a loss is that of the whole batch
+        if not (number or sampled) or reduction(func, args, kwargs):  # such a loss is that of the whole batch
             if any(id(tensor) in self.counts for tensor in given) or (sampled and _name(func) == "sum"):
                 self.counts |= {id(tensor): tensor for tensor in _tensors(result) if not tensor.requires_grad}
             if not sampled and any(id(tensor) in self.counters for tensor in given):
