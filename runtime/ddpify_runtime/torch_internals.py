@@ -101,28 +101,31 @@ def contents_of_all(modules: Sequence[nn.Module]) -> Any:
     kept = [*map(vars, modules)]
     try:
         training, parameters, parts, *hooks = zip(*map(_KEPT, kept), strict=True)
+        inside = parameters + parts
         return (
             [*map(type, modules)],
             [*map(dict.get, kept, repeat("forward"))],
             training,
-            [*map(len, parameters)],
-            [*map(id, chain.from_iterable(map(dict.values, parameters)))],
-            [*map(len, parts)],
-            [*map(id, chain.from_iterable(map(dict.values, parts)))],
+            [*map(len, inside)],
+            [*map(id, chain.from_iterable(map(dict.values, inside)))],
             [*chain.from_iterable(filter(None, chain.from_iterable(hooks)))],
         )
     except (KeyError, TypeError):
         return None
 
 
-_KIND = attrgetter("requires_grad", "dtype", "device", "is_leaf")
+_KIND = attrgetter("requires_grad", "dtype", "device", "_post_accumulate_grad_hooks", "_backward_hooks")
 
 
 def kinds_of_all(parameters: Sequence[nn.Parameter]) -> Any:
-    """What compares unlike if one of some parameters has become of another kind, or if hooks were set on gradients."""
-    after = filter(None, map(attrgetter("_post_accumulate_grad_hooks"), parameters))
-    before = filter(None, map(attrgetter("_backward_hooks"), parameters))
-    return [*map(_KIND, parameters)], sum(map(len, after)), sum(map(len, before))
+    """What compares unlike if one of some parameters has become of another kind, or if hooks were set on gradients.
+
+    `is_leaf` is not asked: what is trained stays a leaf, and only what was not trained can become none.
+    """
+    if not parameters:
+        return None
+    *kinds, after, before = zip(*map(_KIND, parameters), strict=True)
+    return kinds, sum(map(len, filter(None, after))), sum(map(len, filter(None, before)))
 
 
 def gradient_hooks(parameter: Tensor) -> tuple[Mapping[int, Any] | None, Mapping[int, Any] | None]:

@@ -12,12 +12,13 @@ from functools import cache
 from typing import Any
 
 import torch
+import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
-from ..sharding.collectives import sum_over_ranks
+from ..lazy.partial import partial
 from .region import Region
 
 _MEANS = {torch.mean, Tensor.mean}
@@ -71,7 +72,7 @@ class Losses(TorchFunctionMode):
         if self.region.mode == "share":
             if not self.known:
                 raise UnknownLoss(_COUNT.format("more"))
-            return reduced(func, given) if self.known.pop(0) else func(*args, **kwargs)
+            return reduced(func, given, self.region.enter) if self.known.pop(0) else func(*args, **kwargs)
         result = func(*args, **kwargs)
         tensors = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor)]
         shapes = [tensor.shape for tensor in tensors]
@@ -97,20 +98,18 @@ class UnknownLoss(RuntimeError):
     """A loss of which the whole cannot be told from the parts."""
 
 
-def reduced(func: Callable[..., Any], given: dict[str, Any]) -> Tensor:
-    """What a loss or full reduction gives for the whole batch, from this rank's samples; a collective.
-
-    Its backward sums the gradients over ranks, as the rule for gradients in a shared region asks for.
+def reduced(func: Callable[..., Any], given: dict[str, Any], entered: Callable[[], None]) -> Tensor:
+    """What a loss or full reduction gives for the whole batch, of which this rank has a part; a collective for a mean.
 
     Args:
-        func, given: what `reduction` knows, with this rank's samples in it.
+        func, given: what `reduction` knows, with this rank's samples in it. entered: as for `partial`.
     """
-    summed, divisor, dtype = summands(func, given)
-    if divisor is None:
-        return sum_over_ranks(summed).to(dtype)
-    divisor = divisor if isinstance(divisor, Tensor) else torch.tensor(float(divisor), device=summed.device)
-    total, count = sum_over_ranks(torch.stack([summed, divisor.to(summed)])).unbind()
-    return (total / count.detach()).to(dtype)
+    part, divisor, dtype = summands(func, given)
+    if divisor is not None:
+        total = divisor.detach().clone() if isinstance(divisor, Tensor) else torch.tensor(divisor, device=part.device)
+        dist.all_reduce(total)
+        part = part / total
+    return partial(part.to(dtype), None, (entered,))
 
 
 def summands(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
@@ -26,6 +26,7 @@ class Region:
     decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
     extreme: what is drawn for no samples in "record", by an operation that `places` knows to draw such: the lowest
     number it may draw for 0, else the highest; None for any.
+    enter: called when a backward pass enters the region.
     counts: for each line that adds integers (and their dims) whether they are of samples. Learnt and used alike.
     """
 
@@ -41,6 +42,7 @@ class Region:
     counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
     decides: bool = False
     extreme: float | None = None
+    enter: Callable[[], None] = lambda: None
 
 
 class _Here(threading.local):

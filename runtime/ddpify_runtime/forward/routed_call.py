@@ -24,6 +24,7 @@ from ..gradients.reduction import NoReduction, PartOfReduction, Reduction
 from ..launch import environment
 from ..lazy import outputs
 from ..lazy.batch import Share
+from ..lazy.partial import Partial
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, device_of, divides, leave, size, split, spread, world_size
 from ..sharding.structure import Form
@@ -40,6 +41,7 @@ AnyReduction: TypeAlias = Reduction | NoReduction
 
 FEW = "it is given fewer samples than there are processes"
 SINGLE = "a process would have a single sample to take the statistics of, with sync_batch_norm=False"
+_FIRST = Rows(0)
 ROOM = 8  # samples on each process below which a device has little to do
 
 
@@ -259,7 +261,7 @@ class RoutedCall:
         ]
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
-        here.decides, here.counts = found.decides, found.counts
+        here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
         original = environment.draws_original() or engines.of(device).records  # it would send a seed for each forward
         before = torch.get_rng_state() if original and not found.places else None
         try:
@@ -361,11 +363,13 @@ def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tens
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
-    held = leaf.rows if isinstance(leaf, Share) and rows == Rows(0) and size(leaf, 0) == total else None
+    held = leaf.rows if isinstance(leaf, Share) and rows == _FIRST and size(leaf, 0) == total else None
     return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
 
 
 def _left(part: Any, reduction: AnyReduction) -> Any:
+    if isinstance(part, Partial):
+        return part.left()
     return leave(part, reduction.enter) if isinstance(part, Tensor) and part.requires_grad else part
 
 

@@ -61,7 +61,7 @@ class Settings:
             module: and parts: the identities of what it consists of. leaves: the input, flattened.
         """
         self.attributes, self.arguments = [], []
-        if self._parts != parts or sum(map(len, self._of)) != self._count:
+        if (self._parts is not parts and self._parts != parts) or sum(map(len, self._of)) != self._count:
             self._look(module, parts)
         of_form = self._forms[form]
         now = [of.get(name) for of, name in self._places] + [leaf for leaf in leaves if type(leaf) in (int, float)]

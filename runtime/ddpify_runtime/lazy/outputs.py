@@ -23,7 +23,9 @@ from ..torch_internals import apply, made_wrapper, tree_map_only
 from .batch import QUESTIONS, Share, has_share, in_form, same_memory, wholes
 from .labels import Labels
 from .partial import partial
-from .row_operations import BINARY, COPIES, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
+from .row_operations import BINARY, COPIES, FORMS, KINDS, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
+
+_FIRST = Rows(0)
 
 
 class Output(Share):
@@ -62,7 +64,7 @@ class Output(Share):
     def rows(self) -> Tensor | None:
         """What a divided forward takes in place of rows `[rank::world_size]` of the whole; None if it is not those."""
         local = self.local
-        if local is None or self._place != Rows(0) or size(self, 0) != self._total:
+        if local is None or self._place != _FIRST or size(self, 0) != self._total:
             return None
         self._used = True
         return leave(local, self.enter) if local.requires_grad else local.detach()
@@ -149,7 +151,7 @@ def output(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -
 
 def loaded(rows: Tensor, total: int, labels: Labels) -> Tensor:
     """A tensor of a batch with `total` samples, of which rows `[rank::world_size]` were loaded."""
-    made = Output(rows, total, Rows(0), ())
+    made = Output(rows, total, _FIRST, ())
     made._labels = labels, ""
     return made
 
@@ -221,15 +223,19 @@ def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, An
     if first is None or local is None:
         return None
     # (F.ctc_loss takes time first, and samples after it.)
-    if first._place == Rows(0) and func is not F.ctc_loss:
+    if first._place == _FIRST and func is not F.ctc_loss:
         given = losses.reduction(func, args, kwargs)
         if given is not None:
             return _loss(first, func, given)
     if not args:
         return None
+    alone = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
     if func in COPIES or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
-        plain = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
-        return _view(first, func, args, kwargs, func(local, *args[1:], **kwargs)) if plain else None
+        return _view(first, func, args, kwargs, func(local, *args[1:], **kwargs)) if alone else None
+    if func in FORMS and alone and not kwargs.get("requires_grad"):
+        return Output(func(local, *args[1:], **kwargs), first._total, first._place, ())
+    if func in KINDS and alone:
+        return func(local, *args[1:], **kwargs)
     if first._place.dim or not first._place.major:
         return None
     if func in REDUCE_DIMS or func in OVER_A_DIM or func in SORTED:

@@ -16,11 +16,12 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ..forward import region
-from ..sharding.collectives import sum_over_ranks, world_size
+from ..sharding.collectives import leave, sum_over_ranks, world_size
 from ..torch_internals import apply, made_wrapper
 from .batch import QUESTIONS, Share, same_memory, wholes
 
 _Entered = tuple[Callable[[], None], ...]
+
 
 _READS = {
     *(Tensor.__bool__, Tensor.__float__, Tensor.__format__, Tensor.__index__, Tensor.__int__),
@@ -91,9 +92,16 @@ class Partial(Share):
                 elif self._source is not None:
                     source, make = self._source
                     self._joined = make(source.whole())
+                elif region.current() is not None:  # a loss of the forward, of which the forward makes use
+                    whole = sum_over_ranks(self.addend)
+                    self._joined = whole if self._common is None else whole + self._common
                 else:
                     self._joined = _Total.apply(self.addend, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
         return self._joined
+
+    def left(self) -> Tensor:
+        """This number, where a forward that has computed it returns it."""
+        return self if self.is_apart else leave(self.whole(), self.enter)
 
     def value(self) -> Tensor:
         """The value of the whole; a collective the first time."""

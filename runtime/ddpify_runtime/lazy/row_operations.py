@@ -27,6 +27,10 @@ COPIES = {
     *(Tensor.double, Tensor.float, Tensor.half, Tensor.int, Tensor.long, Tensor.pin_memory, Tensor.to),
     Tensor.data.__get__,  # type: ignore[attr-defined]
 }
+# The same size, whatever the values are.
+FORMS = {torch.empty_like, torch.full_like, torch.ones_like, torch.zeros_like}
+# Another size, and nothing of the tensor but its kind.
+KINDS = {Tensor.new_empty, Tensor.new_full, Tensor.new_ones, Tensor.new_tensor, Tensor.new_zeros}
 # Each number by itself.
 UNARY = {
     *(getattr(Tensor, name) for name in ("abs", "exp", "log", "log1p", "neg", "__neg__", "relu", "sigmoid", "square")),

@@ -98,7 +98,7 @@ def shared(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels])
         made = [shared(value, each, rows, total, labels) for value, each in zip(part, of, strict=True)]
         return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
     kind, size = of if isinstance(of, tuple) else (None, None)
-    if kind == "rows" and isinstance(part, Tensor) and part.dim() and len(part) == rows:
+    if kind == "rows" and isinstance(part, Tensor) and part.dim() and part.size(0) == rows:
         if size not in (None, part.shape[1:]):
             raise ValueError
         return loaded(part, total, next(labels))

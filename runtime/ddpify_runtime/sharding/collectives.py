@@ -260,6 +260,8 @@ def split(tensor: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -
         tensor: whole, with `total` samples along `rows`.
         entered: called when a backward pass enters the shared region here.
     """
+    if not (tensor.requires_grad and torch.is_grad_enabled()):
+        return share(tensor.detach(), total, rows)
     part: Tensor = Split.apply(tensor, total, rows, entered)  # type: ignore[no-untyped-call]
     return part
 

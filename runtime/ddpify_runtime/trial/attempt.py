@@ -21,6 +21,7 @@ from ..forward.draws import FUSED, Draws
 from ..forward.losses import Losses
 from ..forward.region import Region, entered
 from ..launch.environment import draws_original
+from ..lazy.batch import wholes
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, share, sum_all_over_ranks
 from ..torch_internals import tree_leaves
@@ -193,7 +194,7 @@ def same_gradients(
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
-        outputs = structure.flatten(call(copy_of(module), parts))[0]
+        outputs = wholes(structure.flatten(call(copy_of(module), parts))[0])
     with rounded_as(found.rounded):
         for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
             if rows is None and isinstance(value, Tensor) and not same(value, output):
