@@ -55,6 +55,7 @@ class Held(NamedTuple):
     own: bool = False
 
 
+_OF_C = (ctypes.c_int.__base__, ctypes.Array, ctypes.Structure)  # the first is that of all single numbers
 Snapshot = dict[tuple[int, Any], tuple[Any, Any]]  # by the number of what holds it, and its name there
 
 
@@ -217,7 +218,7 @@ def _state(value: Any, most: int) -> Any:
         return len(value)
     if isinstance(value, (bytearray, array)):
         return len(value), zlib.crc32(value) if len(value) * getattr(value, "itemsize", 1) <= most else 0
-    if isinstance(value, (ctypes._SimpleCData, ctypes.Array, ctypes.Structure)):
+    if isinstance(value, _OF_C):
         return bytes(value) if ctypes.sizeof(value) <= most else None
     if isinstance(value, io.IOBase):
         return _position(value)
