@@ -27,6 +27,8 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
+from ...torch_internals import GROUP_METHODS
+
 NAME = "horovod"
 
 _IN_FLIGHT = 16  # collectives of one kind that may be under way at once; the oldest is waited for first
@@ -173,8 +175,7 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         )
 
     recv = recv_anysource = send
-    # What torch calls them before 2.13.
-    _allgather_base, _reduce_scatter_base, alltoall_base = all_gather_single, reduce_scatter_single, all_to_all_single
+    alltoall_base = all_to_all_single  # its name before torch 2.13, as GROUP_METHODS are those of two others
 
     def _reduce(self, tensor: Tensor, how: Any, finish: Callable[[Tensor], Any]) -> Work:
         """Reduce over ranks; `finish` is given the result, of the same shape and dtype."""
@@ -266,6 +267,12 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
 
     def _done(self, name: str) -> Work:
         return Work(self.rank(), name, None, _nothing)
+
+
+for _name, _method in zip(
+    GROUP_METHODS, (ProcessGroup.all_gather_single, ProcessGroup.reduce_scatter_single), strict=True
+):
+    setattr(ProcessGroup, _name, _method)
 
 
 def _bytes(tensor: Tensor) -> Tensor:
