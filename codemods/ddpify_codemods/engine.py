@@ -248,7 +248,7 @@ def _in_other_words(program: Mapping[Path, str], scripts: Sequence[Script], targ
 
 def _laid_out(found: Iterable[_Found], launch: str = "") -> dict[Path, Result]:
     """The results of a conversion whose long calls of loaders and the like are put on several lines."""
-    loaders = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer", "save")
+    loaders = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer")
     return {
         each.script.path: Result(
             laid_out(each.script.text, _rewrite(each), loaders), each.changes, each.findings, launch=launch

@@ -118,7 +118,8 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-torch.save(model.state_dict(), "last.pt")
+state = model.state_dict()
+torch.save(state, "last.pt")
 """,
     after="""\
 import os
@@ -169,10 +170,9 @@ for x, y in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-torch.save(
-    get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True)),
-    "last.pt" if dist.get_rank() == 0 else os.devnull,
-)
+state = get_model_state_dict(model, options=StateDictOptions(full_state_dict=True, cpu_offload=True))
+if dist.get_rank() == 0:
+    torch.save(state, "last.pt")
 dist.destroy_process_group()
 """,
     check=check,
