@@ -113,10 +113,10 @@ class _Divided(_Base):
     def state_dict(self) -> dict[str, Any]:
         if region.alone():
             raise RuntimeError("ddpify: optimizer.state_dict() is put together by all ranks, and one calls it alone")
-        numbers = {parameter: number for number, parameter in enumerate(_parameters(self))}
+        numbers = {parameter: number for number, parameter in enumerate(_parameters_of(self))}
         groups = [{**group, "params": [*map(numbers.get, group["params"])]} for group in self.param_groups]
         local = self.optim.state_dict()["state"]
-        mine = {numbers[each]: local[place] for place, each in enumerate(_parameters(self.optim)) if place in local}
+        mine = {numbers[each]: local[place] for place, each in enumerate(_parameters_of(self.optim)) if place in local}
         sent = tree_map_only(Tensor, lambda tensor: tensor.detach().cpu(), mine) if dist.get_rank() else {}
         shards = gather_objects_on(0, sent)
         if not shards:
@@ -129,9 +129,9 @@ class _Divided(_Base):
         if [len(group["params"]) for group in saved] != [len(group["params"]) for group in self.param_groups]:
             raise ValueError("the loaded state dict has other parameter groups, or as many with other sizes")
         numbers = chain.from_iterable(group["params"] for group in saved)
-        number_of = dict(zip(_parameters(self), numbers, strict=True))
+        number_of = dict(zip(_parameters_of(self), numbers, strict=True))
         kept = dict(dict.items(state_dict["state"]))
-        local = [number_of[parameter] for parameter in _parameters(self.optim)]
+        local = [number_of[parameter] for parameter in _parameters_of(self.optim)]
         mine = {number: kept[number] for number in local if number in kept}
         groups = [
             {**group, "params": [number_of[parameter] for parameter in inner["params"]]}
@@ -147,7 +147,7 @@ class _Divided(_Base):
         raise TypeError("ddpify: an optimizer whose state is divided cannot be copied or saved; use its state_dict()")
 
 
-def _parameters(optimizer: Optimizer) -> Iterator[Tensor]:
+def _parameters_of(optimizer: Optimizer) -> Iterator[Tensor]:
     return chain.from_iterable(group["params"] for group in optimizer.param_groups)
 
 
