@@ -8,7 +8,7 @@ import os
 import signal
 import threading
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any
 
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -43,14 +43,14 @@ def step(*_: object) -> None:
         threading.Timer(float(AT[:-1]), die).start()
 
 
-def half(data: object, file: BinaryIO) -> None:
+def half(data: object, file: Any, **options: Any) -> None:
     global writes
-    writes += 1
+    writes += "checkpoint.pt" in str(getattr(file, "name", ""))  # pickling a tensor calls torch.save too
     if writes == 3 and not Path("died").exists():
         file.write(b"half of a checkpoint")
         file.flush()
         die()
-    save(data, file)
+    save(data, file, **options)
 
 
 if WHAT:
@@ -58,4 +58,4 @@ if WHAT:
     register_optimizer_step_post_hook(step)
     if AT == "write":
         writes, save = 0, torch.save
-        torch.save = half  # type: ignore[assignment]
+        torch.save = half
