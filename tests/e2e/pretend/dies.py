@@ -58,4 +58,4 @@ if WHAT:
     register_optimizer_step_post_hook(step)
     if AT == "write":
         writes, save = 0, torch.save
-        torch.save = half
+        torch.save = half  # type: ignore[assignment]
