@@ -112,6 +112,8 @@ def convert(
         chosen = replace(
             chosen, wrapper_arguments=", ".join(filter(None, (chosen.wrapper_arguments, LOCAL_BATCH_NORM)))
         )
+    if style == "plain":
+        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
     if source and (source.backend != chosen.backend or xla_reduce == "native" or batch_norm or entry):
         moves = {path: to_target(seen, source, chosen, bool(batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
@@ -122,8 +124,6 @@ def convert(
     from .rules.refuse import already_distributed
     from .styles import in_program
 
-    if style == "plain":
-        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
     if resume:
         if kind != "one process":
             return _refused_resume(program)

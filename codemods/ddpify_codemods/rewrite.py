@@ -194,6 +194,8 @@ class _Rewriter(cst.CSTTransformer):
         if not body and isinstance(updated, cst.IndentedBlock):
             body = [_with_lines_above(cst.SimpleStatementLine([cst.Pass()]), orphans)]
             orphans = []
+        if not any(line.comment for line in orphans):
+            orphans = []  # blank lines above a last statement that went away
         return updated.with_changes(body=body, footer=[*orphans, *updated.footer])
 
     def _suite(

@@ -60,7 +60,6 @@ def test_options_of_the_plain_style(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--sync-batchnorm",), "--sync-batchnorm is for the plain style; add --style plain"),
-        (("--batch-size", "per-process"), "--batch-size per-process is for the plain style; add --style plain"),
         (("--style", "plain", "--sync-batchnorm"), "torch synchronizes BatchNorm on GPUs, the target is cpu"),
     ],
 )
@@ -71,10 +70,54 @@ def test_options_of_another_style_are_bad_input(tmp_path: Path, words: tuple[str
     assert (tmp_path / "train.py").read_text() == TRAIN
 
 
-def test_an_exact_conversion_is_not_made_plain(tmp_path: Path) -> None:
+def test_an_exact_conversion_becomes_a_plain_one(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN, direct=TRAIN)
+    assert ddpify("train.py", "--target", "cuda", cwd=tmp_path).returncode == 0
+    for name in ("train.py", "direct.py"):
+        assert ddpify(name, "--target", "cpu", "--style", "plain", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "train.py").read_text() == (tmp_path / "direct.py").read_text()
+
+
+def test_a_batch_size_of_each_process_in_the_exact_style(tmp_path: Path) -> None:
     put(tmp_path, train=TRAIN)
+    words = ("--target", "cpu", "--batch-size", "per-process")
+    assert "adapt the learning rate" in told(ddpify("train.py", *words, cwd=tmp_path))
+    code = (tmp_path / "train.py").read_text()
+    assert "batch_size=8 * get_world_size()," in code
+    assert ddpify("train.py", *words, cwd=tmp_path).returncode == 0
+    assert (tmp_path / "train.py").read_text() == code
+    assert ddpify("train.py", "--target", "none", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "train.py").read_text() == TRAIN
+
+
+def test_a_script_that_starts_its_processes_keeps_to_it(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    joined = {
+        ("--target", "cpu", "--entry", "spawn"): 'init_process_group("gloo", nprocs=2)',
+        ("--target", "cuda"): 'init_process_group("nccl", nprocs=torch.cuda.device_count())',
+        ("--target", "mpi"): 'init_process_group("mpi")',
+        ("--target", "xpu", "--entry", "spawn"): 'init_process_group("xccl", nprocs=torch.xpu.device_count())',
+        ("--entry", "torchrun"): 'init_process_group("xccl")',
+    }
+    for words, line in joined.items():
+        assert ddpify("train.py", *words, cwd=tmp_path).returncode == 0
+        assert line in (tmp_path / "train.py").read_text().splitlines()
+    assert ddpify("train.py", "--target", "none", cwd=tmp_path).returncode == 0
+    assert (tmp_path / "train.py").read_text() == TRAIN
+
+
+def test_mpirun_starts_the_processes_itself(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    done = ddpify("train.py", "--target", "mpi", "--entry", "spawn", cwd=tmp_path, code=2)
+    assert "start it with mpirun -np 2 python SCRIPT" in told(done)
+
+
+def test_plain_code_starts_torchrun_for_itself(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    done = ddpify("train.py", "--target", "cuda", "--style", "plain", "--entry", "spawn", cwd=tmp_path)
+    assert "start it with: python train.py" in told(done)
+    started = '"--nproc-per-node", str(torch.cuda.device_count()), "--", *sys.argv])'
+    assert started in (tmp_path / "train.py").read_text()
     assert ddpify("train.py", "--target", "cpu", cwd=tmp_path).returncode == 0
-    before = (tmp_path / "train.py").read_text()
-    done = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path, code=2)
-    assert "--target none goes back" in told(done)
-    assert (tmp_path / "train.py").read_text() == before
+    moved = (tmp_path / "train.py").read_text()
+    assert started.replace("torch.cuda.device_count()", 'int(os.environ.get("NPROC", 2))') in moved
