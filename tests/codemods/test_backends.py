@@ -1,4 +1,4 @@
-"""DDP221 to DDP226: hand-written DistributedDataParallel from one backend of torch to another."""
+"""DDP221 to DDP227: hand-written DistributedDataParallel from one backend of torch to another."""
 
 from __future__ import annotations
 
@@ -54,6 +54,10 @@ def refused(join: str = NCCL, line: str = "pass", target: str = "cpu") -> Findin
         ("name = 'nccl'\ndist.init_process_group(name)", "name = 'gloo'\ndist.init_process_group(name)"),
         ("dist.init_process_group('nccl', device_id=torch.device(rank))", "dist.init_process_group('gloo')"),
         ("assert dist.is_nccl_available()", "assert dist.is_gloo_available()"),
+        (
+            "name = dist.get_default_backend_for_device('cpu')\ndist.init_process_group(name)",
+            "name = dist.get_default_backend_for_device('cpu')\ndist.init_process_group(name)",
+        ),
     ],
 )
 def test_the_backend_changes_where_it_is_written(before: str, after: str) -> None:
@@ -164,7 +168,7 @@ def test_mpirun_starts_what_reads_the_environment() -> None:
 def test_mpirun_does_not_start_what_spawns() -> None:
     text = (fixtures.ROOT.parent / "tests" / "e2e" / "by_hand" / "spawned.cuda.py").read_text()
     result = convert({PATH: text}, "mpi")[PATH]
-    assert [finding.rule for finding in result.findings if finding.severity == "refused"] == ["DDP221"]
+    assert [finding.rule for finding in result.findings if finding.severity == "refused"] == ["DDP227"]
 
 
 def test_an_older_launchers_option_is_asked_of_the_environment() -> None:

@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.backends import backend_names, backend_of, backends, decided, joins, known_target, options
+from ...facts.backends import backend_names, backend_of, backends, decided, joins, known_target
 from ...facts.devices import quoted_like
 from ...facts.hand_written import is_collective
-from ...facts.header import last_leading_import
-from ...facts.launch import spawns
-from ...facts.launcher_environment import read_variable, variable_of
+from ...facts.origins import origins
 from ...facts.script import Script
-from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
+from ...rule import ChangeArgument, Edit, Finding, Replace, Rule
 from ...targets import Target
 
 _DIST = ("import torch.distributed as dist",)
@@ -25,16 +23,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     skipped = decided(script, target)
     for call in joins(script):
         given = backend_of(call)
-        if call in skipped:
+        if call in skipped or _is_for_platform(script, call):
             continue
         if given is None:
             yield from _by_default(script, target, call)
-        elif not _asks_for(script, given, target):
+        elif not _asks_for(given, target) and not _asks_torch(script, given, target):
             yield from _named(script, target, given, skipped)
         if not target.is_accelerator and any(word.arg == "device_id" for word in call.keywords):
             yield ChangeArgument(call, "", "", "the CPU has no number", "device_id")
-        if target.plain_environment:
-            yield from _environment(script, target, call)
     for node in script.find(ast.Attribute):
         word = script.qualified(node).removeprefix("torch.distributed.")
         own = word == f"is_{target.backend}_available" or _is_for_target(script, node, target)
@@ -49,7 +45,19 @@ def _is_for_target(script: Script, node: ast.AST, target: Target) -> bool:
     return any(isinstance(each, ast.IfExp) and ast.unparse(each) == written for each in script.ancestors(node))
 
 
-def _asks_for(script: Script, given: ast.expr, target: Target) -> bool:
+def _is_for_platform(script: Script, call: ast.Call) -> bool:
+    """Whether a call is for one operating system alone: gloo is all that Windows has."""
+    return any(isinstance(each, ast.If) and "platform" in ast.unparse(each.test) for each in script.ancestors(call))
+
+
+def _asks_torch(script: Script, given: ast.expr, target: Target) -> bool:
+    """Whether torch is asked in the run for the backend of the device that there is."""
+    made = (origin.func for origin in origins(script, given) if isinstance(origin, ast.Call))
+    asks = any(script.qualified(each) == "torch.distributed.get_default_backend_for_device" for each in made)
+    return asks and not target.plain_backend and not target.modules
+
+
+def _asks_for(given: ast.expr, target: Target) -> bool:
     """Whether the run chooses between the target's backend and another one."""
     return isinstance(given, ast.IfExp) and f"is_{target.backend}_available" in ast.unparse(given.test)
 
@@ -95,30 +103,6 @@ def _by_default(script: Script, target: Target, call: ast.Call) -> Iterator[Edit
         code = target.plain_backend or f'"{target.backend}"'
         modules = (*target.modules, *(_DIST if target.plain_backend else ()))
         yield ChangeArgument(call, "backend", code, f"join a group of {target.backend}", modules=modules)
-
-
-def _environment(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Finding]:
-    if spawns(script):
-        message = f"{target.name} processes are started by its launcher, not by torch.multiprocessing.spawn"
-        remedy = "read the rank from the environment instead, as torchrun sets it"
-        yield Finding(RULE.id, "refused", call.lineno, message, remedy)
-        return
-    anchor = last_leading_import(script.tree)
-    if anchor is None or any(_writes_rank(script, node) for node in script.nodes):
-        return
-    reads = any(read_variable(script, node) == "LOCAL_RANK" for node in script.nodes)
-    reads = reads or any(options(script, "local_rank"))
-    lines = "".join(f"\n{line}" for line in target.plain_environment if reads or '"LOCAL_RANK"' not in line)
-    message = "hand torch what this target's launcher sets"
-    yield Insert(anchor, lines, message, "after", modules=("import os",), last=True)
-
-
-def _writes_rank(script: Script, node: ast.AST) -> bool:
-    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store):
-        return variable_of(script, node) == "RANK"
-    if not isinstance(node, ast.Call) or script.qualified(node.func) != "os.environ.setdefault" or not node.args:
-        return False
-    return isinstance(node.args[0], ast.Constant) and node.args[0].value == "RANK"
 
 
 RULE = Rule(
