@@ -56,6 +56,9 @@ def converted(name: str, target: str, style: str = "exact", optimizer_sharding: 
     options: dict[str, Any] = {"style": style, "optimizer_sharding": optimizer_sharding}
     converted = convert_program(sources, target, roots=reach.roots, batch_norm="batch", **options)
     outcome = Outcome(sources, converted, silent=False)
+    if any(change.rule.startswith("DDP22") for result in converted.results.values() for change in result.changes):
+        what = "is distributed by hand already, and has no form for one process to be compared with"
+        raise BadInput(name, what, "give its one-process form, and this one with --against")
     found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     local = LOCAL_BATCH_NORM in found.text or read_settings(inputs.named[0].parent).batch_norm == "local"
     if outcome.failed:
