@@ -45,6 +45,16 @@ _ELEMENTWISE = {
     F.triplet_margin_loss,
 }
 _KNOWN = {*_MEANS, *_SUMS, *CLASSES, *_ELEMENTWISE, F.ctc_loss}
+# Of these, each number of the input gives one, so that there are as many as in the input, if the rest is as large.
+_NUMBER_BY_NUMBER = {
+    F.binary_cross_entropy,
+    F.binary_cross_entropy_with_logits,
+    F.huber_loss,
+    F.kl_div,
+    F.l1_loss,
+    F.mse_loss,
+    F.smooth_l1_loss,
+}
 # With weights, torch divides these by the sum of the weights.
 _DIVIDED_BY_WEIGHTS = {F.huber_loss, F.l1_loss, F.mse_loss, F.smooth_l1_loss}
 
@@ -132,6 +142,12 @@ def summands(
         if given["reduction"] == "sum":
             return summed, None, summed.dtype
         return summed, given["target"].numel() if all_count else weight_of_targets(given), summed.dtype
+    elif func in _NUMBER_BY_NUMBER and _of_one_size(given):
+        how, input = given["reduction"], given["input"]
+        summed = func(**{**given, "reduction": "sum"})
+        if how == "sum":
+            return summed, None, summed.dtype
+        return summed, len(input) if how == "batchmean" else input.numel(), summed.dtype
     else:
         each, how = func(**{**given, "reduction": "none"}), given["reduction"]
         dtype = each.dtype
@@ -145,6 +161,13 @@ def summands(
     if func in CLASSES:
         return summed, weight_of_targets(given), dtype
     return summed, len(given["input"]) if how == "batchmean" else each.numel(), dtype
+
+
+def _of_one_size(given: dict[str, Any]) -> bool:
+    """Whether the tensors that a loss is given have one size, and are of a type in which a sum is no narrower."""
+    shape = given["input"].shape
+    tensors = [value for value in given.values() if isinstance(value, Tensor)]
+    return all(each.shape == shape and each.dtype in (torch.float32, torch.float64) for each in tensors)
 
 
 _OPERATIONS: dict[tuple[Callable[..., Any], str], str] = {}

@@ -52,7 +52,7 @@ def own_random_numbers(device: torch.device) -> Iterator[None]:
 def begin(device: torch.device) -> None:
     """Enter `own_random_numbers`."""
     common = {_HOST: _read(_HOST)}
-    if device.type != "cpu" and accelerators.module_of(device.type) is not None:
+    if device != _HOST and accelerators.module_of(device.type) is not None:
         common[device] = _read(device)
     for place in common:
         own = _own.get(place)

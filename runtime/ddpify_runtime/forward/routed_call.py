@@ -62,6 +62,7 @@ class RoutedCall:
         self.call = call
         self.reduce = reduce
         self.sync_batch_norm = sync_batch_norm
+        self.draws_original = environment.draws_original()
         self.batch_norms: list[batch_norm.BatchNormCall] = []
         self.divisions: dict[Any, Division] = {}
         self.calls: dict[Any, int] = {}
@@ -262,7 +263,7 @@ class RoutedCall:
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
         here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
-        original = environment.draws_original() or engines.of(device).records  # it would send a seed for each forward
+        original = self.draws_original or engines.of(device).records  # it would send a seed for each forward
         before = torch.get_rng_state() if original and not found.places else None
         try:
             eager = compiled.eagerly() if found.eager else nullcontext()

@@ -5,8 +5,8 @@ to be told in the forward which parameters get a gradient. Here a pass begins wh
 two backwards of one forward, or two forwards before two backwards, are each reduced (L10, L11); and which parameters
 get a gradient may depend on the pass (M4, L14) and even on the rank (experts, heads for some rows only).
 
-CPU of a rank for the backward of two small layers over gloo on 2 ranks, least of 30 blocks in turn: 225 us with these
-buckets, 185 with torch's own reducer, 37 without any. No wrapper of torch's stands before the forward, which costs 45.
+Instructions of a rank for a step of two small layers over gloo on 2 ranks, in thousands: a backward takes 671 with these
+buckets, 513 with torch's own reducer, 409 in one process; torch's wrapper takes 134 more before the forward.
 """
 
 from __future__ import annotations

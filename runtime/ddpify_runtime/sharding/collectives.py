@@ -20,6 +20,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .. import engines
+from ..torch_internals import apply
 
 
 class Rows(NamedTuple):
@@ -35,6 +36,8 @@ class Rows(NamedTuple):
 
 def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     """This rank's samples of a whole tensor that holds `total` of them; a copy, in the order of the whole."""
+    if rows.dim == 0 and tensor.size(0) == total and not engines.of(tensor.device).records:
+        return tensor[dist.get_rank() :: world_size()].contiguous()
     opened = _open(tensor, total, rows)
     dim = rows.dim if rows.major else rows.dim + 1
     if engines.of(tensor.device).records:
@@ -262,23 +265,25 @@ def split(tensor: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -
     """
     if not (tensor.requires_grad and torch.is_grad_enabled()):
         return share(tensor.detach(), total, rows)
-    part: Tensor = Split.apply(tensor, total, rows, entered)  # type: ignore[no-untyped-call]
+    part: Tensor = apply(Split, tensor, total, rows, entered)
     return part
 
 
 def joined(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
     """The whole tensor from the shares of all ranks; its gradient is split. Arguments as for `split`."""
-    whole: Tensor = Join.apply(local, total, rows, entered)  # type: ignore[no-untyped-call]
+    whole: Tensor = apply(Join, local, total, rows, entered)
     return whole
 
 
 def leave(value: Tensor, entered: Callable[[], None]) -> Tensor:
     """The same value, such as a loss of the whole batch; `entered` as for `split`."""
-    left: Tensor = Leave.apply(value, entered)  # type: ignore[no-untyped-call]
+    if not (value.requires_grad and torch.is_grad_enabled()):
+        return value.detach()
+    left: Tensor = apply(Leave, value, entered)
     return left
 
 
 def sum_over_ranks(tensor: Tensor) -> Tensor:
     """The sum of a tensor over ranks; differentiable any number of times."""
-    total: Tensor = SumOverRanks.apply(tensor)  # type: ignore[no-untyped-call]
+    total: Tensor = apply(SumOverRanks, tensor)
     return total
