@@ -38,6 +38,12 @@ def classes(model: nn.Module, share: slice) -> Tensor:
     return F.cross_entropy(model(torch.randn(24, 8)[share]), (torch.arange(24) % 3)[share])
 
 
+def targets_like_scores(model: nn.Module, share: slice) -> Tensor:
+    scores = model(torch.randn(24, 8)[share])
+    real = F.binary_cross_entropy_with_logits(scores, torch.ones_like(scores))
+    return real + F.mse_loss(scores, scores.new_zeros(scores.shape))
+
+
 def words(model: nn.Module, share: slice) -> Tensor:
     x = torch.randint(50, (24, 6))[share]
     return F.cross_entropy(model(x).flatten(0, 1), x.flatten())
@@ -68,6 +74,7 @@ Step = Callable[[nn.Module, slice], Tensor]
 # torch's SyncBatchNorm; of a mean inside of the forward what it is divided by.
 CASES: dict[str, tuple[Callable[[], nn.Module], Step, Sent]] = {
     "classes": (layers, classes, []),
+    "targets_like_scores": (layers, targets_like_scores, []),
     "batch_norm": (normalised, classes, [("all_gather", 48), ("all_reduce", 32)]),
     "words": (Text, words, []),
     "ignore_index": (Text, some_words, []),
