@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import mmap
 import multiprocessing
 import os
 import random
+import struct
 import warnings
 from typing import Any
 
@@ -107,7 +109,27 @@ def test_random_numbers_of_one_process_are_loaded_whole(monkeypatch: pytest.Monk
     assert [count for _, count, _ in run(2, batches, "torch", {"shuffle": True})] == [106, 106]
 
 
-LOADED = multiprocessing.get_context("fork").Array("i", 4)  # rows loaded by each rank and its workers
+class Loaded:
+    """Counts the rows that each rank and its workers load, where no data set sees it."""
+
+    def __init__(self) -> None:
+        self.counts, self.lock = mmap.mmap(-1, 8 * 4), multiprocessing.get_context("fork").Lock()
+
+    def set(self, count: int) -> None:
+        """The count of this rank."""
+        struct.pack_into("q", self.counts, 8 * int(os.environ["RANK"]), count)
+
+    def add(self, rows: int = 1) -> None:
+        """This rank has loaded more rows."""
+        with self.lock:
+            self.set(self.of(4)[int(os.environ["RANK"])] + rows)
+
+    def of(self, ranks: int) -> list[int]:
+        """The counts of the first ranks."""
+        return list(struct.unpack_from(f"{ranks}q", self.counts))
+
+
+LOADED = Loaded()
 
 
 class Augmented(Dataset[tuple[Tensor, int]]):
@@ -120,8 +142,7 @@ class Augmented(Dataset[tuple[Tensor, int]]):
         return 60
 
     def __getitem__(self, index: int) -> tuple[Tensor, int]:
-        with LOADED.get_lock():
-            LOADED[int(os.environ["RANK"])] += 1
+        LOADED.add()
         late = np.random.rand() if self.late and index in (43, 35) else 0.0
         return torch.tensor([float(index), torch.rand(()).item(), random.random(), late], dtype=torch.float64), index
 
@@ -138,7 +159,7 @@ def augmented(workers: str, late: bool = True) -> tuple[list[Any], list[float]]:
     torch.manual_seed(1)
     random.seed(1)
     np.random.seed(1)
-    LOADED[int(os.environ["RANK"])] = 0
+    LOADED.set(0)
     loader = DataLoader(Augmented(late), batch_size=12, shuffle=True, **WORKERS[workers])
     samples: list[Any] = []
     drawn = []
@@ -173,7 +194,7 @@ def test_no_sample_has_the_noise_of_another(workers: str) -> None:
 def test_augmented_rows_are_loaded_once(size: int) -> None:
     run(size, augmented, "none", False)
     # The first batch of 12 whole, and a part of the other nine.
-    assert LOADED[:size] == [12 + 9 * 12 // size] * size
+    assert LOADED.of(size) == [12 + 9 * 12 // size] * size
 
 
 class Slotted:
@@ -202,8 +223,7 @@ class Stateful(Dataset[dict[str, Any]]):
         return 40
 
     def __getitem__(self, index: int, earlier: list[int] = []) -> dict[str, Any]:  # noqa: B006
-        with LOADED.get_lock():
-            LOADED[int(os.environ["RANK"])] += 1
+        LOADED.add()
         value = 0.0
         if self.kind == "counter" or (self.kind == "late counter" and index == 25):
             self.drawn += 1
@@ -243,7 +263,7 @@ GENERATOR = random.Random(0)
 
 
 def stateful(kind: str, workers: int, collate: Any = None, batch_size: int = 8) -> tuple[Any, list[str], int]:
-    LOADED[int(os.environ["RANK"])] = 0
+    LOADED.set(0)
     vars(processes)["counter"] = 0
     torch.manual_seed(0)
     generator = torch.Generator().manual_seed(2)
@@ -258,7 +278,11 @@ def stateful(kind: str, workers: int, collate: Any = None, batch_size: int = 8) 
             for _ in range(2)
             for batch in loader
         ]
-    return found, [str(each.message) for each in said if "ddpify" in str(each.message)], sum(LOADED[: get_world_size()])
+    return (
+        found,
+        [str(each.message) for each in said if "ddpify" in str(each.message)],
+        sum(LOADED.of(get_world_size())),
+    )
 
 
 REASONS = {
@@ -294,7 +318,7 @@ def test_samples_that_do_not_are_loaded_in_parts(kind: str, workers: int) -> Non
         assert not said
     if not workers:
         again = int(kind == "memo")  # a sample is loaded again, to see whether it is the same
-        assert LOADED[:2] == [8 + again + 9 * 4] * 2
+        assert LOADED.of(2) == [8 + again + 9 * 4] * 2
 
 
 @pytest.mark.parametrize("workers", [0, 2])
@@ -379,7 +403,7 @@ def test_a_collate_function_of_ones_own(collate: Any, reason: str, workers: int)
         assert found == alone or collate is mix
         assert len(said) == bool(reason) and reason in "".join(said)
     if not workers:
-        assert LOADED[:2] == ([80, 80] if reason else [4 * 8 + 6 * 4] * 2)
+        assert LOADED.of(2) == ([80, 80] if reason else [4 * 8 + 6 * 4] * 2)
 
 
 def pad_later(samples: list[dict[str, Any]]) -> dict[str, Any]:
@@ -403,14 +427,14 @@ class Batched(Dataset[int]):
         return 40
 
     def __getitems__(self, indices: list[int]) -> list[Tensor]:
-        LOADED[int(os.environ["RANK"])] += len(indices)
+        LOADED.add(len(indices))
         noise = torch.rand(len(indices)) if self.draws else torch.zeros(len(indices))
         return [torch.tensor([float(index), value]) for index, value in zip(indices, noise.tolist(), strict=True)]
 
 
 def batched(draws: bool, part: bool) -> list[Any]:
     warnings.simplefilter("ignore")
-    LOADED[int(os.environ["RANK"])] = 0
+    LOADED.set(0)
     torch.manual_seed(0)
     dataset: Any = Batched(draws)
     return [x.tolist() for x in DataLoader(Subset(dataset, range(40)) if part else dataset, 8, shuffle=True)]
@@ -422,7 +446,7 @@ def test_samples_that_are_loaded_at_once(draws: bool, part: bool) -> None:
     (alone,) = run(1, batched, draws, part)
     ranks = run(2, batched, draws, part)
     assert ranks[0] == ranks[1] and (ranks[0] == alone or draws)
-    assert LOADED[:2] == ([40, 40] if draws else [8 + 4 * 4] * 2)
+    assert LOADED.of(2) == ([40, 40] if draws else [8 + 4 * 4] * 2)
 
 
 def worker_sees() -> list[Any]:

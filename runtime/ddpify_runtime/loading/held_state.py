@@ -55,7 +55,7 @@ class Held(NamedTuple):
     own: bool = False
 
 
-_OF_C = (ctypes.c_int.__base__, ctypes.Array, ctypes.Structure)  # the first is that of all single numbers
+_NUMBER_OF_C: Any = ctypes.c_int.__base__
 Snapshot = dict[tuple[int, Any], tuple[Any, Any]]  # by the number of what holds it, and its name there
 
 
@@ -218,7 +218,7 @@ def _state(value: Any, most: int) -> Any:
         return len(value)
     if isinstance(value, (bytearray, array)):
         return len(value), zlib.crc32(value) if len(value) * getattr(value, "itemsize", 1) <= most else 0
-    if isinstance(value, _OF_C):
+    if isinstance(value, (_NUMBER_OF_C, ctypes.Array, ctypes.Structure)):
         return bytes(value) if ctypes.sizeof(value) <= most else None
     if isinstance(value, io.IOBase):
         return _position(value)
