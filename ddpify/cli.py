@@ -350,7 +350,7 @@ def run(
         str, typer.Option("--emit", metavar="FORM", help="Print sbatch, k8s or hostfile instead: for a cluster.")
     ] = "",
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda, mpi, xla or xpu: what it is for.")
+        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda, ignite, mpi, xla or xpu: what it is for.")
     ] = "",
 ) -> None:
     """Start a converted script in several processes, by the launcher that is at hand or asked for."""
