@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Any
 
-from .engine import ConversionBug, Result, convert, converted_for
+from .engine import convert, converted_for
 from .move import LOCAL_BATCH_NORM, ONE_DEVICE
 from .reading import SourceError
+from .result import ConversionBug, Result
 from .rule import Change, Finding, Rule
 from .targets import TARGETS, Target
 

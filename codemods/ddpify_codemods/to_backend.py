@@ -1,0 +1,45 @@
+"""Programs that are distributed by hand with torch, moved to another of its backends."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from .facts.script import Script
+from .found import ask, is_refused, raise_if_unstable, rewritten, trains, untouched
+from .reading import read
+from .result import Result, in_turn
+from .targets import TARGETS, Target
+
+
+def on_other_backend(
+    program: Mapping[Path, str], scripts: Sequence[Script], target: Target, roots: Sequence[Path], backend: str
+) -> dict[Path, Result]:
+    """Move a program that is distributed by hand to a target's backend and devices; nothing for one that is there."""
+    from .facts.backends import spoken, with_backend_of
+    from .facts.launch import spawns
+    from .rules import in_folders
+
+    if not trains(scripts):
+        return {}
+    target = target if backend else with_backend_of(scripts, target)
+    source = spoken(scripts)
+    if source is not None and not source.has_cuda_words and not target.is_accelerator:
+        by_way_of = next(each for each in TARGETS.values() if each.has_cuda_words)
+        first = on_other_backend(program, scripts, by_way_of, roots, by_way_of.backend)
+        if any(map(is_refused, first.values())):
+            return first
+        texts = {path: result.code for path, result in first.items()}
+        return in_turn(program, first, on_other_backend(texts, read(texts, tuple(roots))[1], target, roots, backend))
+    rules = in_folders("always", "lint", "backend", *(("onto_accelerator",) if source is None else ()))
+    found = [ask(script, target, rules, False) for script in scripts]
+    if not any(each.edits for each in found):
+        return {}
+    if any(map(is_refused, found)):
+        return untouched(found)
+    launch = "python {module}{script}" if any(map(spawns, scripts)) else target.launch
+    results = {each.script.path: Result(rewritten(each), each.changes, each.findings, launch=launch) for each in found}
+    _, again = read({path: result.code for path, result in results.items()}, tuple(roots))
+    still = in_folders("backend", *(("onto_accelerator",) if spoken(again) is None else ()))
+    raise_if_unstable(ask(script, target, still, False) for script in again)
+    return results

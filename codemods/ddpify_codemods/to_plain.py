@@ -1,0 +1,144 @@
+"""The plain style: the conversion of a program to torch's own words, or to those of another engine."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from .facts import distribution
+from .facts.script import Script
+from .facts.trail import lost_trail
+from .found import Found, ask, ask_program, is_refused, refused_at, rewritten, trains, untouched
+from .layout import laid_out
+from .plain_words import TORCH
+from .reading import parse, read
+from .result import ConversionBug, Result, original_lines, unchanged
+from .rule import Delete, DropImport, Edit, Finding
+from .targets import TARGETS, Target
+
+
+def to_plain(
+    program: Mapping[Path, str],
+    scripts: Sequence[Script],
+    target: Target,
+    roots: Sequence[Path],
+    sync_batchnorm: bool,
+    per_process: bool,
+    fully_sharded: bool,
+) -> dict[Path, Result]:
+    """Convert the files of one program; for a target that has its own words for that, by way of another.
+
+    Args: as for `convert`, and the program's scripts.
+    """
+    from .rules import in_folders
+    from .styles import in_program, plain_rules
+
+    has_loop = trains(scripts)
+    first = replace(target, modules=target.plain_modules)
+    if target.plain_by_way_of:
+        arguments = target.wrapper_arguments
+        first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
+    scripts = in_program(scripts, sync_batchnorm, per_process, fully_sharded)
+    chosen = plain_rules() if has_loop else in_folders("always")
+    found = [
+        replace(each, findings=_of_style(target, each.findings))
+        for each in ask_program(scripts, first, chosen, modernize=False)
+    ]
+    if any(map(is_refused, found)):
+        return untouched(found)
+    if not has_loop:
+        trail = lost_trail(scripts)
+        return unchanged(program, "no training loop") if trail is None else refused_at(found, trail)
+    results = _laid_out(found, target.launch if target.starts_itself else "")
+    texts = {path: result.code for path, result in results.items()}
+    if any("ddpify_runtime" in text for text in texts.values()):
+        raise ConversionBug(f"{scripts[0].path}: plain code imports ddpify_runtime")
+    _, again = read(texts, tuple(roots))
+    if not distribution.speaks(again, first.words):
+        raise ConversionBug(f"{scripts[0].path}: the outcome joins no process group")
+    by_hand = results
+    if first.words is not TORCH:  # the rules for hand-written code know torch's words
+        twin = replace(first, words=TORCH)
+        by_hand = _laid_out([ask(script, twin, chosen, modernize=False) for script in scripts])
+        _, again = read({path: result.code for path, result in by_hand.items()}, tuple(roots))
+    warned = [ask(each, first, in_folders("lint"), modernize=False) for each in again]
+    if any(_is_lint(finding) for each in warned for finding in each.findings):
+        refused = _warned(program, by_hand, warned)
+        return {path: replace(each, findings=_of_style(target, each.findings)) for path, each in refused.items()}
+    return results
+
+
+def in_other_words(program: Mapping[Path, str], scripts: Sequence[Script], target: Target) -> dict[Path, Result]:
+    """Move a program that is distributed by hand with torch to the words of another engine."""
+    from .rules import in_folders
+
+    chosen = in_folders("always", "ignite")
+    found = ask_program(scripts, target, chosen, modernize=False)
+    if any(map(is_refused, found)):
+        return untouched(found)
+    results = {
+        each.script.path: Result(_without_idle_imports(each.script, rewritten(each)), each.changes, each.findings)
+        for each in found
+    }
+    _, again = read({path: result.code for path, result in results.items()})
+    if not distribution.speaks(again, target.words):
+        raise ConversionBug(f"{scripts[0].path}: the outcome joins no processes")
+    return results
+
+
+def _laid_out(found: Iterable[Found], launch: str = "") -> dict[Path, Result]:
+    """The results of a conversion whose long calls of loaders and the like are put on several lines."""
+    loaders = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer")
+    return {
+        each.script.path: Result(
+            laid_out(each.script.text, rewritten(each), loaders), each.changes, each.findings, launch=launch
+        )
+        for each in found
+    }
+
+
+def _of_style(target: Target, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """What rules say, where a target has no exact style to turn to."""
+    if not target.only_plain:
+        return tuple(findings)
+    exact = ("--style exact", "another target with --style exact")
+    return tuple(replace(each, remedy=each.remedy.replace(*exact)) for each in findings)
+
+
+def _is_lint(finding: Finding) -> bool:
+    """Whether a rule for hand-written code warns; what it only notes, such as local BatchNorm, DDP611 says."""
+    return finding.rule.startswith("DDP5") and finding.severity != "note"
+
+
+def _warned(program: Mapping[Path, str], results: Mapping[Path, Result], warned: Sequence[Found]) -> dict[Path, Result]:
+    """Refuse a conversion in which the rules for hand-written code find something."""
+    refused = {}
+    for each in warned:
+        path = each.script.path
+        lines = original_lines(program[path], results[path].code)
+        findings = [
+            Finding("DDP610", "refused", lines(found.line), f"by hand, too: {found.message}", "use --style exact")
+            for found in each.findings
+            if _is_lint(found)
+        ]
+        refused[path] = Result(program[path], findings=(*results[path].findings, *findings))
+    return refused
+
+
+def _without_idle_imports(before: Script, code: str) -> str:
+    """The text of a file without the imports that it used, and uses no more."""
+    tree = parse(before.path, code)
+    used, still = ({node.id for node in ast.walk(each) if isinstance(node, ast.Name)} for each in (before.tree, tree))
+    edits: list[tuple[str, Edit]] = []
+    for node in tree.body:
+        if not isinstance(node, ast.Import | ast.ImportFrom):
+            continue
+        names = [(alias.asname or alias.name.split(".")[0], alias.name) for alias in node.names]
+        idle = [full for name, full in names if name in used - still]
+        if len(idle) == len(names):
+            edits.append(("", Delete(node, "")))
+        else:
+            edits += [("", DropImport(node, full, "")) for full in idle]
+    return rewritten(Found(Script(before.path, code, tree, False, frozenset()), tuple(edits)))
