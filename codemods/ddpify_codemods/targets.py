@@ -276,6 +276,7 @@ _HOROVOD = replace(
     imports=(),
     launch="horovodrun -np 2 python {module}{script}",
     options=(),
+    retargets="",
     synchronizes_batch_norm=False,
     words=HOROVOD,
 )

@@ -104,14 +104,14 @@ def test_a_folder_or_nothing_where_a_script_is_started(tmp_path: Path, command: 
 def test_unknown_target(tmp_path: Path) -> None:
     put(tmp_path, train=TRAIN)
     line = refusal(tmp_path, "train.py", "--target", "CUDDA")
-    known = "cpu, cuda, ignite, mpi, none, xla, xpu"
+    known = "cpu, cuda, horovod, ignite, mpi, none, xla, xpu"
     assert line == f"--target: no target 'CUDDA', did you mean 'cuda'?; the targets are {known}"
 
 
 def test_no_target(tmp_path: Path) -> None:
     put(tmp_path, train=TRAIN)
     line = refusal(tmp_path, "train.py")
-    assert line == "ddpify: no target; give --target with one of cpu, cuda, ignite, mpi, none, xla, xpu"
+    assert line == "ddpify: no target; give --target with one of cpu, cuda, horovod, ignite, mpi, none, xla, xpu"
 
 
 def test_one_output_for_several_files(tmp_path: Path) -> None:

@@ -138,7 +138,7 @@ def test_reports_that_are_not_wanted(tmp_path: Path) -> None:
     put(tmp_path, train=advice.before)
 
     def told(chosen: str) -> bool:
-        settings(tmp_path, f'[tool.ddpify]\ntarget = "cuda"\n{chosen}\n')
+        settings(tmp_path, f'[tool.ddpify]\ntarget = "{advice.target}"\n{chosen}\n')
         return b"[DDP501]" in ddpify(".", "--check", cwd=tmp_path).stdout
 
     assert told("") and told('select = ["DDP50"]') and told('per-file-ignores = {"other.py" = ["DDP5"]}')
