@@ -364,3 +364,26 @@ for phase in ["train", "val"]:
     whole = plain(head.replace("{}", ", sampler=torch.utils.data.SequentialSampler(test_set)") + loop)
     assert any("right for one only" in each for each in refusals(whole))
     assert not any("right for one only" in each for each in refusals(plain(head.replace("{}", "") + loop)))
+
+
+@pytest.mark.parametrize(
+    ("train", "test", "shuffle"),
+    [("True", "False", "shuffle"), ("'train'", "'test'", "shuffle == 'train'"), ("False", "True", "shuffle")],
+)
+def test_one_function_makes_the_loaders_of_training_and_of_an_evaluation(train: str, test: str, shuffle: str) -> None:
+    """The evaluation got the training's sampler, which draws some samples twice (D6)."""
+    made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+    made += "test_loader = DataLoader(test_set, batch_size=8)\n"
+    function = "def loader(data, shuffle):\n"
+    function += f"    return DataLoader(data, batch_size=8, shuffle={shuffle})\n"
+    function += f"train_loader = loader(train_set, {train})\ntest_loader = loader(test_set, {test})\n"
+    text = HEAD.replace(made, function) + LOOP.format(loss=CE, step="optimizer.step()")
+    text += EVALUATION.format(adds="total += F.cross_entropy(model(x), y, reduction='sum').item()", shown="total / 30")
+    result = plain(text)
+    if train == "False":
+        assert [each for each in refusals(result) if "does not tell which" in each]
+        return
+    share = "range(dist.get_rank(), len(data), dist.get_world_size())"
+    test_of = f"({shuffle})" if "=" in shuffle else shuffle
+    assert f"DistributedSampler(data) if {test_of} else {share}" in result.code
+    assert result.code.count("set_epoch(") == 1

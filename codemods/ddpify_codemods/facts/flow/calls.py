@@ -86,7 +86,7 @@ class Calls(Methods):
         if isinstance(node, ast.Call):
             self.found.called_with.setdefault(function.node, set()).add((node, frame.script))
         outer = function.closure if isinstance(function.closure, Frame) else self.module_frame(function.script)
-        inner = Frame(function.script, function.node, {}, outer, caller=frame)
+        inner = Frame(function.script, function.node, {}, outer, caller=frame, call=node)
         self.bind(function, args, keywords, inner, frame)
         self.stack.append(function.node)
         try:

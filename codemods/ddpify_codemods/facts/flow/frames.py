@@ -16,7 +16,10 @@ Status = (
 
 @dataclass(eq=False)
 class Frame:
-    """The names of a module, or of one call of a function. statement: the innermost that is being followed."""
+    """The names of a module, or of one call of a function.
+
+    statement: the innermost that is being followed. caller: the frame of the call, and call: the call.
+    """
 
     script: Script
     node: ast.AST
@@ -27,6 +30,12 @@ class Frame:
     statement: ast.stmt | None = None
     this: Value | None = None
     caller: Frame | None = None
+    call: ast.AST | None = None
+
+    @property
+    def calls(self) -> tuple[ast.AST | None, ...]:
+        """The calls by which it is reached, the innermost first."""
+        return () if self.caller is None else (self.call, *self.caller.calls)
 
     def owner(self, name: str) -> Frame | None:
         """The frame that a name has its value in."""
@@ -108,6 +117,7 @@ class Found:
     unused: set[ast.AST] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
+    shuffles: dict[Loader, set[object]] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -140,12 +140,16 @@ class Objects(Loops):
 
     def loader(self, node: ast.Call, frame: Frame) -> Value:
         """A DataLoader is made."""
-        found = self.known_loaders.setdefault((node, self.variant), Loader(node, frame.script, self.variant))
+        variant = (*self.variant, *frame.calls)
+        found = self.known_loaders.setdefault((node, variant), Loader(node, frame.script, variant))
         self.found.loaders.add(found)
         named = [word.value for word in node.keywords if word.arg == "dataset"]
+        shuffles = [word.value for word in node.keywords if word.arg == "shuffle"]
         for part in (*node.args, *(word.value for word in node.keywords)):
             value = self.value(part, frame)
             if part in (*node.args[:1], *named):
                 old = self.found.datasets.get(node)
                 self.found.datasets[node] = value if old is None else join(old, value)
+            if part in (*node.args[2:3], *shuffles):
+                self.found.shuffles.setdefault(found, set()).add(value.constant)
         return of(found)

@@ -129,10 +129,12 @@ def _whole(found: Found, status: dict[Loader, str], whole: dict[Loader, Problem]
 
 
 def _together(loader: Loader, found: Found) -> set[Loader]:
-    """The loaders that the same loops run over."""
+    """The loaders that the same loops run over, or that the same call makes."""
     group = {loader}
-    for _ in range(len(found.loops) + 1):
-        for loaders in found.loops.values():
+    calls = [{each for each in found.loaders if each.call is call} for call in {each.call for each in found.loaders}]
+    together = [*found.loops.values(), *calls]
+    for _ in range(len(together) + 1):
+        for loaders in together:
             if group & loaders:
                 group |= loaders
     return group

@@ -41,7 +41,8 @@ ADDITIVE = frozenset({"mean", "sum", "size"})
 
 @dataclass(eq=False)
 class Loader:
-    """What a call of DataLoader makes. variant: the constants that it is made for, in a comprehension over phases."""
+    """What a call of DataLoader makes. variant: the constants that it is made for, in a comprehension over phases, and
+    the calls of functions by which it is made."""
 
     call: ast.Call
     script: Script

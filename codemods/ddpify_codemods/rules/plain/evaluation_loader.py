@@ -26,9 +26,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             )
             yield Finding(RULE.id, "refused", getattr(loop, "lineno", 1), message, REMEDY)
     trained = {loader.call for loader, status in followed.status.items() if status == "training"}
+    done = trained  # a function may make several loaders by one call
     for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
-        if not is_here(script, loader.script) or loader.call in trained or not _is_used(followed, loader):
+        if not is_here(script, loader.script) or loader.call in done or not _is_used(followed, loader):
             continue
+        done.add(loader.call)
         if status == "whole":
             yield _whole(followed, loader)
         elif status == "sharded":

@@ -31,8 +31,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
         if "training" in statuses.values():
             yield from _training(script, call, statuses, target.words)
+    told: set[tuple[ast.stmt, str]] = set()
     for each in sorted(followed.found.passes, key=lambda one: (one.loader.call.lineno, one.loader_there)):
-        yield from _epoch(script, each, target.words)
+        for item in _epoch(script, each, target.words):
+            if isinstance(item, Finding) or (item.at, item.code) not in told:
+                yield item
+            told |= set() if isinstance(item, Finding) else {(item.at, item.code)}
 
 
 def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words: Words) -> Iterator[Edit | Finding]:
@@ -59,8 +63,10 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     seed = f", seed={epoch}" if epoch and not is_false(shown.shuffle) else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
-        if shown.shuffle is None or name:
-            message = "this call makes a loader for training and one for evaluation, in the same order"
+        shuffles = program_of(script).followed.found.shuffles
+        told = all(shuffles.get(each) == {status == "training"} for each, status in statuses.items())
+        if shown.shuffle is None or name or not told:
+            message = "this call makes a loader for training and one for evaluation, and `shuffle` does not tell which"
             yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
             return
         other = words.share if others == {"sharded"} else "None"
@@ -132,7 +138,7 @@ def _counts(script: Script, loop: ast.For) -> bool:
     return name in ("range", "trange")
 
 
-def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Edit | Finding]:
+def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Finding]:
     call = each.loader.call
     shown = seen(each.loader.script, call)
     hidden = bool(options(each.loader.script, call))
