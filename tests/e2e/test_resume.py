@@ -99,12 +99,14 @@ torch.save(list(model.state_dict().values()), "end.pt")
 """
 
 
-def written(folder: Path, code: str, epochs: int = 3, every: int = 1, workers: int = 0) -> Path:
+def written(
+    folder: Path, code: str, epochs: int = 3, every: int = 1, workers: int = 0, optimizer_sharding: bool = False
+) -> Path:
     """A folder with the script, converted for checkpoints every so many steps, and what kills it."""
     folder.mkdir()
     code = code.replace("EPOCHS", str(epochs)).replace("WORKERS", str(workers))
     path = Path("train.py")
-    converted = convert({path: code}, "cpu", resume="checkpoints")[path].code
+    converted = convert({path: code}, "cpu", resume="checkpoints", optimizer_sharding=optimizer_sharding)[path].code
     assert "every_seconds=600" in converted
     converted = converted.replace("every_seconds=600", f"every_steps={every}")
     (folder / "train.py").write_text(f"import dies\n{converted}")
@@ -182,6 +184,16 @@ def test_another_number_of_processes(tmp_path: Path, sizes: tuple[int, int]) -> 
     assert went_on(folder) == 1
     for one, other in zip(end(folder), expected, strict=True):
         assert float((one - other).norm() / other.norm()) < 1e-6
+
+
+@pytest.mark.nightly
+def test_optimizers_whose_state_is_divided(tmp_path: Path) -> None:
+    expected = undisturbed(written(tmp_path / "whole", RICH, optimizer_sharding=True), 2)
+    folder = written(tmp_path / "killed", RICH, optimizer_sharding=True)
+    assert start(folder, 2, DIES="all", DIES_AT="11") != 0
+    assert start(folder, 2) == 0, (folder / "stderr").read_text()
+    assert went_on(folder) == 1
+    assert_equal(end(folder), expected)
 
 
 @pytest.mark.nightly
