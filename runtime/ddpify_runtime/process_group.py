@@ -13,7 +13,7 @@ import torch.distributed as dist
 from . import engines, report
 from .agreement import check, failure, random_states, standard_streams
 from .forward.routed_call import release
-from .launch import environment, failures
+from .launch import environment, failures, restarts
 from .launch.start import start_processes
 from .sharding.collectives import broadcast_object
 
@@ -46,13 +46,22 @@ def init_process_group(backend: str, init_method: str | None = None, nprocs: int
     started = engines.use(backend).start(backend, init_method)
     if started is None:
         return
-    dist.init_process_group(*started)
+    _join(*started)
     _share_random_states()
     check.start()
     if dist.get_rank():
         standard_streams.silence()
     sys.excepthook = _report_failure
     atexit.register(_end)
+
+
+def _join(backend: str, init_method: str | None) -> None:
+    store = restarts.store() if init_method is None else None
+    if store is None:
+        dist.init_process_group(backend, init_method)
+    else:
+        place = environment.read()
+        dist.init_process_group(backend, store=store, rank=place.rank, world_size=place.world_size)
 
 
 def destroy_process_group() -> None:

@@ -17,6 +17,7 @@ SCRIPTS = Path(__file__).parent / "by_hand"
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "--")
 LIMIT = 240  # seconds until a run that hangs is killed
 PATH = Path("train.py")
+ENDS = str(Path(__file__).parents[1] / "past_the_end")
 NAMES = ["launched", "spawned", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("trainer", "imagenet"))]
 
 
@@ -35,7 +36,7 @@ def trained(name: str, code: str, folder: Path) -> list[list[torch.Tensor]]:
     script = folder / "train.py"
     script.write_text(code, encoding="utf-8")
     done = subprocess.run(
-        command(name, script), cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"},
+        command(name, script), cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": ENDS},
         capture_output=True, text=True, timeout=LIMIT, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr

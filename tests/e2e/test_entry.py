@@ -36,6 +36,7 @@ def main():
 if __name__ == "__main__":
     main()
 """
+ENDS = str(Path(__file__).parents[1] / "past_the_end")
 TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "3", "--")
 
 
@@ -46,8 +47,9 @@ def started(
     converted = convert({PATH: SCRIPT}, "cpu", style=style, entry="spawn", per_process=per_process)[PATH]
     script.write_text(converted.code, encoding="utf-8")
     known = {name: value for name, value in os.environ.items() if name not in ("NPROC", "DDPIFY_NPROC")}
+    ends = {"PYTHONPATH": ENDS} if style == "plain" and "--fail" not in words else {}
     return subprocess.run(
-        [sys.executable, *launcher, str(script), *words], cwd=folder, env=known | {"OMP_NUM_THREADS": "1"},
+        [sys.executable, *launcher, str(script), *words], cwd=folder, env=known | ends | {"OMP_NUM_THREADS": "1"},
         capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
 
