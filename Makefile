@@ -41,7 +41,7 @@ xla: $(VENV)/ready $(VENV)-xla/ready
 models: $(VENV)/models-ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/models
 
-# Four XLA devices, repeated runs, every model, Intel MPI and Horovod, and hundreds of random scripts.
+# One and four XLA devices, repeated runs, every model, Intel MPI and Horovod, and hundreds of random scripts.
 nightly: test scripts models
 	tests/engines/install --all
 	$(BIN)/pytest -n 2 -m nightly tests
