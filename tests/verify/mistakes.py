@@ -469,7 +469,7 @@ CASES = {
     # Processes
     "spawned at the top": Case(
         ("P1",),
-        {"sets": "from torch.multiprocessing import spawn\ndef work(index): pass\nspawn(work)"},
+        {"start": "from torch.multiprocessing import spawn\ndef work(index): pass\nspawn(work)\n" + BY_HAND["start"]},
         code=2,
     ),
     "a lambda spawned": Case(
