@@ -387,3 +387,20 @@ def test_one_function_makes_the_loaders_of_training_and_of_an_evaluation(train: 
     test_of = f"({shuffle})" if "=" in shuffle else shuffle
     assert f"DistributedSampler(data) if {test_of} else {share}" in result.code
     assert result.code.count("set_epoch(") == 1
+
+
+def test_a_function_that_is_given_the_parameters_makes_the_optimizer() -> None:
+    made = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    function = "def made(name, params):\n    if name == 'sgd':\n        return torch.optim.SGD(params, lr=0.1)\n"
+    function += "    return torch.optim.Adam(params)\noptimizer = made('sgd', model.parameters())\n"
+    result = plain(HEAD.replace(made, function) + LOOP.format(loss=CE, step="optimizer.step()"))
+    assert not refusals(result)
+    assert "ddp_model = DistributedDataParallel(model)\noptimizer = made(" in result.code
+
+
+@pytest.mark.parametrize(("before", "place"), [("", ', map_location="cpu"'), (', map_location="cuda:1"', "")])
+def test_what_was_saved_on_a_gpu_is_loaded_to_the_cpu(before: str, place: str) -> None:
+    """Each process would take memory of cuda:0 (I8); our own rule for hand-written code refused it."""
+    load = f'model.load_state_dict(torch.load("a.pt"{before}))  # of cuda\n'
+    result = plain(HEAD + load + LOOP.format(loss=CE, step="optimizer.step()"))
+    assert place in result.code and not any("GPU" in each for each in refusals(result))

@@ -41,7 +41,9 @@ def wrapping(program: Program) -> Wrapping:
     roots = {root_of(module).made for module in found.trained}
     bases = list(_bases(program))
     if len(roots) != 1 or not bases:
-        what = f"{len(roots)} models are trained" if roots else "no model is seen that is trained"
+        what = "no model is seen that is trained"
+        if roots:
+            what = f"{len(roots)} models are trained" if len(roots) > 1 else "the trained model is not seen by its name"
         script, node = next(
             iter((s, c) for c, s in found.optimizer_calls.items()), (program.scripts[0], program.scripts[0].tree)
         )
@@ -70,11 +72,25 @@ def _is_plain(node: ast.expr) -> bool:
 
 
 def _bases(program: Program) -> Iterator[tuple[Script, Optimizer, Base]]:
+    calls = _making(program)
     for script in program.scripts:
         for optimizer in optimizers(script):
-            if optimizer.call in program.followed.found.optimizer_calls:
+            if optimizer.call in calls:
                 for base in optimizer.bases:
                     yield script, optimizer, base
+
+
+def _making(program: Program) -> set[ast.AST]:
+    """The calls that make the optimizers, and those of the functions around them: one may hand over the parameters."""
+    found = program.followed.found
+    calls: set[ast.AST] = set()
+    waiting = [*found.optimizer_calls.items()]
+    while waiting:
+        call, script = waiting.pop()
+        if call not in calls:
+            calls.add(call)
+            waiting += found.called_with.get(script.scope(call), ())
+    return calls
 
 
 def _free(script: Script, code: str) -> str:

@@ -13,14 +13,21 @@ from ...targets import Target
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Report torch.load without a device, in scripts for GPUs."""
-    if not wrap_calls(script) or "cuda" not in script.text:
+    if wrap_calls(script):
+        for call in loads_anywhere(script):
+            message = "tensors go back to the GPU that they were saved from: every process takes memory on cuda:0"
+            yield Finding(RULE.id, "warning", call.lineno, message, 'pass map_location="cpu", or this rank\'s device')
+
+
+def loads_anywhere(script: Script) -> Iterator[ast.Call]:
+    """The calls of torch.load that leave it to the file where its tensors go, in a script that speaks of GPUs."""
+    if "cuda" not in script.text:
         return
     loads = [call for call in script.find(ast.Call) if script.qualified(call.func) == "torch.load" and call.args]
     placed = {ast.unparse(call.args[0]) for call in loads if _says_where(call)}  # the other branch of a condition
     for call in loads:
         if not _says_where(call) and ast.unparse(call.args[0]) not in placed:
-            message = "tensors go back to the GPU that they were saved from: every process takes memory on cuda:0"
-            yield Finding(RULE.id, "warning", call.lineno, message, 'pass map_location="cpu", or this rank\'s device')
+            yield call
 
 
 def _says_where(call: ast.Call) -> bool:

@@ -11,6 +11,7 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
+from ..lint.map_location import loads_anywhere
 from . import writers
 from .words import REMEDY, is_quiet, load_device, program_of
 
@@ -36,8 +37,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = "this file may be written, and in which way is only known in the run"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
     yield from _bars(script, target.words)
-    if target.is_accelerator:
-        yield from _loaded(script, target)
+    yield from _loaded(script, target)
 
 
 def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt], words: Words) -> Iterator[Edit | Finding]:
@@ -96,6 +96,10 @@ def _folder(call: ast.Call, name: str) -> Iterator[Edit]:
 
 def _loaded(script: Script, target: Target) -> Iterator[Edit]:
     """Load tensors to this rank's device, not to the one that they were saved from (I8)."""
+    if not target.is_accelerator:  # only what may come from one
+        for call in loads_anywhere(script):
+            yield ChangeArgument(call, "map_location", load_device(target), "load tensors to the CPU")
+        return
     for call in script.find(ast.Call):
         placed = len(call.args) > 1 or any(word.arg in ("map_location", None) for word in call.keywords)
         if script.qualified(call.func) == "torch.load" and not placed:
