@@ -49,6 +49,7 @@ class Settings:
         self._parts: Any = None
         self._of: list[dict[str, Any]] = []  # attributes of each part
         self._count = 0  # of these
+        self._outside: list[tuple[Mapping[str, Any], str]] = []  # numbers that the code names elsewhere
         self._places: list[tuple[Mapping[str, Any], str]] = []
         self._own: set[Hashable] = set()  # those that the forward changes
         self._forms: defaultdict[Hashable, _OfForm] = defaultdict(_OfForm)
@@ -99,11 +100,13 @@ class Settings:
             of_form.tried = {tuple(item for item in values.items() if item[0] not in own | of_form.left_out)}
 
     def _look(self, module: nn.Module, parts: Any) -> None:
-        self._parts = parts
         own = [part for part in module.modules() if not is_installed(type(part).__module__.partition(".")[0])]
+        if self._parts != parts:
+            self._outside = outside_numbers.places(own)
+            self._parts = parts
         self._of = [*map(vars, own)]
         self._count = sum(map(len, self._of))
-        self._places = [place for place in outside_numbers.places(own) if (id(place[0]), place[1]) not in self._own]
+        self._places = [place for place in self._outside if (id(place[0]), place[1]) not in self._own]
         self._places += [
             (of, name)
             for of in self._of
