@@ -46,13 +46,15 @@ _LIBRARIES = (
 class Held(NamedTuple):
     """Something that holds values: its name, and a function that gives them by name.
 
-    own: whether all code that can read them is the user's.
+    own: whether all code that can read them is the user's. seeks: whether what it holds finds its place in a file by
+    itself, as an archive does.
     """
 
     name: str
     values: Callable[[], Mapping[Any, Any]]
     size: int
     own: bool = False
+    seeks: bool = False
 
 
 _NUMBER_OF_C: Any = ctypes.c_int.__base__
@@ -107,8 +109,8 @@ def _inside(name: str, value: Any) -> Iterator[Held]:
     elif isinstance(value, ContextVar):
         yield Held(value.name, lambda: {"get()": value.get(None)}, 0)
     elif hasattr(value, "__dict__"):
-        attributes = vars(value)
-        yield Held(name, lambda: attributes, 0, all(map(_is_known_class, type(value).__mro__)))
+        attributes, own = vars(value), all(map(_is_known_class, type(value).__mro__))
+        yield Held(name, lambda: attributes, 0, own, _is_library_class(type(value)))
     if slots := [slot for each in type(value).__mro__ if not _is_library_class(each) for slot in _slots(each)]:
         yield Held(name, lambda: {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}, 0)
 
@@ -199,12 +201,13 @@ def snapshot(of: Reached, deep: bool) -> Snapshot:
         deep: also look at the entries of large containers and arrays.
     """
     taken: Snapshot = {}
-    for number, (_, values, size, _) in enumerate(of.held):
+    for number, (_, values, size, _, seeks) in enumerate(of.held):
         if size > (_LOOK if deep else _INTO):
             continue
         most = 0 if size > _INTO else _BYTES[deep]
         for key, value in values().items():
-            taken[number, key] = (value, None if isinstance(value, _PLAIN) else _state(value, most))
+            apart = isinstance(value, _PLAIN) or (seeks and _is_file(value))
+            taken[number, key] = (value, None if apart else _state(value, most))
     return taken
 
 
@@ -220,7 +223,7 @@ def _state(value: Any, most: int) -> Any:
         return len(value), zlib.crc32(value) if len(value) * getattr(value, "itemsize", 1) <= most else 0
     if isinstance(value, (_NUMBER_OF_C, ctypes.Array, ctypes.Structure)):
         return bytes(value) if ctypes.sizeof(value) <= most else None
-    if isinstance(value, io.IOBase):
+    if _is_file(value):
         return _position(value)
     if isinstance(value, torch.Generator):
         return bytes(value.get_state().tolist())
@@ -236,6 +239,10 @@ def _state(value: Any, most: int) -> Any:
     if isinstance(value, numpy.ndarray) and not isinstance(value, numpy.memmap) and not value.dtype.hasobject:
         return zlib.crc32(numpy.ascontiguousarray(value)) if value.nbytes <= most else None
     return None
+
+
+def _is_file(value: Any) -> bool:
+    return issubclass(type(value), io.IOBase)  # isinstance() raises for what numpy.load() gives for a .npz
 
 
 def _position(file: Any) -> int | None:
@@ -261,12 +268,12 @@ def _common_generators() -> list[Any]:
 
 def iterator(of: Reached) -> str:
     """The name of an iterator among them, whose place cannot be seen; "" if there is none."""
-    for name, values, size, _ in of.held:
+    for name, values, size, _, seeks in of.held:
         for key, value in values().items() if size <= _INTO else ():
-            if isinstance(value, io.IOBase):
-                if value.closed or of.seeks or _position(value) is not None:
+            if _is_file(value):
+                if value.closed or seeks or of.seeks or _position(value) is not None:
                     continue
-            elif not isinstance(value, Iterator):
+            elif not issubclass(type(value), Iterator):
                 continue
             return _name(name, key)
     return ""
@@ -293,7 +300,7 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
             if state_now < state:
                 return _name(of.held[place[0]].name, place[1]), filled
             filled = True
-        elif old is new and isinstance(new, io.IOBase) and of.seeks:
+        elif old is new and _is_file(new) and of.seeks:
             continue  # each sample begins at a place of its own
         elif not _same(old, new, state == state_now) and not _is_only_counted(of, place, new):
             return _name(of.held[place[0]].name, place[1]), filled
@@ -331,7 +338,7 @@ def _reads(code: CodeType, name: str) -> bool:
 
 def put_back(of: Reached, taken: Snapshot) -> None:
     """Undo what loading a sample once more has left in attributes and dicts."""
-    for number, (_, values, size, _) in enumerate(of.held):
+    for number, (_, values, size, *_) in enumerate(of.held):
         kept = values()
         if isinstance(kept, dict) and size <= _LOOK:
             for key in [key for key in kept if (number, key) not in taken]:

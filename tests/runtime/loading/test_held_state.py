@@ -6,7 +6,9 @@ import io
 import multiprocessing
 import os
 import random
+import tarfile
 import tempfile
+import zipfile
 from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -202,6 +204,32 @@ def a_file(mode: str) -> Any:
     return open(file.name, mode)
 
 
+def extracts(rows: Any, index: int) -> int:
+    return int(rows.held.extractfile(str(index)).read())
+
+
+def an_archive(kind: str) -> Any:
+    file = tempfile.NamedTemporaryFile(suffix=f".{kind}")  # noqa: SIM115
+    OPEN.append(file)
+    if kind == "npz":
+        arrays: dict[str, Any] = {str(index): np.array(index) for index in range(20)}
+        np.savez(file.name, **arrays)
+        OPEN.append(np.load(file.name))
+    elif kind == "zip":
+        with zipfile.ZipFile(file.name, "w") as made:
+            for index in range(20):
+                made.writestr(str(index), str(index))
+        OPEN.append(zipfile.ZipFile(file.name))
+    else:
+        with tarfile.open(file.name, "w") as tar:
+            for index in range(20):
+                entry = tarfile.TarInfo(str(index))
+                entry.size = len(str(index))
+                tar.addfile(entry, io.BytesIO(str(index).encode()))
+        OPEN.append(tarfile.open(file.name))  # noqa: SIM115
+    return OPEN[-1]
+
+
 OPEN: list[Any] = []
 CHANGE: dict[str, Any] = {
     "context variable": Rows(counts_in_context),
@@ -240,6 +268,11 @@ CHANGE: dict[str, Any] = {
 }
 SAME: dict[str, Any] = {
     "nothing": Rows(lambda rows, index: index),
+    "entries of a zip file": Rows(lambda rows, index: int(rows.held.read(str(index))), held=an_archive("zip")),
+    "entries of a tar file": Rows(
+        lambda rows, index: int(rows.held.extractfile(str(index)).read()), held=an_archive("tar")
+    ),
+    "arrays of a npz file": Rows(lambda rows, index: int(rows.held[str(index)]), held=an_archive("npz")),
     "places in a file": Rows(reads_there, held=a_file("r")),
     "a file that is opened for each": Rows(reads_first),
     "a list": [*range(20)],
