@@ -30,6 +30,7 @@ WORDS = {
 }
 UNFINISHED = "Expected to have finished reduction"
 LOST = re.compile(r"Error: .*Connection (?:closed|reset) by peer")
+RAISED = re.compile(r"^\[rank(\d+)\]: Traceback", re.MULTILINE)
 ERROR = re.compile(r"^(?:\[rank\d+\]: )?[\w.]+Error\b", re.MULTILINE)
 
 
@@ -57,6 +58,8 @@ def of_end(run: Run, counts: list[int]) -> Hazard | None:
     waited = bool(lost) and len(ERROR.findall(run.stderr)) == lost
     if lost and not waited:
         return Hazard("P8", "an exception on one rank: the others lose the connection to it")
+    if len({*RAISED.findall(run.stderr)}) == 1 and not waited:
+        return Hazard("P8", "an exception on one rank: the launcher ends the others, wherever they are")
     if len(set(counts)) > 1 or waited:
         made = " and ".join(map(str, counts))
         reason = f"one rank waits for another that has ended or does something else: they made {made} steps"

@@ -486,5 +486,10 @@ CASES = {
         code=2,
     ),
     "the end of one rank": Case(("P7",), original={"step": LOSS + "\nif loss < 1.05: raise SystemExit"}, code=2),
-    "an exception on one rank": Case(("P8",), original={"step": LOSS + "\nassert loss < 1.27"}, code=2),
+    "an exception on one rank": Case(("P8",), original={"step": LOSS + "\nassert loss < 1.27 or not epoch"}, code=2),
+    "an exception on one rank before the other has begun": Case(
+        ("P8",),
+        {"step": "if rank:\n    import time\n    time.sleep(30)\nassert rank\n" + LOSS},
+        code=2,
+    ),
 }
