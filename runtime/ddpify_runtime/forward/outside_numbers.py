@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
@@ -23,24 +25,32 @@ def places(modules: Iterable[nn.Module]) -> list[tuple[Mapping[str, Any], str]]:
     Args:
         modules: of the script's own classes, with their parts.
     """
+    waiting: list[Any] = [value for module in modules for value in vars(module).values()]
+    waiting += [value for module in modules for kind in type(module).__mro__ for value in vars(kind).values()]
     found: dict[tuple[int, str], tuple[Mapping[str, Any], str]] = {}
-    held = [value for module in modules for value in vars(module).values()]
-    waiting = [*held, *(value for module in modules for kind in type(module).__mro__ for value in vars(kind).values())]
+    held: list[Mapping[str, Any]] = []
     named: set[str] = set()
-    seen: set[FunctionType] = set()
+    seen: dict[int, Any] = {}
     while waiting:
-        function = _function(waiting.pop())
-        if function is None or function in seen or is_installed(package(function)):
+        value = waiting.pop()
+        if id(value) in seen or type(value) in KINDS:
             continue
-        seen.add(function)
-        of: Mapping[str, Any] = function.__globals__
-        names = set(_names(function.__code__))
-        named |= names
-        used = [of[name] for name in names & of.keys()]
-        found |= {(id(of), name): (of, name) for name in names & of.keys() if type(of[name]) in KINDS}
-        waiting += used
-        held += used
-    for of in map(_namespace, held):
+        seen[id(value)] = value
+        if function := _function(value):
+            if _is_library(package(function)):
+                continue
+            of: Mapping[str, Any] = function.__globals__
+            names = set(_names(function.__code__))
+            found |= {(id(of), name): (of, name) for name in names & of.keys() if type(of[name]) in KINDS}
+            waiting += [of[name] for name in names & of.keys()]
+            waiting += _enclosed(function)
+            waiting += [of[name] for of in held for name in (names - named) & of.keys()]
+            named |= names
+        else:
+            new = [*_namespaces(value)]
+            waiting += [of[name] for of in new for name in named & of.keys()]
+            held += new
+    for of in held:
         found |= {(id(of), name): (of, name) for name in named & of.keys() if type(of[name]) in KINDS}
     return [*found.values()]
 
@@ -64,12 +74,27 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(constant)
 
 
-def _namespace(value: Any) -> Mapping[str, Any]:
-    """What a value holds by name, if it is one that holds settings."""
-    if isinstance(value, (nn.Module, Tensor, FunctionType)):
-        return {}
+def _enclosed(function: FunctionType) -> Iterator[Any]:
+    """What the function uses of the functions around it."""
+    for cell in function.__closure__ or ():
+        with suppress(ValueError):  # nothing is assigned yet
+            yield cell.cell_contents
+
+
+def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
+    """What a value, and its class, hold by name, if it is one that holds settings."""
+    if isinstance(value, (nn.Module, Tensor)):
+        return
     if isinstance(value, (type, ModuleType)):
-        of: Mapping[str, Any] = {} if is_installed(value.__name__.partition(".")[0]) else vars(value)
-        return of
+        home = value.__name__ if isinstance(value, ModuleType) else value.__module__
+        if not _is_library(home.partition(".")[0]):
+            yield vars(value)
+        return
     of = value if isinstance(value, dict) else getattr(value, "__dict__", {})
-    return of if isinstance(of, Mapping) and len(of) <= _MOST else {}
+    if isinstance(of, Mapping) and len(of) <= _MOST:
+        yield of
+        yield from (vars(kind) for kind in type(value).__mro__ if not _is_library(kind.__module__.partition(".")[0]))
+
+
+def _is_library(package: str) -> bool:
+    return package in sys.stdlib_module_names or is_installed(package)

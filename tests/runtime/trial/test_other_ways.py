@@ -55,10 +55,37 @@ class Mixes(nn.Module):
 MIXES, STEP = False, 0
 SETTINGS = SimpleNamespace(mixes=False)
 TABLE = {"mixes": False}
+NESTED = SimpleNamespace(model=SimpleNamespace(layer={"blends": False}))
 
 
 class Config:
     mixes = False
+
+    class Layer:
+        turned = False
+
+
+class Object:
+    crossed = False
+
+    def crossed_now(self) -> bool:
+        return self.crossed
+
+
+OBJECT = Object()
+
+
+def enclosed() -> tuple[Callable[[Any, int], Any], Callable[[bool], None]]:
+    """A way that asks what a function around it holds, and what sets that."""
+    held = {"folded": False}
+
+    def change(to: bool) -> None:
+        held["folded"] = to
+
+    return (lambda module, step: held["folded"]), change
+
+
+ENCLOSED, CHANGE_ENCLOSED = enclosed()
 
 
 def named_far_away() -> bool:
@@ -80,6 +107,11 @@ WAYS: dict[str, Callable[[Any, int], Any]] = {
     "settings of its own": lambda module, step: module.settings.mixes,
     "a table of settings": lambda module, step: TABLE["mixes"],
     "a class of settings": lambda module, step: Config.mixes,
+    "settings in settings": lambda module, step: NESTED.model.layer["blends"],
+    "a class in a class of settings": lambda module, step: Config.Layer.turned,
+    "an object of a class of settings": lambda module, step: OBJECT.crossed,
+    "a method of an object of settings": lambda module, step: OBJECT.crossed_now(),
+    "settings of a function around it": ENCLOSED,
     "a count in a global": lambda module, step: STEP > 20,
     "an argument": lambda module, step: step > 20,
     "Python's random": lambda module, step: random.random() < 0.1,
@@ -153,6 +185,8 @@ def train(build: Callable[[], nn.Module]) -> tuple[list[Tensor], int]:
         for step in range(STEPS):
             model.epoch, STEP = step // 10, step
             MIXES = SETTINGS.mixes = TABLE["mixes"] = Config.mixes = step > 20
+            NESTED.model.layer["blends"], Config.Layer.turned, Object.crossed = step > 16, step > 17, step > 18
+            CHANGE_ENCLOSED(step > 18)
             x = torch.randn(8, 4, generator=generator, dtype=torch.float64)
             optimizer.zero_grad()
             model(x, step).square().mean().backward()
