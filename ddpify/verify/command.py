@@ -124,7 +124,7 @@ def _verify(options: Options, script: Path, program: Program, modules: Mapping[P
         many,
         options.processes,
         program.text,
-        lambda: run_original(setting, script, {"DDPIFY_NOISE": str(verdict.NOISE)}),
+        lambda number: run_original(setting, script, _disturbed(number)),
         options.tolerance,
     )
     found.notes += _remarks(options, program, original, many)
@@ -147,7 +147,7 @@ def _verify_plain(options: Options, script: Path, program: Program, setting: Tri
             many,
             options.processes,
             program.text,
-            lambda: run_original(setting, script, settings | {"DDPIFY_NOISE": str(verdict.NOISE)}),
+            lambda number: run_original(setting, script, settings | _disturbed(number)),
             options.tolerance,
             given=True,
         )
@@ -159,6 +159,11 @@ def _verify_plain(options: Options, script: Path, program: Program, setting: Tri
     if original.records[0].stopped:
         found.notes.append(f"both were ended after {options.steps} optimizer steps (--steps)")
     return found
+
+
+def _disturbed(number: int) -> dict[str, str]:
+    """The settings of the recorder in a control run."""
+    return {"DDPIFY_NOISE": str(verdict.NOISE), "DDPIFY_NOISE_SEED": str(number)}
 
 
 def _remarks(options: Options, program: Program, original: Run, many: Run) -> Iterator[str]:

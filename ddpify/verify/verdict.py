@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
@@ -31,7 +32,8 @@ WITH_BATCH_NORM = 1e-5
 NOISE = 2e-7  # of the control run's gradients, relative to the root mean square of all: the rounding of another order
 AMPLIFIED = 10  # a difference may be so many times that of the control run
 CLIPPED = 1e-3  # relative difference of a norm that is clipped
-ROUNDING = 1e-2  # a first difference above this is none that rounding makes, and needs no control run
+ROUNDING = 5e-2  # a first difference above this is none that rounding makes, and needs no control run
+CONTROLS = 5  # so many runs with other noise each, before a difference is one: a ReLU turns over in some of them only
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def judge(
     other: Run,
     world_size: int,
     text: str,
-    control: Callable[[], Run],
+    control: Callable[[int], Run],
     tolerance: float = 0.0,
     given: bool = False,
 ) -> Verdict:
@@ -74,7 +76,8 @@ def judge(
 
     Args:
         original, other: the runs; both ended well. world_size: the number of processes of the other.
-        text: the source code of the original. control: runs the original again, with noise of rounding's size.
+        text: the source code of the original.
+        control: runs the original again, with noise of rounding's size, another for each number.
         tolerance: relative difference that is allowed; 0 for that of docs/contract.md.
         given: whether the original was given the batches of the other run.
     """
@@ -86,15 +89,10 @@ def judge(
     pairs = list(distances(original.steps(), other.steps()))
     verdict.gradients, verdict.parameters = [pair[0] for pair in pairs], [pair[1] for pair in pairs]
     verdict.steps = len(pairs)
-    repeated: Run | None = None
-
-    def once() -> Run:
-        nonlocal repeated
-        repeated = repeated or control()
-        return repeated
-
+    again = functools.cache(control)
+    once = functools.partial(again, 0)
     verdict.differences += _counts(evidence)
-    verdict.differences += _steps(verdict, evidence, once)
+    verdict.differences += _steps(verdict, evidence, again)
     verdict.differences += _norms(verdict, evidence)
     verdict.differences += _statistics(verdict, evidence)
     if given:
@@ -126,14 +124,17 @@ def _counts(evidence: Evidence) -> Iterator[Difference]:
         yield Difference(what, hazards.of_counts(reference, counts, evidence))
 
 
-def _steps(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> Iterator[Difference]:
+def _steps(verdict: Verdict, evidence: Evidence, control: Callable[[int], Run]) -> Iterator[Difference]:
     reference, steps = evidence.original.steps(), evidence.other.steps()
     between = ranks_differ([evidence.other.steps(rank) for rank in range(evidence.world_size)])
     limits = repeat((verdict.tolerance, verdict.tolerance))
     found = first_difference(reference, steps, limits)
     if found and found.size <= ROUNDING:
-        allowed = list(_allowed(verdict.tolerance, control(), evidence))
-        found = first_difference(reference, steps, allowed)
+        controls: list[Run] = []
+        while found and len(controls) < CONTROLS:
+            controls.append(control(len(controls)))
+            allowed = list(_allowed(verdict.tolerance, controls, evidence))
+            found = first_difference(reference, steps, allowed)
         if not found:
             verdict.amplified = True
             verdict.notes.append(
@@ -168,11 +169,11 @@ def _agreement(sizes: list[float], tolerance: float) -> str:
     return f"{len(sizes)} steps, {largest} ({limit})"
 
 
-def _allowed(tolerance: float, control: Run, evidence: Evidence) -> Iterator[tuple[float, float]]:
+def _allowed(tolerance: float, controls: list[Run], evidence: Evidence) -> Iterator[tuple[float, float]]:
     """The tolerance, or what rounding has made of the original itself by then."""
     most = [0.0, 0.0]
-    for pair in distances(evidence.original.steps(), control.steps()):
-        most = [max(one, two) for one, two in zip(most, pair, strict=True)]
+    for pairs in zip(*(distances(evidence.original.steps(), run.steps()) for run in controls), strict=False):
+        most = [max(sizes) for sizes in zip(most, *pairs, strict=True)]
         yield max(tolerance, AMPLIFIED * most[0]), max(tolerance, AMPLIFIED * most[1])
 
 

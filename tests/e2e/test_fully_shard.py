@@ -109,8 +109,9 @@ def test_it_trains_the_same(name: str, ranks: int, tmp_path: Path) -> None:
     one = harness.run_sources(fixture, original, settings=settings)
     text = "\n".join(fixtures.program(fixture).values())
 
-    def noisy() -> Any:
-        return harness.run_sources(fixture, original, settings=settings | {"DDPIFY_NOISE": str(verdict.NOISE)})
+    def noisy(number: int) -> Any:
+        noise = {"DDPIFY_NOISE": str(verdict.NOISE), "DDPIFY_NOISE_SEED": str(number)}
+        return harness.run_sources(fixture, original, settings=settings | noise)
 
     found = verdict.judge(one, many, ranks, text, noisy, fixture.tolerance, given=True)
     assert one.steps() and len(one.steps()) == len(many.steps())

@@ -59,9 +59,11 @@ def differences(
             return [f"the original fails: {one.stderr[-3000:]}"]
         text = "\n".join(fixtures.program(fixture).values())
         tolerance = 1e-9 if precise else fixture.tolerance
-        found = verdict.judge(
-            one, many, ranks, text, lambda: alone(DDPIFY_NOISE=str(verdict.NOISE)), tolerance, given=True
-        )
+
+        def noisy(number: int) -> Run:
+            return alone(DDPIFY_NOISE=str(verdict.NOISE), DDPIFY_NOISE_SEED=str(number))
+
+        found = verdict.judge(one, many, ranks, text, noisy, tolerance, given=True)
     return [*map(str, found.differences), *compare.divided(many)]
 
 

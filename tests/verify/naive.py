@@ -122,16 +122,18 @@ def verify(case: Case) -> Verdict:
         one = run_original(original, case.pretend)
         command.require_end(many, one, "naive.py", plan, PROCESSES)
         return verdict.judge(
-            one, many, PROCESSES, original, lambda: run_original(original, case.pretend, verdict.NOISE)
+            one, many, PROCESSES, original, lambda number: run_original(original, case.pretend, verdict.NOISE, number)
         )
 
 
 @functools.cache
-def run_original(source: str, pretend: str, noise: float = 0.0) -> Run:
+def run_original(source: str, pretend: str, noise: float = 0.0, number: int = 0) -> Run:
     """Run an original; once in a session."""
     with tempfile.TemporaryDirectory() as folder:
         plan, program = _plan(Path(folder).resolve(), source, pretend)
-        return command.run_original(plan, program.files[0], {"DDPIFY_NOISE": str(noise)} if noise else {})
+        return command.run_original(
+            plan, program.files[0], {"DDPIFY_NOISE": str(noise), "DDPIFY_NOISE_SEED": str(number)} if noise else {}
+        )
 
 
 def _plan(folder: Path, source: str, pretend: str) -> tuple[Trial, Program]:

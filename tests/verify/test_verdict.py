@@ -24,11 +24,11 @@ def run(*sizes: float, ranks: int = 1, stdout: str = "", files: dict[str, Any] |
 
 
 def verdict(original: Run, other: Run, control: Run) -> Verdict:
-    return judge(original, other, 2, "", lambda: control)
+    return judge(original, other, 2, "", lambda number: control)
 
 
 def test_rounding_needs_no_control_run() -> None:
-    def control() -> Run:
+    def control(number: int) -> Run:
         raise AssertionError
 
     found = judge(run(0, 0), run(1e-7, 2e-7, ranks=2), 2, "", control)
@@ -51,8 +51,18 @@ def test_more_than_that_is_a_difference_at_its_step() -> None:
     assert "Net.weight" in difference.what
 
 
+def test_a_step_that_rounding_turns_over_in_some_runs_only_needs_several_control_runs() -> None:
+    original, other = run(0, 0, 0), run(0, 0, 3e-3, ranks=2)
+    found = judge(original, other, 2, "", lambda number: run(0, 0, 3e-3 if number == 3 else 1e-7))
+    assert found.amplified
+    assert not found.differences
+    found = judge(original, other, 2, "", lambda number: run(0, 3e-3 * number, 1e-7))
+    assert found.amplified, "earlier steps amplify"
+    assert judge(original, other, 2, "", lambda number: run(0, 0, 1e-7)).differences
+
+
 def test_a_large_first_difference_needs_no_control_run() -> None:
-    found = judge(run(0, 0), run(0, 0.5, ranks=2), 2, "", lambda: run())
+    found = judge(run(0, 0), run(0, 0.8, ranks=2), 2, "", lambda number: run())
     assert found.differences[0].what.startswith("step 2: gradients")
 
 

@@ -8,6 +8,7 @@ DDPIFY_RECORD   a folder. After each event one pickle is appended to `rank<RANK>
 DDPIFY_STEPS    end the process, as by sys.exit(0), after so many optimizer steps
 DDPIFY_PLAIN    replace every optimizer by plain gradient descent with its learning rates
 DDPIFY_NOISE    add normal noise to the gradients: so large, in units of the root mean square of all of them
+DDPIFY_NOISE_SEED  which noise: 0, 1, …
 DDPIFY_DROPOUT  "off" makes torch.nn.functional's dropouts do nothing
 DDPIFY_NEUTRAL  let BatchNorm normalize with its running statistics, draw random numbers by sample, and none in steps
 DDPIFY_UNIONS   a file with the batches that training loaders draw (ddpify_recorder.unions)

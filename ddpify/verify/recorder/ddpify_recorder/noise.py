@@ -17,11 +17,11 @@ Arguments = tuple[tuple[Any, ...], dict[str, Any]]
 
 
 class Noise:
-    """Normal noise. size: in units of the root mean square of all gradients of an optimizer."""
+    """Normal noise. size: in units of the root mean square of all gradients of an optimizer. seed: each has other."""
 
-    def __init__(self, size: float) -> None:
+    def __init__(self, size: float, seed: int) -> None:
         self.size = size
-        self.generator = torch.Generator().manual_seed(SEED)
+        self.generator = torch.Generator().manual_seed(SEED + seed)
 
     def on_weights(self, parameters: list[torch.Tensor]) -> None:
         """Round the parameters of a new optimizer otherwise: each changes by about half a unit of its last digit."""

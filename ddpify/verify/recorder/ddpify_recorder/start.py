@@ -20,8 +20,9 @@ def start(folder: Path, seed: int) -> None:
     Args:
         folder: where the records go. seed: for torch's generators.
     """
-    plain, noise = "DDPIFY_PLAIN" in os.environ, float(os.environ.get("DDPIFY_NOISE", "0"))
-    recorder = Recorder(folder, int(os.environ.get("DDPIFY_STEPS", "0")), Noise(noise) if noise else None, plain)
+    plain, size = "DDPIFY_PLAIN" in os.environ, float(os.environ.get("DDPIFY_NOISE", "0"))
+    noise = Noise(size, int(os.environ.get("DDPIFY_NOISE_SEED", "0"))) if size else None
+    recorder = Recorder(folder, int(os.environ.get("DDPIFY_STEPS", "0")), noise, plain)
     atexit.register(recorder.end)  # the first to be registered runs last
     training.watch(recorder)
     loaders.watch(recorder)
