@@ -27,8 +27,8 @@ Located = TypeVar("Located", bound=ast.AST)
 AROUND = frozenset(
     {"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path", "DistributedSamplerWrapper", "resumable"}
 )
-# The classes that are torch's own in one process, and where torch has them.
-TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn"}
+# What is torch's own in one process, and where torch has it.
+TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn", "grad": "torch.autograd"}
 _WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
 _ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier", "resume_from", "restore", "carried"})
 _SHARDED = "ZeroRedundancyOptimizer"

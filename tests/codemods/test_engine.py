@@ -232,7 +232,7 @@ STEP = "model(torch.ones(4, 2)).mean().backward()\n"
             3,
         ),
         (
-            "import torch\nmodel = Net()\ngrads = torch.autograd.grad(model(1), model.parameters())\n"
+            "import torch\nmodel = Net()\ngrads = torch.func.grad(model)(1)\n"
             "for p, g in zip(model.parameters(), grads):\n    p.data -= g\n",
             "DDP305",
             3,

@@ -58,8 +58,9 @@ def _is_made_of_gradients(script: Script, value: ast.expr) -> bool:
 
 
 def takes_gradients(script: Script, call: ast.Call) -> bool:
-    """Whether a call computes gradients and gives them back: torch.autograd.grad, torch.func.grad."""
-    return script.qualified(call.func) in _TAKE_GRADIENTS
+    """Whether a call computes gradients and gives them back: `torch.autograd.grad(…)`, `torch.func.grad(f)(…)`."""
+    function = call.func.func if isinstance(call.func, ast.Call) else call.func
+    return script.qualified(function) in _TAKE_GRADIENTS
 
 
 def _changed(node: ast.AST) -> ast.expr | None:

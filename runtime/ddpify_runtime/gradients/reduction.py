@@ -12,7 +12,9 @@ Instructions of a rank for the backward of two small layers over gloo on 2 ranks
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import count
 from typing import Any
+from weakref import WeakValueDictionary
 
 import torch
 import torch.distributed as dist
@@ -61,6 +63,16 @@ class PartOfReduction(NoReduction):
         self.enter = enter  # type: ignore[method-assign]
 
 
+_made = count()
+_reductions: WeakValueDictionary[int, Reduction] = WeakValueDictionary()  # in the order in which every rank made them
+
+
+def enter_all() -> None:
+    """A backward pass enters what was made of gradients, whichever modules these went through."""
+    for reduction in [*_reductions.values()]:
+        reduction.enter()
+
+
 class Reduction:
     """The gradients of one set of trainable parameters.
 
@@ -85,6 +97,7 @@ class Reduction:
         dense = [place for place in range(len(self.parameters)) if place not in self.sparse]
         self.buckets = buckets(self.parameters, dense, in_one) if self.parameters else []
         self.where = {place: (bucket, at) for bucket in self.buckets for at, place in enumerate(bucket.places)}
+        _reductions[next(_made)] = self
         self.hooks = [parameter.register_post_accumulate_grad_hook(self._note) for parameter in self.parameters]
 
     def release(self) -> None:

@@ -1,0 +1,145 @@
+"""Gradients that a script asks for by itself: what is made of them is what one process makes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ddpify_runtime import DistributedDataParallel, grad
+from torch import Tensor, nn
+
+from ..processes import run
+
+
+class Network(nn.Module):
+    """weights: used instead of its own. Its `unused` part gets no gradient."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.first, self.second, self.unused = nn.Linear(6, 8), nn.Linear(8, 4), nn.Linear(2, 2)
+
+    def forward(self, x: Tensor, weights: list[Tensor] | None = None) -> Any:
+        one, two, three, four = weights or [*self.first.parameters(), *self.second.parameters()]
+        return F.linear(F.linear(x, one, two).tanh(), three, four)
+
+
+class PenaltyInside(Network):
+    def forward(self, x: Tensor, weights: list[Tensor] | None = None) -> Any:
+        scores = super().forward(x)
+        return scores, sum(each.square().sum() for each in _trained(self, scores.square().mean()))
+
+
+class InnerStepOfAPart(nn.Module):
+    """Its forward takes a step of its own part before it computes the scores."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = Network()
+
+    def forward(self, x: Tensor) -> Any:
+        gradients = _trained(self.part, self.part(x).square().mean())
+        return self.part(x, _stepped(_of(self.part), gradients))
+
+
+def _of(model: Any) -> list[Tensor]:
+    return [*model.first.parameters(), *model.second.parameters()]
+
+
+def _trained(model: Any, loss: Tensor) -> list[Tensor]:
+    return [each for each in grad(loss, _of(model), create_graph=True) if each is not None]
+
+
+def _stepped(weights: list[Tensor], gradients: list[Tensor]) -> list[Tensor]:
+    return [weight - 0.5 * gradient for weight, gradient in zip(weights, gradients, strict=True)]
+
+
+def by_hand(model: Any, x: Tensor, y: Tensor) -> None:
+    gradients = grad(F.cross_entropy(model(x), y), model.parameters(), allow_unused=True)
+    for parameter, gradient in zip(model.parameters(), gradients, strict=True):
+        assert (gradient is None) == any(parameter is each for each in model.unused.parameters())
+        parameter.grad = gradient
+
+
+def penalty(model: Any, x: Tensor, y: Tensor) -> None:
+    loss = F.cross_entropy(model(x), y)
+    (loss + sum(each.square().sum() for each in _trained(model, loss))).backward()
+
+
+def penalty_alone(model: Any, x: Tensor, y: Tensor) -> None:
+    sum(each.square().sum() for each in _trained(model, F.cross_entropy(model(x), y))).backward()  # type: ignore[union-attr]
+
+
+def penalty_of_what_is_read(model: Any, x: Tensor, y: Tensor) -> None:
+    """The loss is joined before it is differentiated."""
+    loss = F.cross_entropy(model(x), y).log1p().exp()
+    (loss * sum(each.square().sum() for each in _trained(model, loss))).backward()
+
+
+def penalty_inside(model: Any, x: Tensor, y: Tensor) -> None:
+    scores, extra = model(x)
+    (F.cross_entropy(scores, y) + extra).backward()
+
+
+def inner_step_inside(model: Any, x: Tensor, y: Tensor) -> None:
+    F.cross_entropy(model(x), y).backward()
+
+
+def inner_steps(model: Any, x: Tensor, y: Tensor) -> None:
+    weights = _of(model)
+    for _ in range(3):
+        found = grad(F.cross_entropy(model(x, weights), y), weights, create_graph=True)
+        weights = _stepped(weights, [each for each in found if each is not None])
+    F.cross_entropy(model(x, weights), y).backward()
+
+
+def of_samples(model: Any, x: Tensor, y: Tensor) -> None:
+    x = x.requires_grad_()
+    scores = model(x)
+    (slope,) = grad(scores.square().sum(), x, create_graph=True)
+    assert slope is not None
+    assert slope.shape == x.shape
+    (F.cross_entropy(scores, y) + slope.square().mean()).backward()
+
+
+STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any, Tensor, Tensor], None]]] = {
+    "by hand": (Network, by_hand),
+    "a penalty": (Network, penalty),
+    "a penalty alone": (Network, penalty_alone),
+    "a penalty of what is joined": (Network, penalty_of_what_is_read),
+    "a penalty in the forward": (PenaltyInside, penalty_inside),
+    "an inner step in the forward": (InnerStepOfAPart, inner_step_inside),
+    "inner steps": (Network, inner_steps),
+    "of samples": (Network, of_samples),
+}
+
+
+def train(name: str) -> list[Tensor]:
+    """The parameters after each step."""
+    build, step = STEPS[name]
+    model: Any = DistributedDataParallel(build().double())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+    generator = torch.Generator().manual_seed(1)
+    history = []
+    for _ in range(4):
+        x = torch.randn(16, 6, generator=generator, dtype=torch.float64)
+        y = torch.randint(4, (16,), generator=generator)
+        optimizer.zero_grad()
+        step(model, x, y)
+        optimizer.step()
+        history.append(torch.cat([parameter.detach().flatten() for parameter in model.parameters()]))
+    return history
+
+
+@pytest.mark.filterwarnings("ignore:ddpify")
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("name", STEPS)
+def test_trains_what_one_process_trains(name: str, ranks: int) -> None:
+    (alone,) = run(1, train, name)
+    assert not torch.equal(alone[0], alone[-1])
+    for history in run(ranks, train, name):
+        for step, (ours, true) in enumerate(zip(history, alone, strict=True)):
+            assert (ours - true).norm() <= 1e-13 * true.norm(), step
