@@ -160,7 +160,8 @@ def _dims(input: Tensor) -> list[int]:
 
 def statistics(input: Tensor) -> tuple[Tensor, Tensor]:
     wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
-    return wide.mean(_dims(input)), wide.var(_dims(input), correction=0)
+    variance, mean = torch.var_mean(wide, _dims(input), correction=0)
+    return mean, variance
 
 
 def weight_of_batch(module: BatchNorm) -> float:

@@ -104,25 +104,6 @@ def begin_sum(tensor: Tensor) -> Any:
     return group.allreduce([torch.view_as_real(tensor) if tensor.is_complex() else tensor])
 
 
-def sum_all_over_ranks(tensors: Sequence[Tensor], values: int = 2**22) -> None:
-    """Add tensors over ranks, where they are: one collective for some `values` of a kind; not under autograd."""
-    groups: list[list[Tensor]] = []
-    for tensor in sorted(tensors, key=_kind):
-        last = groups[-1] if groups else []
-        if not last or _kind(last[0]) != _kind(tensor) or sum(each.numel() for each in last) > values:
-            groups.append(last := [])
-        last.append(tensor)
-    for group in groups:
-        flat = torch.cat([tensor.flatten() for tensor in group])
-        dist.all_reduce(flat)
-        for tensor, part in zip(group, flat.split([tensor.numel() for tensor in group]), strict=True):
-            tensor.copy_(part.view_as(tensor))
-
-
-def _kind(tensor: Tensor) -> str:
-    return f"{tensor.dtype} {tensor.device}"
-
-
 def spread(numbers: Tensor, group: Any = None) -> Tensor:
     """By how much each of some numbers differs between the ranks, 0 if not at all; a collective.
 

@@ -23,11 +23,13 @@ from ..forward.region import Region, entered
 from ..launch.environment import draws_original
 from ..lazy.batch import wholes
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, share, sum_all_over_ranks
+from ..sharding.collectives import Rows, count, share
 from ..torch_internals import tree_leaves
 from . import own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
 from .extreme_draws import drawn_outside_of_torch
+from .held import held, noted
+from .projections import projected
 from .reads import Reads
 
 
@@ -84,6 +86,7 @@ def attempt(
         random_states.kept(),
         torch.no_grad(),
         _noted(whole_region, extreme),
+        noted(whole_module) as normalised,
     ):
         given = [structure.copied(leaf) for leaf in leaves]
         whole, whole_spec = structure.flatten(call(whole_module, given))
@@ -102,7 +105,11 @@ def attempt(
         ]
         samples = [part for part, rows in zip(parts, inputs, strict=True) if rows]
         counters = own_numbers.changed(module, whole_module, local_module)
-        with own_numbers.watched(counters), Reads(samples, own_numbers.tensors(counters)) as reads:
+        with (
+            own_numbers.watched(counters),
+            Reads(samples, own_numbers.tensors(counters)) as reads,
+            held(local_module, normalised, total),
+        ):
             local, local_spec = structure.flatten(call(local_module, parts))
             reads.require_none(local)
         if random_states.outside_of_torch() != outside_after:
@@ -167,7 +174,7 @@ def _noted(region: Region, extreme: float | None) -> Iterator[None]:
 def same_gradients(
     module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division, total: int
 ) -> bool:
-    """Whether the gradients of the shares add up to those of the whole. A collective.
+    """Whether the gradients of the shares add up to those of the whole, and the outputs are its rows. A collective.
 
     Outputs alone do not show a backward of one's own that mixes samples, nor a mixing that starts at zero.
 
@@ -179,14 +186,19 @@ def same_gradients(
     with random_states.kept(), torch.enable_grad():
         try:
             with Draws(Region("record", total, total)) if FUSED in found.places else nullcontext():
-                expected = structure.flatten(call(copy_of(module), [structure.copied(leaf) for leaf in leaves]))[0]
+                copy, given = copy_of(module), [structure.copied(leaf) for leaf in leaves]
+                with noted(copy) as normalised:
+                    expected = structure.flatten(call(copy, given))[0]
                 weights = [
                     torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
                     for output in expected
                 ]
-                whole = _gradients(expected, weights, parameters)
+                gradients = _gradients(expected, weights, parameters)
         except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
             return False
+    norms, whole = [float(gradient.norm()) for gradient in gradients], projected(gradients)
+    expected = [value.detach() if isinstance(value, Tensor) else value for value in expected]
+    del gradients
     region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
     region.decides, region.counts = found.decides, found.counts
     with random_states.kept(), torch.enable_grad(), shared(region):
@@ -194,11 +206,14 @@ def same_gradients(
             share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
-        outputs = wholes(structure.flatten(call(copy_of(module), parts))[0])
+        copy = copy_of(module)
+        with held(copy, normalised, total):
+            outputs = wholes(structure.flatten(call(copy, parts))[0])
     with rounded_as(found.rounded):
-        for output, value, rows in zip(outputs, expected, found.outputs, strict=True):
-            if rows is None and isinstance(value, Tensor) and not same(value, output):
-                return False
+        differs = any(
+            isinstance(value, Tensor) and not same(share(value, total, rows) if rows else value, output)
+            for output, value, rows in zip(outputs, expected, found.outputs, strict=True)
+        )
     weights = [
         None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
         for weight, rows in zip(weights, found.outputs, strict=True)
@@ -210,16 +225,20 @@ def same_gradients(
     again = own and bool(found.places) and None not in found.places.values()
     try:
         with Draws(region) if again else nullcontext():
-            summed = _gradients(outputs, weights, parameters)
+            gradients = _gradients(outputs, weights, parameters)
     except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
         return False
-    sum_all_over_ranks(summed)
-    largest = max((float(gradient.norm()) for gradient in whole), default=0.0)
+    summed = projected(gradients)
+    dist.all_reduce(summed)
+    largest = max(norms, default=0.0)
     with rounded_as(found.rounded):
-        return all(
-            float((ours - true).norm()) <= 10 * tolerance(true) * max(float(true.norm()), 0.01 * largest)
-            for ours, true in zip(summed, whole, strict=True)
+        differs = differs or any(
+            float(difference.norm()) > 10 * tolerance(parameter) * max(norm, 0.01 * largest)
+            for difference, parameter, norm in zip(summed - whole, parameters, norms, strict=False)  # none where nothing is trained
         )
+    verdict = torch.tensor([int(differs)])
+    dist.all_reduce(verdict, dist.ReduceOp.MAX)
+    return not int(verdict)
 
 
 def _needs_gradient(output: Any) -> bool:
@@ -229,7 +248,7 @@ def _needs_gradient(output: Any) -> bool:
 def _gradients(
     outputs: Sequence[Any], weights: Sequence[Tensor | None], parameters: list[nn.Parameter]
 ) -> list[Tensor]:
-    """The gradients of the weighted sum of some outputs, as dense tensors of their own."""
+    """The gradients of the weighted sum of some outputs, as dense tensors."""
     pairs = [(output, weight) for output, weight in zip(outputs, weights, strict=True) if weight is not None]
     if not pairs or not parameters:
         return []
@@ -246,7 +265,7 @@ def _gradients(
         for parameter, gradient in zip(parameters, before, strict=True):
             parameter.grad = gradient
     return [
-        torch.zeros_like(parameter) if gradient is None else gradient.to_dense().clone()
+        torch.zeros_like(parameter) if gradient is None else gradient.to_dense()
         for gradient, parameter in zip(gradients, parameters, strict=True)
     ]
 

@@ -31,8 +31,8 @@ def require_equal_weights(module: nn.Module) -> None:
         float(sum(len(name) for name, _ in module.named_parameters())),
         float(sum(tensor.numel() for tensor in tensors)),
     ]
-    weights = sum(map(_digest, tensors), 0.0)
-    scale = sum((_digest(tensor.abs()) for tensor in tensors), 0.0)
+    weights = sum((_digest(tensor, torch.float32) for tensor in tensors), 0.0)
+    scale = sum((float(tensor.detach().abs().sum(dtype=torch.float32)) for tensor in tensors), 0.0)
     difference = spread(torch.nan_to_num(torch.tensor([*sizes, weights], dtype=torch.float64)))
     if difference[:2].any() or float(difference[2]) > 1e-3 * scale:
         raise RuntimeError(
@@ -42,7 +42,7 @@ def require_equal_weights(module: nn.Module) -> None:
         )
 
 
-def _digest(tensor: Tensor) -> float:
-    """A number that tells two tensors apart, also by the order of their values."""
-    flat = tensor.detach().double().flatten()
-    return float(flat @ torch.linspace(1, 2, len(flat), dtype=flat.dtype, device=flat.device))
+def _digest(tensor: Tensor, dtype: torch.dtype = torch.float64) -> float:
+    """A number that tells two tensors apart, also by the order of their values; computed in a type."""
+    flat = tensor.detach().to(dtype).flatten()
+    return float(flat @ torch.linspace(1, 2, len(flat), dtype=dtype, device=flat.device))

@@ -96,7 +96,7 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
 
 
 def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
-    few, total = _few(leaves, found.inputs, found.batch)
+    few, total = _fewer(*_few(leaves, found.inputs, found.batch), found.inputs)
     with _default_dtype(torch.float64), suppress(NoCopy, NotDivisible, UnknownLoss):
         copied, wide = _in_float64(module, few)
         return same_gradients(copied, call, wide, found, total)
@@ -110,9 +110,21 @@ def _few(leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int,
     """
     first, dim = leaves[batch[0]], batch[1]
     total = min(first.size(dim), _ROWS * dist.get_world_size() - (not engines.of(first.device).records))
-    return [
-        leaf.narrow(where.dim, 0, total) if where else leaf for leaf, where in zip(leaves, inputs, strict=True)
-    ], total
+    return _first(leaves, inputs, total), total
+
+
+def _fewer(leaves: Sequence[Any], total: int, inputs: Sequence[Rows | None]) -> tuple[list[Any], int]:
+    """Of `total` rows two for each rank, or one: gradients take most of a trial, and outputs were tried on more rows.
+
+    As many for each: an even number, which shows of two ranks what an odd one does not (`_otherwise`).
+    """
+    ranks = dist.get_world_size()
+    fewer = min(2, total // ranks) * ranks
+    return _first(leaves, inputs, fewer), fewer
+
+
+def _first(leaves: Sequence[Any], inputs: Sequence[Rows | None], total: int) -> list[Any]:
+    return [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
 
 
 def _in_float64(module: nn.Module, leaves: Sequence[Any]) -> tuple[nn.Module, list[Any]]:
@@ -155,6 +167,7 @@ def _find(
         return Division(reason=_SPARSE)
     if any(hasattr(type(leaf), "__next__") for leaf in leaves):
         return Division(reason=_ITERATOR)
+    gradients = gradients and torch.is_grad_enabled()
     if random_states.has_generator(module):
         return Division(reason=_GENERATOR)
     reasons: list[str] = []
@@ -169,7 +182,7 @@ def _find(
         if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
             trial, agreed, reason = _tried(module, call, leaves, inputs, size)
         if agreed and trial:
-            why = _otherwise(module, call, few, inputs, total, trial, agreed)
+            why = _otherwise(module, call, few, inputs, total, trial, agreed, reverses=not gradients)
             trial, agreed, reason = (None, None, why) if why else (trial, agreed, reason)
         reasons.append(reason)
         if agreed is not None and trial is not None:
@@ -178,7 +191,10 @@ def _find(
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
                 found = replace(found, rounded=trial.rounded)
-                if not gradients or not torch.is_grad_enabled() or same_gradients(module, call, few, found, total):
+                if not gradients:
+                    return found
+                few, total = _fewer(few, total, inputs)
+                if same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = _GRADIENTS
                 doubtful = doubtful or replace(found, reason=_GRADIENTS)
@@ -197,18 +213,19 @@ def _otherwise(
     total: int,
     trial: Trial,
     agreed: list[int],
+    reverses: bool,
 ) -> str:
     """Why a division that holds in a trial does not in all; "" if it does. A collective.
 
-    Of an odd number of rows, every second one is every second one from the end too, as in `x.flip(0)`. What is drawn
-    once for all samples may decide.
+    Of an odd number of rows, every second one is every second one from the end too, as in `x.flip(0)`; reverses: whether
+    to look for that. What is drawn once for all samples may decide.
     """
     drawn = trial.draws_outside or None in trial.places.values()
-    reverses = dist.get_world_size() == 2 and total % 2 == 1
-    if reverses:
+    odd = dist.get_world_size() == 2 and total % 2 == 1
+    if odd:
         total -= 1
-        leaves = [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
-    for extreme in [*([None] if reverses else []), *(EXTREMES if drawn else ())]:
+        leaves = _first(leaves, inputs, total)
+    for extreme in [*([None] if odd and reverses else []), *(EXTREMES if drawn else ())]:
         _, as_before, why = _tried(module, call, leaves, inputs, total, extreme, trial.places)
         if as_before != agreed:
             return why if extreme is None else f"{why}, for some of what it draws"

@@ -80,36 +80,38 @@ class Reads(TorchFunctionMode):
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
-        given = _tensors((_valued(func, args), kwargs))
-        number = any(id(tensor) in self.numbers for tensor in given)
-        sampled = any(id(tensor) in self.samples for tensor in given)
-        decided = decides(func, args, kwargs)
-        for read in given if func in _READS and not decided else _bounds(func, args):
-            if id(read) in self.samples or id(read) in self.numbers or id(read) in self.counts:
-                refuse("reads numbers of its samples", counts=not read.is_floating_point())
-        if func in _READS and any(id(tensor) in self.counters for tensor in given):
-            refuse(DECIDES_BY_COUNTER)
-        if sampled and self._cuts(func, args, kwargs):
-            refuse("cuts its batch at a number of samples")
-        if number and sampled:
-            refuse("uses a number of the whole batch for its samples")
-        self.sizes |= sampled and _sized_by_values(func, args)
+        with torch.DisableTorchFunction():  # the other modes would look at what is only looked at here
+            given = _tensors((_valued(func, args), kwargs))
+            number = any(id(tensor) in self.numbers for tensor in given)
+            sampled = any(id(tensor) in self.samples for tensor in given)
+            decided = decides(func, args, kwargs)
+            for read in given if func in _READS and not decided else _bounds(func, args):
+                if id(read) in self.samples or id(read) in self.numbers or id(read) in self.counts:
+                    refuse("reads numbers of its samples", counts=not read.is_floating_point())
+            if func in _READS and any(id(tensor) in self.counters for tensor in given):
+                refuse(DECIDES_BY_COUNTER)
+            if sampled and self._cuts(func, args, kwargs):
+                refuse("cuts its batch at a number of samples")
+            if number and sampled:
+                refuse("uses a number of the whole batch for its samples")
+            self.sizes |= sampled and _sized_by_values(func, args)
         result = func(*args, **kwargs)
-        if sampled and any(tensor.dtype == torch.float64 for tensor in given):
-            self.rounds |= any(tensor.dtype == torch.float32 for tensor in _tensors(result))
-        if decided:  # by the whole batch
-            return result
-        if not (number or sampled) or reduction(func, args, kwargs):  # such a loss is that of the whole batch
-            if any(id(tensor) in self.counts for tensor in given) or (sampled and _name(func) == "sum"):
-                self.counts |= {id(tensor): tensor for tensor in _tensors(result) if not tensor.requires_grad}
-            if not sampled and any(id(tensor) in self.counters for tensor in given):
-                self.counters |= {id(tensor): tensor for tensor in _tensors(result)}
-            return result
-        rows = list(result) if func is Tensor.__iter__ else None
-        several = any(tensor.dim() for tensor in given)
-        for tensor in _tensors((rows or result, args[0] if _in_place(func) else kwargs.get("out"))):
-            of_all = number or (several and not tensor.dim() and _name(func) not in _SELECTS)
-            (self.numbers if of_all else self.samples)[id(tensor)] = tensor
+        with torch.DisableTorchFunction():
+            if sampled and any(tensor.dtype == torch.float64 for tensor in given):
+                self.rounds |= any(tensor.dtype == torch.float32 for tensor in _tensors(result))
+            if decided:  # by the whole batch
+                return result
+            if not (number or sampled) or reduction(func, args, kwargs):  # such a loss is that of the whole batch
+                if any(id(tensor) in self.counts for tensor in given) or (sampled and _name(func) == "sum"):
+                    self.counts |= {id(tensor): tensor for tensor in _tensors(result) if not tensor.requires_grad}
+                if not sampled and any(id(tensor) in self.counters for tensor in given):
+                    self.counters |= {id(tensor): tensor for tensor in _tensors(result)}
+                return result
+            rows = list(result) if func is Tensor.__iter__ else None
+            several = any(tensor.dim() for tensor in given)
+            for tensor in _tensors((rows or result, args[0] if _in_place(func) else kwargs.get("out"))):
+                of_all = number or (several and not tensor.dim() and _name(func) not in _SELECTS)
+                (self.numbers if of_all else self.samples)[id(tensor)] = tensor
         return result if rows is None else iter(rows)
 
     def _cuts(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
