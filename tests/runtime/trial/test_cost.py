@@ -1,0 +1,109 @@
+"""What the trials of a deep network compute, by count, and that what mixes its samples is found at that price."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from ddpify_runtime import DistributedDataParallel
+from ddpify_runtime.trial.projections import projected
+from torch import Tensor, nn
+
+from ..processes import run
+
+DEPTH, SAMPLES = 40, 16
+Passes = list[tuple[int, torch.dtype]]  # the rows of each, and their type
+
+
+class Deep(nn.Module):
+    """Convolutions, batch normalisations and ReLUs, which make rounding grow as those of a ResNet-101 do."""
+
+    def __init__(self, mix: Callable[[Deep, Tensor], Tensor] = lambda module, hidden: hidden) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(nn.Conv2d(3 if not i else 8, 8, 3, padding=1, bias=False) for i in range(DEPTH))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8) for _ in range(DEPTH))
+        self.factor = nn.Parameter(torch.zeros(()))
+        self.mix = mix
+
+    def forward(self, x: Tensor) -> Tensor:
+        FORWARD.append((len(x), x.dtype))
+        for i, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
+            x = F.relu(norm(layer(x)), inplace=True)
+            if i == DEPTH // 2:
+                x = self.mix(self, x)
+        if x.requires_grad:
+            x.register_hook(lambda gradient: BACKWARD.append((len(gradient), gradient.dtype)))
+        return x.mean((2, 3))
+
+
+FORWARD: Passes = []
+BACKWARD: Passes = []
+
+
+class FlipsBackward(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0].flip(0)
+
+
+MIXES: dict[str, Callable[[Deep, Tensor], Tensor]] = {
+    "a little": lambda module, hidden: hidden + 1e-3 * hidden.mean(0),
+    "the other way round": lambda module, hidden: 0.999 * hidden + 0.001 * hidden.flip(0),
+    "from zero on": lambda module, hidden: hidden + module.factor * hidden.mean(0),
+    "backward": lambda module, hidden: FlipsBackward.apply(hidden),  # type: ignore[no-any-return,no-untyped-call]
+}
+
+
+def passes(mix: str, steps: int) -> tuple[list[Passes], list[Passes]]:
+    """What each step computes forward and backward."""
+    os.environ["DDPIFY_RANDOM"] = ""
+    torch.manual_seed(0)
+    forward, backward = [], []
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = DistributedDataParallel(Deep(MIXES[mix]) if mix else Deep())
+        for _ in range(steps):
+            FORWARD.clear()
+            BACKWARD.clear()
+            model(torch.randn(SAMPLES, 3, 6, 6)).square().sum().backward()
+            forward.append(FORWARD.copy())
+            backward.append(BACKWARD.copy())
+    return forward, backward
+
+
+def test_trials_take_a_few_rows_and_no_wider_type() -> None:
+    for rank, (forward, backward) in enumerate(run(2, passes, "", 4)):
+        part, share = 3 - rank, SAMPLES // 2
+        rows = [[each for each, _ in step] for step in forward]
+        assert rows == [[5, part, 4, 2, share], [share], [share], [5, part, 4, 2, share]]
+        assert [[each for each, _ in step] for step in backward] == [[4, 2, share], [share], [share], [share]]
+        assert {dtype for step in forward + backward for _, dtype in step} == {torch.float32}
+
+
+@pytest.mark.parametrize("mix", MIXES)
+def test_what_mixes_a_deep_network_is_found(mix: str) -> None:
+    for forward, _ in run(2, passes, mix, 1):
+        assert forward[0][-1][0] == SAMPLES
+
+
+def test_projections_keep_a_norm() -> None:
+    torch.manual_seed(0)
+    flat = [torch.randn(5), torch.randn(64), torch.randn(3, dtype=torch.complex64), torch.randn(70, 1000)]
+    of_low_rank = [torch.outer(torch.randn(50), torch.randn(999)).bfloat16(), torch.ones(129, 3)]
+    for numbers, tensor in zip(projected(flat + of_low_rank), flat + of_low_rank, strict=True):
+        assert 0.25 < float(numbers.norm()) / float(tensor.abs().double().norm()) < 2.5
+
+
+def test_projections_add_up() -> None:
+    one, other = torch.randn(2, 3, 500, dtype=torch.float64)
+    torch.testing.assert_close(projected([one]) + projected([other]), projected([one + other]))
+    assert projected([]).shape == (0, 64)
