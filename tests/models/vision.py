@@ -112,6 +112,13 @@ def detector(name: str, **options: Any) -> Callable[[float], Any]:
     return lambda dropout: getattr(models.detection, name)(**small, **options)
 
 
+def ssdlite(dropout: float) -> Any:
+    """That of torchvision, which is made for images of 320 x 320, for smaller ones."""
+    model = detector("ssdlite320_mobilenet_v3_large")(dropout)
+    model.transform.fixed_size = (96, 96)
+    return model
+
+
 def mask_rcnn(dropout: float) -> Any:
     """That of torchvision, with a smaller backbone."""
     from torchvision.models.detection.anchor_utils import AnchorGenerator
@@ -341,7 +348,7 @@ ENTRIES = [
         loss=detection_loss,
     ),
     seen("RetinaNet", build=detector("retinanet_resnet50_fpn", **SIZES), batch=scenes, loss=detection_loss),
-    seen("SSDlite", build=detector("ssdlite320_mobilenet_v3_large"), batch=scenes, loss=detection_loss),
+    seen("SSDlite", build=ssdlite, batch=scenes, loss=detection_loss),
     seen("Mask R-CNN", build=mask_rcnn, batch=scenes, loss=detection_loss, most=0.73),
     timms(
         "ViT (timm)",

@@ -234,7 +234,9 @@ def same_gradients(
     with rounded_as(found.rounded):
         differs = differs or any(
             float(difference.norm()) > 10 * tolerance(parameter) * max(norm, 0.01 * largest)
-            for difference, parameter, norm in zip(summed - whole, parameters, norms, strict=False)  # none where nothing is trained
+            for difference, parameter, norm in zip(
+                summed - whole, parameters, norms, strict=False
+            )  # none where nothing is trained
         )
     verdict = torch.tensor([int(differs)])
     dist.all_reduce(verdict, dist.ReduceOp.MAX)

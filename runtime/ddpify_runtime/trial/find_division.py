@@ -182,7 +182,7 @@ def _find(
         if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
             trial, agreed, reason = _tried(module, call, leaves, inputs, size)
         if agreed and trial:
-            why = _otherwise(module, call, few, inputs, total, trial, agreed, reverses=not gradients)
+            why = _otherwise(module, call, few, inputs, total, trial, agreed, not gradients)
             trial, agreed, reason = (None, None, why) if why else (trial, agreed, reason)
         reasons.append(reason)
         if agreed is not None and trial is not None:
@@ -217,8 +217,9 @@ def _otherwise(
 ) -> str:
     """Why a division that holds in a trial does not in all; "" if it does. A collective.
 
-    Of an odd number of rows, every second one is every second one from the end too, as in `x.flip(0)`; reverses: whether
-    to look for that. What is drawn once for all samples may decide.
+    Of an odd number of rows, every second one is every second one from the end too, as in `x.flip(0)`; gradients are
+    compared of an even one, and reverses: whether an even one is tried here. What is drawn once for all samples may
+    decide.
     """
     drawn = trial.draws_outside or None in trial.places.values()
     odd = dist.get_world_size() == 2 and total % 2 == 1
