@@ -13,9 +13,11 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ..torch_internals import CALL
 from .libraries import is_installed, package
 
 KINDS = (bool, int, float, str)
+_RUNTIME = __name__.partition(".")[0]  # not seen to be installed where it is worked on
 _MOST = 100  # entries of what holds settings rather than data
 
 
@@ -25,7 +27,9 @@ def places(modules: Iterable[nn.Module]) -> list[tuple[Mapping[str, Any], str]]:
     Args:
         modules: of the script's own classes, with their parts.
     """
-    waiting: list[Any] = [value for module in modules for value in vars(module).values()]
+    modules = list(modules)
+    # Without the routed call, which keeps numbers of its own: with them each forward looked new after the first.
+    waiting: list[Any] = [value for module in modules for name, value in vars(module).items() if name != CALL]
     waiting += [value for module in modules for kind in type(module).__mro__ for value in vars(kind).values()]
     found: dict[tuple[int, str], tuple[Mapping[str, Any], str]] = {}
     held: list[Mapping[str, Any]] = []
@@ -97,4 +101,4 @@ def _namespaces(value: Any) -> Iterator[Mapping[str, Any]]:
 
 
 def _is_library(package: str) -> bool:
-    return package in sys.stdlib_module_names or is_installed(package)
+    return package in sys.stdlib_module_names or package == _RUNTIME or is_installed(package)

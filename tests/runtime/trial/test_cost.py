@@ -59,7 +59,7 @@ MIXES: dict[str, Callable[[Deep, Tensor], Tensor]] = {
     "a little": lambda module, hidden: hidden + 1e-3 * hidden.mean(0),
     "the other way round": lambda module, hidden: 0.999 * hidden + 0.001 * hidden.flip(0),
     "from zero on": lambda module, hidden: hidden + module.factor * hidden.mean(0),
-    "backward": lambda module, hidden: FlipsBackward.apply(hidden),  # type: ignore[no-any-return,no-untyped-call]
+    "backward": lambda module, hidden: FlipsBackward.apply(hidden),  # type: ignore[no-untyped-call]
 }
 
 
