@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from .facts.header import main_guard, module_level_work
 from .facts.inherited import inherited
-from .facts.missing_imports import missing_imports
-from .facts.script import KEPT, Script
+from .facts.missing_imports import is_package_of, missing_imports
+from .facts.script import Script
+from .facts.tree import KEPT, index, parsed
 from .view import View, view
 
 
@@ -31,23 +31,32 @@ class SourceError(Exception):
 class _File:
     """A file by itself.
 
-    tree: its syntax tree as the rules see it. defined: the functions, classes and methods in it. words: every word of
-    its text. joins: whether it names `init_process_group`. view: what is known of it if it is converted.
+    alone: it as the rules see it, without what other files say. defined: the functions, classes and methods in it.
+    names: these and every name, attribute and import in it. joins, asks: whether it names `init_process_group`, or
+    mentions `is_initialized`. view: what is known of it if it is converted.
     """
 
-    tree: ast.Module
+    alone: Script
     defined: frozenset[str]
-    words: frozenset[str]
+    names: frozenset[str]
     joins: bool
+    asks: bool
     view: View | None
+
+
+@dataclass(frozen=True)
+class _Unfound:
+    """The imports of a file that find nothing, each with its line and whether the project has a package of that name;
+    and where they were looked for, which makes no other difference."""
+
+    imports: tuple[tuple[int, str, bool], ...]
+    roots: tuple[Path, ...] = field(compare=False)
 
 
 def parse(path: Path, text: str) -> ast.Module:
     """The syntax tree of a file. Raises SourceError for a text that is not Python 3."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # the author's "\d" is not our business
-            return ast.parse(text)
+        return parsed(text)
     except SyntaxError as error:
         raise SourceError(path, error.lineno or 1, f"not valid Python 3: {error.msg}") from error
     except (ValueError, RecursionError) as error:
@@ -64,17 +73,14 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     files = {path: _file(path, text) for path, text in program.items()}
     views = {path: file.view for path, file in files.items() if file.view is not None}
     defined = frozenset().union(*(file.defined for file in files.values()))
-    joins = any(file.joins for file in files.values())
-    asks = not joins and any("is_initialized" in file.words for file in files.values())
+    asks = any(file.asks for file in files.values()) and not any(file.joins for file in files.values())
     entry = next(iter(program))
-    alone = [Script(path, program[path], file.tree, path == entry, defined) for path, file in files.items()]
-    libraries = inherited(alone)
+    libraries = inherited([file.alone for file in files.values()], defined)
     scripts = []
-    for each in alone:  # told only what concerns it, so that other programs find the same object
-        path, file = each.path, files[each.path]
-        unfound = roots if next(missing_imports(each, roots), None) else ()
-        known = (defined & file.words, unfound, libraries[path], asks, bool(views))
-        scripts.append(_script(path, program[path], file, path == entry, *known))
+    for path, file in files.items():  # told only what concerns it, so that other programs find the same object
+        names = file.names.union(*(name.split(".") for _, name in libraries[path]))
+        known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
+        scripts.append(_script(file, path == entry, *known))
     return views, scripts
 
 
@@ -83,27 +89,36 @@ def _file(path: Path, text: str) -> _File:
     original = parse(path, text)
     seen = view(original)
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = frozenset(node.name for node in ast.walk(original) if isinstance(node, kinds))
+    defined = frozenset(node.name for node in index(original).nodes if isinstance(node, kinds))
     tree = seen.tree if seen else original
-    joins = any("init_process_group" in (getattr(node, "attr", ""), getattr(node, "id", "")) for node in ast.walk(tree))
-    return _File(tree, defined, frozenset(re.findall(r"\w+", text)), joins, seen)
+    alone = Script(path, text, tree, is_entry=False, defined=defined, view=seen)
+    used = {node.id for node in alone.find(ast.Name)} | {node.attr for node in alone.find(ast.Attribute)}
+    imported = {part for alias in alone.find(ast.alias) for part in alias.name.split(".")}
+    asks = re.search(r"\bis_initialized\b", text) is not None
+    return _File(alone, defined, defined | used | imported, "init_process_group" in used, asks, seen)
+
+
+@lru_cache(maxsize=KEPT)
+def _unfound(alone: Script, roots: tuple[Path, ...]) -> _Unfound:
+    imports = ((line, name, is_package_of(name, roots)) for line, name in missing_imports(alone, roots))
+    return _Unfound(tuple(imports), roots)
 
 
 @lru_cache(maxsize=KEPT)
 def _script(
-    path: Path,
-    text: str,
     file: _File,
     is_entry: bool,
     defined: frozenset[str],
-    roots: tuple[Path, ...],
+    unfound: _Unfound,
     libraries: tuple[tuple[str, str], ...],
     asks: bool,
     in_converted: bool,
 ) -> Script:
     """A file in its program: the very same object for every program in which it means the same."""
-    runs = is_entry and _runs_something(file.tree)
-    return Script(path, text, file.tree, runs, defined, roots, libraries, asks, file.view, in_converted)
+    runs = is_entry and _runs_something(file.alone.tree)
+    roots = unfound.roots if unfound.imports else ()
+    path, text, tree = file.alone.path, file.alone.text, file.alone.tree
+    return Script(path, text, tree, runs, defined, roots, libraries, asks, file.view, in_converted)
 
 
 def _runs_something(tree: ast.Module) -> bool:

@@ -9,10 +9,10 @@ from pathlib import Path
 from .script import Script
 
 
-def inherited(scripts: Sequence[Script]) -> dict[Path, tuple[tuple[str, str], ...]]:
+def inherited(scripts: Sequence[Script], defined: frozenset[str]) -> dict[Path, tuple[tuple[str, str], ...]]:
     """What the names of libraries mean that each file of a program gets through imports of the others.
 
-    Args: the files, of which none knows yet what it gets.
+    Args: the files, of which none knows yet what it gets; the functions, classes and methods defined in any of them.
     """
     by_stem: dict[str, list[Script]] = {}
     for script in scripts:
@@ -34,8 +34,8 @@ def inherited(scripts: Sequence[Script]) -> dict[Path, tuple[tuple[str, str], ..
             libraries = {name: origin for name, origin in theirs.items() if origin.split(".")[0] not in local}
             for alias in node.names:
                 if alias.name == "*":
-                    found.update((name, libraries[name]) for name in _exported(inner, libraries))
-                elif alias.name in libraries and alias.name not in script.defined:
+                    found.update((name, libraries[name]) for name in _exported(inner, libraries, defined))
+                elif alias.name in libraries and alias.name not in defined:
                     found[alias.asname or alias.name] = libraries[alias.name]
         return found
 
@@ -48,13 +48,13 @@ def inherited(scripts: Sequence[Script]) -> dict[Path, tuple[tuple[str, str], ..
     return {path: tuple(sorted(names.items())) for path, names in known.items()}
 
 
-def _exported(script: Script, names: Mapping[str, str]) -> list[str]:
+def _exported(script: Script, names: Mapping[str, str], defined: frozenset[str]) -> list[str]:
     """Those of some names that `from script import *` gives."""
     for node in script.tree.body:
         if isinstance(node, ast.Assign) and script.qualified(node.targets[0]) == "__all__":
             listed = {each.value for each in ast.walk(node.value) if isinstance(each, ast.Constant)}
             return [name for name in names if name in listed]
-    return [name for name in names if not name.startswith("_") and name not in script.defined]
+    return [name for name in names if not name.startswith("_") and name not in defined]
 
 
 def _local(script: Script, node: ast.ImportFrom, scripts: Sequence[Script]) -> Script | None:

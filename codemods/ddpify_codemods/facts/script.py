@@ -5,41 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
+
+from .tree import KEPT, index
 
 if TYPE_CHECKING:
     from ..view import View
     from .flow.program import Program
 
+__all__ = ["KEPT", "Script"]
+
 Node = TypeVar("Node", bound=ast.AST)
-
-# How many files are kept in mind: a folder of scripts shares its modules, which are read and understood once.
-KEPT = 512
-
-
-@lru_cache(maxsize=KEPT)
-def _nodes(tree: ast.Module) -> tuple[ast.AST, ...]:
-    return tuple(ast.walk(tree))
-
-
-@lru_cache(maxsize=KEPT)
-def _by_kind(tree: ast.Module) -> Mapping[type[ast.AST], list[ast.AST]]:
-    found: dict[type[ast.AST], list[ast.AST]] = {}
-    for node in _nodes(tree):
-        found.setdefault(type(node), []).append(node)
-    return found
-
-
-@lru_cache(maxsize=KEPT)
-def _imports(tree: ast.Module) -> tuple[ast.Import | ast.ImportFrom, ...]:
-    return tuple(node for node in _nodes(tree) if isinstance(node, (ast.Import, ast.ImportFrom)))
-
-
-@lru_cache(maxsize=KEPT)
-def _parents(tree: ast.Module) -> Mapping[ast.AST, ast.AST]:
-    return {child: node for node in _nodes(tree) for child in ast.iter_child_nodes(node)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,26 +49,26 @@ class Script:
         """Whether a conversion has made of the node what it would make of it now."""
         return self.view is not None and node in self.view.nodes
 
-    @property
+    @cached_property
     def nodes(self) -> tuple[ast.AST, ...]:
         """Every node of the tree, parents before children."""
-        return _nodes(self.tree)
+        return index(self.tree).nodes
 
     def find(self, kind: type[Node]) -> Iterator[Node]:
         """Every node of one kind, parents before children."""
         if kind in (ast.AST, ast.stmt, ast.expr):
             return (node for node in self.nodes if isinstance(node, kind))
-        return (node for node in _by_kind(self.tree).get(kind, ()) if isinstance(node, kind))
+        return iter(index(self.tree).by_kind.get(kind, ()))  # type: ignore[arg-type]
 
-    @property
+    @cached_property
     def imports(self) -> tuple[ast.Import | ast.ImportFrom, ...]:
         """Every import statement."""
-        return _imports(self.tree)
+        return tuple(node for node in self.nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
 
-    @property
+    @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:
         """The parent of every node but the module."""
-        return _parents(self.tree)
+        return index(self.tree).parents
 
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The parents of a node, the nearest first; the module is the last."""
