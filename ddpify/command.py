@@ -12,6 +12,7 @@ from pathlib import Path
 
 from ddpify_codemods import ONE_DEVICE, TARGETS, converted_for
 from ddpify_codemods.facts.ignores import skips_file
+from ddpify_codemods.folders import forget
 from ddpify_codemods.search_path import Added
 
 from ddpify import files
@@ -67,6 +68,7 @@ def run(options: Options) -> tuple[Report, bytes]:
         BadInput: nothing could be done, nothing was written.
     """
     _refuse_contradictions(options)
+    forget()
     settings = read_settings(_project_folder(options.paths[0]))
     choices = (*TARGETS, ONE_DEVICE)
     if options.target or settings.target:
@@ -210,8 +212,7 @@ def _project_folder(first: str) -> Path:
 
 def readers(inputs: Inputs) -> tuple[Load, Imports, Additions]:
     """What gives the source of a path, the local modules that it imports, and the folders that it puts on sys.path."""
-    direct = on_all_cores(imports_of, list(inputs.sources.values()))
-    known = {(path, path.parent): modules for path, modules in zip(inputs.sources, direct, strict=True)}
+    known: dict[tuple[Path, Path], Sequence[Path]] = {}
 
     @cache
     def load(path: Path) -> Source:

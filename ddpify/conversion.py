@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from ddpify_codemods import ConversionBug, Result, SourceError, convert
+from ddpify_codemods.folders import remembered
 from ddpify_codemods.imports import local_modules
 from ddpify_codemods.search_path import Added, added_folders
 
@@ -89,9 +90,14 @@ def imports_of(source: Source, root: Path | None = None) -> list[Path]:
         source: the file. root: where absolute imports start; default: its folder.
     """
     try:
-        return [module.resolve() for module in local_modules(source.path, source.text, root)]
+        return [_real(module) for module in local_modules(source.path, source.text, root)]
     except (RecursionError, MemoryError):
         return []  # converting the program that it belongs to says what is wrong
+
+
+@remembered
+def _real(path: Path) -> Path:
+    return path.resolve()
 
 
 def added_of(source: Source) -> list[Added]:

@@ -7,8 +7,10 @@ import re
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 
+from ddpify_codemods.folders import listing
 from ddpify_codemods.search_path import Added
 
 from ddpify.files import Source
@@ -55,12 +57,23 @@ def program(entry: Path, imports: Imports, added: Additions) -> Program:
             known.update(dict.fromkeys(new))
             roots = _roots(entry, list(known))
             waiting = deque(files)
-        for number, root in enumerate(roots):
-            for module in imports(file, root):
-                if module not in files and not _is_found_before(module, root, roots[:number]):
-                    files[module] = None
-                    waiting.append(module)
+        for module in _found_by(imports, file, tuple(roots)):
+            if module not in files:
+                files[module] = None
+                waiting.append(module)
     return Program(tuple(files), tuple(roots))
+
+
+@lru_cache(maxsize=8192)
+def _found_by(imports: Imports, file: Path, roots: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The local modules that a file imports, each from the first folder of the path that has it."""
+    found = {
+        module: None
+        for number, root in enumerate(roots)
+        for module in imports(file, root)
+        if not _is_found_before(module, root, roots[:number])
+    }
+    return tuple(found)
 
 
 def _roots(entry: Path, added: Sequence[Added]) -> list[Path]:
@@ -103,10 +116,22 @@ def _is_installed(folder: Path) -> bool:
 
 def _is_found_before(module: Path, root: Path, roots: Iterable[Path]) -> bool:
     """Whether Python would have taken a module of that name from an earlier folder of its path."""
-    if not module.is_relative_to(root):
-        return False
-    top = module.relative_to(root).parts[0].removesuffix(".py")
-    return any((folder / f"{top}.py").is_file() or any((folder / top).glob("*.py")) for folder in roots)
+    top = _top(module, root)
+    return bool(top) and any(_holds(str(folder), top) for folder in roots)
+
+
+@lru_cache(maxsize=8192)
+def _top(module: Path, root: Path) -> str:
+    """The package or module in a folder that a file belongs to; "" for a file that lies elsewhere."""
+    return module.relative_to(root).parts[0].removesuffix(".py") if module.is_relative_to(root) else ""
+
+
+def _holds(folder: str, top: str) -> bool:
+    """Whether a folder has a module of that name, or a folder with modules."""
+    here = listing(folder)
+    if f"{top}.py" in here.files:
+        return True
+    return top in here.folders and any(name.endswith(".py") for name in listing(os.path.join(folder, top)).files)
 
 
 def find_programs(sources: Mapping[Path, Source], imports: Imports, added: Additions) -> list[Program]:

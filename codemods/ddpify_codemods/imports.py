@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
-import warnings
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+
+from .facts.tree import KEPT, index, parsed
+from .folders import is_module, is_package, module_files, remembered
 
 
 def local_modules(script: Path, text: str, root: Path | None = None) -> list[Path]:
@@ -18,30 +21,35 @@ def local_modules(script: Path, text: str, root: Path | None = None) -> list[Pat
     does when Python runs the script.
     Returns their paths, without repeats and without the file itself; none for a text that does not parse.
     """
-    found: dict[Path, None] = {}
+    found: dict[str, None] = {}
+    start = str(root or script.parent)
     for node in _statements(text):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                found.update(dict.fromkeys(_resolve(root or script.parent, alias.name.split("."))))
+                found.update(dict.fromkeys(module_files(start, alias.name)))
         elif isinstance(node, ast.Call):
-            found.update(dict.fromkeys(_named(node, script, root or script.parent)))
+            found.update(dict.fromkeys(map(str, _named(node, script, Path(start)))))
         else:
-            found.update(dict.fromkeys(_from(node, script, root or script.parent)))
-    return [path for path in found if path != script]
+            found.update(dict.fromkeys(_from(node, script, start)))
+    return [_path(path) for path in found if path != str(script)]
 
 
-@lru_cache(maxsize=256)
+@remembered
+def _path(path: str) -> Path:
+    """One object for each path: comparing two takes long."""
+    return Path(path)
+
+
+@lru_cache(maxsize=KEPT)
 def _statements(text: str) -> tuple[ast.Import | ast.ImportFrom | ast.Call, ...]:
     """The imports of a file, also by a module's name; asked for once for each folder that they may start at."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        nodes = index(parsed(text)).nodes
     except (SyntaxError, ValueError):
         return ()
     return tuple(
         node
-        for node in ast.walk(tree)
+        for node in nodes
         if isinstance(node, (ast.Import, ast.ImportFrom)) or (isinstance(node, ast.Call) and imports_by_name(node))
     )
 
@@ -87,36 +95,32 @@ def _named(call: ast.Call, script: Path, root: Path) -> Iterator[Path]:
         return  # any module there is, or none
     for place in folder.glob("/".join(packages)) if packages else [folder]:
         if place.is_dir() and packages:
-            yield from _resolve(folder, list(place.relative_to(folder).parts))
+            yield from map(Path, module_files(str(folder), ".".join(place.relative_to(folder).parts)))
         for path in sorted(place.glob(f"{module}.py")) + sorted(place.glob(f"{module}/__init__.py")):
             if path.name != "__init__.py" or path.parent != place:
                 yield path
 
 
-def _from(node: ast.ImportFrom, script: Path, root: Path) -> Iterator[Path]:
-    folder = script.parent
-    for _ in range(node.level - 1):
-        folder = folder.parent
-    if not node.level:
-        folder = root
-    parts = node.module.split(".") if node.module else []
-    if node.level and not parts and (folder / "__init__.py").is_file():
-        yield folder / "__init__.py"
-    yield from _resolve(folder, parts)
+def _from(node: ast.ImportFrom, script: Path, root: str) -> Iterator[str]:
+    folder = str(script.parents[min(node.level, len(script.parents)) - 1]) if node.level else root
+    if node.level and not node.module:
+        above, name = os.path.split(folder)
+        yield from [os.path.join(folder, "__init__.py")] if is_package(above, name) else []
+    yield from module_files(folder, node.module or "")
+    inside = os.path.join(folder, *(node.module or "").split("."))
     for alias in node.names:
         if alias.name == "*":
-            yield from _exported(folder.joinpath(*parts))
-        else:
-            submodule = list(_resolve(folder, [*parts, alias.name]))
-            yield from submodule if len(submodule) > 0 and _is_module(folder.joinpath(*parts, alias.name)) else ()
+            yield from _exported(inside)
+        elif is_module(inside, alias.name):
+            yield from module_files(folder, f"{node.module}.{alias.name}" if node.module else alias.name)
 
 
-def _exported(package: Path) -> Iterator[Path]:
+def _exported(package: str) -> Iterator[str]:
     """The modules that `from package import *` imports: those in its `__all__`, or all if only the run knows it."""
-    init = package / "__init__.py"
+    init = Path(package, "__init__.py")
     try:
         text = init.read_text(encoding="utf-8") if init.is_file() else ""
-        tree = ast.parse(text) if "__all__" in text else ast.Module([], [])
+        tree = parsed(text) if "__all__" in text else ast.Module([], [])
     except (SyntaxError, ValueError, OSError):
         return
     for node in tree.body:
@@ -124,25 +128,7 @@ def _exported(package: Path) -> Iterator[Path]:
             if isinstance(node.value, (ast.List, ast.Tuple)):
                 names = [str(each.value) for each in node.value.elts if isinstance(each, ast.Constant)]
             else:
-                names = sorted(path.stem for path in package.glob("*.py") if path != init)
+                names = sorted(path.stem for path in init.parent.glob("*.py") if path != init)
             for name in names:
-                if _is_module(package / name):
-                    yield from list(_resolve(package, [name]))
-
-
-def _is_module(path: Path) -> bool:
-    return path.with_name(f"{path.name}.py").is_file() or (path / "__init__.py").is_file()
-
-
-def _resolve(folder: Path, parts: list[str]) -> Iterator[Path]:
-    """The files that Python runs for `a.b.c`: the packages' __init__.py on the way, and the module."""
-    for part in parts:
-        package = folder / part
-        if (package / "__init__.py").is_file():
-            yield package / "__init__.py"
-        elif package.with_name(f"{part}.py").is_file():
-            yield package.with_name(f"{part}.py")
-            return
-        elif not package.is_dir():
-            return
-        folder = package
+                if is_module(package, name):
+                    yield from module_files(package, name)

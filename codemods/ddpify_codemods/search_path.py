@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import os
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice, product
@@ -13,6 +12,7 @@ from typing import TypeAlias
 
 from .facts.origins import sources
 from .facts.script import Script
+from .facts.tree import parsed
 
 _Known: TypeAlias = dict[ast.expr, list[str]]
 
@@ -39,9 +39,7 @@ def added_folders(file: Path, text: str, here: Path) -> list[Added]:
     if not any(word in text for word in ("sys.path", "addsitedir", "from sys import")):
         return []
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        tree = parsed(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
     script = Script(file, text, tree, is_entry=False, defined=frozenset())

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import os
 import re
 import sys
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
+from ..folders import is_package, listing, remembered
 from .script import Script
 
 
@@ -26,7 +28,7 @@ def missing_imports(script: Script, roots: tuple[Path, ...]) -> Iterator[tuple[i
 
 def is_package_of(name: str, roots: tuple[Path, ...]) -> bool:
     """Whether the project has a package of that name."""
-    return any((root / name.split(".")[0] / "__init__.py").is_file() for root in roots)
+    return any(is_package(str(root), name.split(".")[0]) for root in roots)
 
 
 def _may_fail(script: Script, node: ast.AST) -> bool:
@@ -43,7 +45,7 @@ def _missing(script: Script, node: ast.Import | ast.ImportFrom, roots: tuple[Pat
     elif node.level:
         folders = script.path.absolute().parents
         folder = folders[min(node.level, len(folders)) - 1]
-        if node.module and not _reaches(folder, node.module.split(".")):
+        if node.module and not _reaches(str(folder), node.module.split(".")):
             yield f"{'.' * node.level}{node.module}"
         return
     else:
@@ -51,10 +53,11 @@ def _missing(script: Script, node: ast.Import | ast.ImportFrom, roots: tuple[Pat
     yield from (name for name in names if roots and _is_missing(name, roots))
 
 
+@remembered
 def _is_missing(name: str, roots: tuple[Path, ...]) -> bool:
     """Whether an absolute import finds nothing, though it must be of this project, or all other packages are here."""
     top, *rest = name.split(".")
-    if top in sys.stdlib_module_names or any(_reaches(root, [top, *rest]) for root in roots):
+    if top in sys.stdlib_module_names or any(_reaches(str(root), [top, *rest]) for root in roots):
         return False
     if is_package_of(name, roots):
         return True
@@ -63,7 +66,7 @@ def _is_missing(name: str, roots: tuple[Path, ...]) -> bool:
     return not any(re.search(rf"(?i)\b{top}\b", _requirements(root)) for root in roots)
 
 
-@cache
+@remembered
 def _requirements(folder: Path) -> str:
     """What a folder says about the packages that its scripts need."""
     files = [*folder.glob("*requirements*.txt"), *folder.glob("environment*.y*ml")]
@@ -72,17 +75,14 @@ def _requirements(folder: Path) -> str:
     return "\n".join(texts).replace("-", "_")
 
 
-def _reaches(folder: Path, parts: list[str]) -> bool:
+def _reaches(folder: str, parts: list[str]) -> bool:
     """Whether a folder has `a/b/c`, or any file of that name: Python, or an extension that is compiled or will be."""
     for part in parts[:-1]:
-        folder = folder / part
-        if not folder.is_dir():
-            return _has_file(folder)  # names in a module
-    return (folder / parts[-1]).is_dir() or _has_file(folder / parts[-1])
-
-
-def _has_file(path: Path) -> bool:
-    return any(path.parent.glob(f"{path.name}.*"))
+        here = listing(folder)
+        if part not in here.folders:
+            return part in here.stems  # names in a module
+        folder = os.path.join(folder, part)
+    return parts[-1] in listing(folder).folders or parts[-1] in listing(folder).stems
 
 
 @cache

@@ -1,7 +1,7 @@
 """A syntax tree, walked once for all that is asked of it: its nodes, those of each kind, the parent of each.
 
-Contexts and operators (`ast.Load`, `ast.Add`) are left out: Python has one object of each for all trees, without a place
-or a parent of its own, and they are two of five nodes.
+Contexts and operators (`ast.Load`, `ast.Add`) are left out: Python has one object of each for all trees, without a
+place or a parent of its own, and they are two of five nodes.
 """
 
 from __future__ import annotations
