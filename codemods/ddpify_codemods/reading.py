@@ -14,6 +14,7 @@ from .facts.inherited import inherited
 from .facts.missing_imports import is_package_of, missing_imports
 from .facts.script import Script
 from .facts.tree import KEPT, index, parsed
+from .runtime_names import RUNTIME
 from .view import View, view
 
 
@@ -87,7 +88,7 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
 @lru_cache(maxsize=KEPT)
 def _file(path: Path, text: str) -> _File:
     original = parse(path, text)
-    seen = view(original)
+    seen = view(original) if RUNTIME in text else None
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
     defined = frozenset(node.name for node in index(original).nodes if isinstance(node, kinds))
     tree = seen.tree if seen else original

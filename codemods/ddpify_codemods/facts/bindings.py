@@ -8,6 +8,7 @@ from functools import lru_cache
 from typing import TypeAlias
 
 from .script import KEPT, Script
+from .tree import walk
 
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -64,13 +65,14 @@ def _stores(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
                 yield (branch.value if isinstance(branch, ast.Subscript) else branch), value
 
 
-def arguments(scope: Scope) -> set[str]:
+@lru_cache(maxsize=64 * KEPT)
+def arguments(scope: Scope) -> frozenset[str]:
     """The parameters of a function; none for a module."""
     if isinstance(scope, ast.Module):
-        return set()
-    return {node.arg for node in ast.walk(scope.args) if isinstance(node, ast.arg)}
+        return frozenset()
+    return frozenset(node.arg for node in walk(scope.args) if isinstance(node, ast.arg))
 
 
 def names_in(node: ast.AST) -> set[str]:
     """Every name in an expression."""
-    return {name.id for name in ast.walk(node) if isinstance(name, ast.Name)}
+    return {name.id for name in walk(node) if isinstance(name, ast.Name)}

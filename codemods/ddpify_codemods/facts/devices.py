@@ -11,6 +11,7 @@ from functools import cached_property, lru_cache
 
 from ..targets import Target
 from .script import KEPT, Script
+from .tree import index, walk
 
 ACCELERATOR = re.compile(r"(cuda|mps)(:\d+)?")
 _ASKS_FOR_GPU = {"torch.cuda.is_available", "torch.accelerator.is_available"}
@@ -89,7 +90,7 @@ class Branches:
     @cached_property
     def dead(self) -> frozenset[ast.AST]:
         """Every node that this target never runs."""
-        return frozenset(node for root in self._dead_roots() for node in ast.walk(root))
+        return frozenset(node for root in self._dead_roots() for node in walk(root))
 
     def _dead_roots(self) -> Iterator[ast.AST]:
         for node in self.script.nodes:
@@ -132,8 +133,8 @@ def inside_f_string(script: Script, node: ast.AST) -> bool:
 
 @lru_cache(maxsize=KEPT)
 def _parts_of_f_strings(tree: ast.Module) -> frozenset[ast.AST]:
-    whole = [node for node in ast.walk(tree) if isinstance(node, ast.JoinedStr)]
-    return frozenset(part for node in whole for part in ast.walk(node) if part is not node)
+    whole = index(tree).by_kind.get(ast.JoinedStr, ())
+    return frozenset(part for node in whole for part in walk(node) if part is not node)
 
 
 def source(script: Script, node: ast.AST) -> str:
@@ -179,7 +180,9 @@ def second_gpu(script: Script) -> ast.expr | None:
     """Where a script names a second GPU by its number, for work of its own; None where it names one at most."""
     numbers: dict[int, ast.expr] = {}
     lists = (ast.Compare, ast.Dict, ast.List, ast.Tuple, ast.Set)
-    for node in script.find(ast.expr):
+    for node in script.nodes:
+        if not isinstance(node, (ast.Constant, ast.Call)):
+            continue
         number = number_of_gpu(script, node)
         if number is not None and not isinstance(script.parents[node], lists):
             numbers.setdefault(number, node)

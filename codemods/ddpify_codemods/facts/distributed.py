@@ -14,9 +14,11 @@ from functools import lru_cache
 from typing import Literal, TypeAlias
 
 from ..runtime_names import runtime_name
+from .bindings import arguments
 from .origins import passed
 from .script import KEPT, Script
 from .started import handed_over, is_number_of_process
+from .tree import walk
 
 # rank: a number that each process has its own of. first, others: a truth that holds on one process only, or on all but
 # one. depends: another value that rank decides. unknown: made where this file does not show it. same: anything else.
@@ -62,8 +64,7 @@ def is_rank(script: Script, node: ast.expr) -> bool:
 
 def depends_on_rank(script: Script, node: ast.AST) -> bool:
     """Whether a value, for all that this file shows, is another one on each process by its rank."""
-    origins = _origins(script)
-    return any(origins.of(part) in _RANKISH for part in ast.walk(node) if isinstance(part, ast.expr))
+    return _origins(script).depends(node)
 
 
 def may_depend_on_rank(script: Script, node: ast.expr) -> bool:
@@ -114,6 +115,7 @@ class _Origins:
     def __init__(self, script: Script) -> None:
         self._script = script
         self._found: dict[ast.AST, Origin] = {}
+        self._depends: dict[ast.AST, bool] = {}
         self._stored = _stores(script)
         self._functions = _functions(script)
 
@@ -122,6 +124,11 @@ class _Origins:
             self._found[node] = "same"  # while it is looked at: what comes of itself adds nothing
             self._found[node] = self._look(node)
         return self._found[node]
+
+    def depends(self, node: ast.AST) -> bool:
+        if node not in self._depends:
+            self._depends[node] = any(self.of(part) in _RANKISH for part in walk(node) if isinstance(part, ast.expr))
+        return self._depends[node]
 
     def _look(self, node: ast.expr) -> Origin:
         if self._is_rank_itself(node):
@@ -158,7 +165,7 @@ class _Origins:
     def _of_name(self, node: ast.Name) -> Origin:
         scope = self._script.scope(node)
         found: list[Origin] = [self._of_value(*value) for value in self._stored.get((scope, node.id), ())]
-        if isinstance(scope, _Function) and node.id in _parameters(scope):
+        if isinstance(scope, _Function) and node.id in arguments(scope):
             found += self._of_parameter(scope, node.id)
         if not found:
             found = [self._of_value(*value) for value in self._stored.get((self._script.tree, node.id), ())]
@@ -317,8 +324,9 @@ def _functions(script: Script) -> Mapping[str, _Function]:
     return {name: functions[0] for name, functions in found.items() if len(functions) == 1}
 
 
-def _returns(function: _Function) -> Iterator[ast.Return]:
-    return (node for node in ast.walk(function) if isinstance(node, ast.Return))
+@lru_cache(maxsize=8 * KEPT)
+def _returns(function: _Function) -> tuple[ast.Return, ...]:
+    return tuple(node for node in walk(function) if isinstance(node, ast.Return))
 
 
 def _stores(script: Script) -> Mapping[tuple[ast.AST | None, str], list[_Stored]]:
@@ -361,10 +369,6 @@ def _options(script: Script) -> Mapping[str, str]:
             name = str(named.value) if isinstance(named, ast.Constant) else long.lstrip("-").replace("-", "_")
             found[name] = long
     return found
-
-
-def _parameters(function: _Function) -> set[str]:
-    return {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}
 
 
 def _default(function: _Function, name: str) -> ast.expr | None:

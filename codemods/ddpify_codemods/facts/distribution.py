@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
+
+from .tree import KEPT
 
 if TYPE_CHECKING:
     from ..plain_words import Words
     from .script import Script
+
+_JOINS = frozenset({"torch.distributed.init_process_group", "torch.distributed.distributed_c10d.init_process_group"})
 
 Kind = Literal["one process", "eager", "torch_xla"]
 
@@ -18,28 +23,32 @@ def kind(scripts: Iterable[Script]) -> Kind:
     scripts = tuple(scripts)
     if any(_imports_xla(script) for script in scripts):
         return "torch_xla"
-    if any(joins_process_group(script, call) for script in scripts for call in script.find(ast.Call)):
+    if any(called_names(script) & _JOINS for script in scripts):
         return "eager"
     return "one process"
 
 
 def joins_process_group(script: Script, call: ast.Call) -> bool:
     """Whether a call is `torch.distributed.init_process_group(…)`."""
-    return script.qualified(call.func) in (
-        "torch.distributed.init_process_group",
-        "torch.distributed.distributed_c10d.init_process_group",
-    )
+    return script.qualified(call.func) in _JOINS
+
+
+@lru_cache(maxsize=KEPT)
+def called_names(script: Script) -> frozenset[str]:
+    """The full names of everything that a file calls."""
+    return frozenset(script.qualified(call.func) for call in script.find(ast.Call))
 
 
 def speaks(scripts: Iterable[Script], words: Words) -> bool:
     """Whether a program joins its processes in the words of an engine."""
     return any(
-        script.qualified(call.func).replace(".utils.", ".").replace(".launcher.", ".") in words.joins
+        name.replace(".utils.", ".").replace(".launcher.", ".") in words.joins
         for script in scripts
-        for call in script.find(ast.Call)
+        for name in called_names(script)
     )
 
 
+@lru_cache(maxsize=KEPT)
 def _imports_xla(script: Script) -> bool:
     names = [alias.name for node in script.find(ast.Import) for alias in node.names]
     names += [node.module or "" for node in script.find(ast.ImportFrom) if not node.level]

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
 from .origins import sources
-from .script import Script
+from .script import KEPT, Script
 
 _NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
 
 
 def is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
     """Whether an expression is a class of optimizers: by name, looked up in torch.optim or in a table."""
+    if not _mentions_optimizers(script):
+        return False
     name = script.qualified(func)
     if name.startswith("torch.optim.") and not name.startswith(_NOT_OPTIMIZERS):
         return name.rpartition(".")[2][0].isupper() and not name.endswith(".Optimizer")
@@ -32,6 +35,12 @@ def is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
     if isinstance(func, ast.Name) and func.id in _optimizer_subclasses(script):
         return True
     return bool(depth) and any(is_optimizer_class(script, value, depth - 1) for value in _values(script, func))
+
+
+@lru_cache(maxsize=KEPT)
+def _mentions_optimizers(script: Script) -> bool:
+    """Whether a class of optimizers can be named in a file at all."""
+    return "ptim" in script.text or any("ptim" in origin for origin in script.imported.values())
 
 
 def _holds_optimizer_classes(script: Script, table: ast.expr, depth: int) -> bool:
@@ -67,6 +76,7 @@ def in_optimizer_class(script: Script, node: ast.AST) -> bool:
     return bool(around & _optimizer_subclasses(script))
 
 
+@lru_cache(maxsize=KEPT)
 def _optimizer_subclasses(script: Script) -> set[str]:
     return {
         node.name

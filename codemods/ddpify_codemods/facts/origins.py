@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from functools import lru_cache
 
 from .bindings import arguments, attribute_bindings, bindings
-from .script import Script
+from .script import KEPT, Script
+from .tree import walk
 
 _DEPTH = 8  # names on the way; a loop of names ends here
 _PASSES_ON = ("enumerate", "iter", "islice", "tqdm", "trange", "zip")  # what they give back is what they were given
@@ -52,12 +54,29 @@ def passed(script: Script, function: ast.FunctionDef | ast.AsyncFunctionDef, par
     if isinstance(owner, ast.ClassDef):
         names = names[1:]
     found = []
-    for call in script.find(ast.Call):
-        if _last(call.func) != called:
-            continue
+    for call in _calls(script).get(called, ()):
         found += [keyword.value for keyword in call.keywords if keyword.arg == parameter]
         if parameter in names and names.index(parameter) < len(call.args):
             found.append(call.args[names.index(parameter)])
+    return found
+
+
+@lru_cache(maxsize=KEPT)
+def _calls(script: Script) -> Mapping[str, list[ast.Call]]:
+    """The calls of a file, by the last name of what is called."""
+    found: dict[str, list[ast.Call]] = {}
+    for call in script.find(ast.Call):
+        found.setdefault(_last(call.func), []).append(call)
+    return found
+
+
+@lru_cache(maxsize=KEPT)
+def _results(script: Script) -> Mapping[str, list[ast.expr]]:
+    """What the functions of a file return, by their names."""
+    found: dict[str, list[ast.expr]] = {}
+    for function in script.find(ast.FunctionDef):
+        values = (node.value for node in walk(function) if isinstance(node, ast.Return) and node.value is not None)
+        found.setdefault(function.name, []).extend(values)
     return found
 
 
@@ -68,10 +87,4 @@ def _last(func: ast.expr) -> str:
 def _returned(script: Script, call: ast.Call) -> list[ast.expr]:
     if not isinstance(call.func, ast.Name):
         return []
-    return [
-        node.value
-        for function in script.find(ast.FunctionDef)
-        if function.name == call.func.id
-        for node in ast.walk(function)
-        if isinstance(node, ast.Return) and node.value is not None
-    ]
+    return list(_results(script).get(call.func.id, ()))

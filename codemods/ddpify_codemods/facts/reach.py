@@ -6,11 +6,12 @@ A script that imports a module with a training loop need not train: it may evalu
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from .header import main_guard
-from .script import KEPT, Script
+from .script import Script
+from .tree import KEPT, index, walk
 
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _LOOKS_UP = frozenset({"getattr", "__import__", "eval", "exec", "globals", "locals", "vars"})
@@ -28,9 +29,8 @@ def reaches_backward(scripts: Sequence[Script]) -> bool:
     waiting: list[ast.AST] = [entry.tree, *(part for module in modules for part in _run_at_import(module.tree))]
     by_name: dict[str, list[ast.AST]] = {}
     for module in modules:
-        for node in module.nodes:
-            if isinstance(node, _DEFINITIONS):
-                by_name.setdefault(node.name, []).append(node)
+        for name, definitions in _definitions(module.tree).items():
+            by_name.setdefault(name, []).extend(definitions)
     while waiting:
         names, is_known = _names(waiting.pop())
         if names & _GRADIENTS or not is_known:
@@ -41,7 +41,21 @@ def reaches_backward(scripts: Sequence[Script]) -> bool:
     return False
 
 
-def _run_at_import(tree: ast.Module) -> Iterator[ast.AST]:
+@lru_cache(maxsize=KEPT)
+def _definitions(tree: ast.Module) -> Mapping[str, list[ast.AST]]:
+    found: dict[str, list[ast.AST]] = {}
+    for node in index(tree).nodes:
+        if isinstance(node, _DEFINITIONS):
+            found.setdefault(node.name, []).append(node)
+    return found
+
+
+@lru_cache(maxsize=KEPT)
+def _run_at_import(tree: ast.Module) -> tuple[ast.AST, ...]:
+    return tuple(_statements_at_import(tree))
+
+
+def _statements_at_import(tree: ast.Module) -> Iterator[ast.AST]:
     guard = main_guard(tree)
     for node in tree.body:
         if isinstance(node, _DEFINITIONS):
@@ -68,7 +82,7 @@ def _is_called_by_python(name: str) -> bool:
 def _names(node: ast.AST) -> tuple[frozenset[str], bool]:
     """The names in a part of a program, and whether they are all that it can use."""
     names: set[str] = set()
-    for part in ast.walk(node):
+    for part in walk(node):
         if isinstance(part, ast.Name):
             names.add(part.id)
         elif isinstance(part, ast.Attribute):

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .reach import reaches_backward
-from .script import Script
+from .script import KEPT, Script
 from .updates import steps, takes_gradients, update_loops, updated_tensors
 
 _EVALUATES = frozenset({"eval", "no_grad", "inference_mode"})
@@ -59,6 +60,7 @@ def _lost(scripts: Sequence[Script]) -> Iterator[Lost]:
                 yield Lost(scripts[0], call.lineno, message, "import it by its name, or convert the script that trains")
 
 
+@lru_cache(maxsize=KEPT)
 def computes_gradients(script: Script) -> bool:
     """Whether a script calls `.backward()`, or updates parameters by gradients that a function gave back."""
     if any(node.attr == "backward" and isinstance(node.ctx, ast.Load) for node in script.find(ast.Attribute)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.distribution import called_names
 from ...facts.effects import sample_code, under_rank_guard
 from ...facts.origins import origins
 from ...facts.script import Script
@@ -24,6 +25,8 @@ _PLAIN_METHODS = frozenset({"total_seconds", "timestamp"})
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let rank 0 decide, where a loop ends or a step is taken by the clock."""
+    if not called_names(script) & _CLOCKS:
+        return
     per_sample = sample_code(script)
     for node in script.nodes:
         decides = isinstance(node, ast.While) or (

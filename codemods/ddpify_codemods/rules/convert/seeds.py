@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...facts.clock_names import names_something
 from ...facts.effects import sample_code
 from ...facts.origins import origins
-from ...facts.script import Script
+from ...facts.script import KEPT, Script
 from ...facts.seeds import makes_a_seed
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -118,11 +119,18 @@ def _refused(call: ast.Call, name: str, remedy: str) -> Finding:
 
 def _seeds_worker(script: Script, call: ast.Call) -> bool:
     """Whether the call runs once in each worker of a loader: in its `worker_init_fn`."""
-    given = [keyword.value for keyword in script.find(ast.keyword) if keyword.arg == "worker_init_fn"]
+    given = _worker_functions(script)
+    if not given:
+        return False
     scope = script.scope(call)
     named = {value.id for value in given if isinstance(value, ast.Name)}
     in_lambda = any(parent in given for parent in script.ancestors(call))
     return in_lambda or (not isinstance(scope, ast.Module) and scope.name in named)
+
+
+@lru_cache(maxsize=KEPT)
+def _worker_functions(script: Script) -> tuple[ast.expr, ...]:
+    return tuple(keyword.value for keyword in script.find(ast.keyword) if keyword.arg == "worker_init_fn")
 
 
 def _is_in_worker(script: Script, call: ast.Call) -> bool:

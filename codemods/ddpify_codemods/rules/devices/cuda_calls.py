@@ -17,11 +17,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rewrite the `.cuda()` calls and the GPU settings of one script."""
     dead = Branches(script, target).dead
     for node in script.nodes:
-        if node in dead or inside_f_string(script, node):
+        if not isinstance(node, (ast.Call, ast.Assign, ast.Expr)) or node in dead or inside_f_string(script, node):
             continue
         if isinstance(node, ast.Call):
             yield from _call(script, target, node)
-        elif isinstance(node, ast.stmt) and _is_dropped(script, target, node):
+        elif _is_dropped(script, target, node):
             yield Delete(node, "drop the choice of a GPU: init_process_group has chosen this process's device")
 
 

@@ -11,6 +11,9 @@ from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
+# The kinds of expressions that name a device.
+_NAMING = (ast.Constant, ast.JoinedStr, ast.BinOp, ast.Call)
+
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rename the devices of one script for a target."""
@@ -31,7 +34,7 @@ def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     branches = Branches(script, target)
     for node in script.nodes:
-        if not isinstance(node, ast.expr) or inside_f_string(script, node):
+        if not isinstance(node, _NAMING) or inside_f_string(script, node):
             continue
         if indexed_string(node) or indexed_string(node, target.device_type):
             yield Replace(node, quoted_like(script, node, target.device_type), message)
@@ -55,7 +58,7 @@ def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
     branches = Branches(script, target)
     done: set[ast.AST] = set(branches.dead)
     for node in script.nodes:
-        if node in done or not isinstance(node, ast.expr) or inside_f_string(script, node):
+        if not isinstance(node, (*_NAMING, ast.IfExp)) or node in done or inside_f_string(script, node):
             continue
         template = _device_call(branches, node) or _device_string(branches, node)
         if template:

@@ -31,15 +31,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     per_sample = sample_code(script)
     archives = any(name.split(".")[0] in _ARCHIVERS for name in script.imported.values())
     for call in script.find(ast.Call):
-        if call in per_sample or under_rank_guard(script, call):
-            continue
         name = script.qualified(call.func)
-        what = name or ast.unparse(call.func)
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
         unpacks = name in _AGAIN or (archives and method in _AGAIN_METHODS and method not in script.defined)
+        first = name in _CACHED or _fetches_weights(name, call) or _may_download(script, call)
+        if not (unpacks or first) or call in per_sample or under_rank_guard(script, call):
+            continue
+        what = name or ast.unparse(call.func)
         if unpacks and isinstance(script.parents[call], ast.Expr):
             yield Replace(call.func, "rank_zero_only({})", f"call {what} on rank 0 only", ("rank_zero_only",))
-        elif unpacks or name in _CACHED or _fetches_weights(name, call) or _may_download(script, call):
+        else:
             yield Replace(call.func, "rank_zero_first({})", f"call {what} on rank 0 first", ("rank_zero_first",))
 
 

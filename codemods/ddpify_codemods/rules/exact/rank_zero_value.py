@@ -24,9 +24,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     per_sample = sample_code(script)
     for call in script.find(ast.Call):
-        if call in per_sample or under_rank_guard(script, call):
+        if not _checks_files(script, call) or _repeats(script, call):
             continue
-        if _checks_files(script, call) and not _repeats(script, call):
+        if call not in per_sample and not under_rank_guard(script, call):
             message = "let rank 0 look at the files, for all ranks"
             yield Replace(call.func, "rank_zero_value({})", message, ("rank_zero_value",))
 

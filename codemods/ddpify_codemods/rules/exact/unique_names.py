@@ -19,10 +19,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take rank 0's time or number where it becomes a name."""
     per_sample = sample_code(script)
     for call in script.find(ast.Call):
-        if call in per_sample or under_rank_guard(script, call):
-            continue
-        name = script.qualified(call.func)
-        if name in _UNIQUE or names_something(script, call):
+        named = script.qualified(call.func) in _UNIQUE or names_something(script, call)
+        if named and call not in per_sample and not under_rank_guard(script, call):
             yield _shared(script, call)
 
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
-from ...facts.script import Script
+from ...facts.script import KEPT, Script
+from ...facts.tree import walk
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 
@@ -52,8 +54,9 @@ def _training_functions(script: Script) -> frozenset[str]:
         training |= more
 
 
-def _called_names(function: ast.FunctionDef) -> set[str]:
-    return {_last_name(node.func) for node in ast.walk(function) if isinstance(node, ast.Call)}
+@lru_cache(maxsize=8 * KEPT)
+def _called_names(function: ast.FunctionDef) -> frozenset[str]:
+    return frozenset(_last_name(node.func) for node in walk(function) if isinstance(node, ast.Call))
 
 
 def _last_name(node: ast.expr) -> str:
