@@ -8,6 +8,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
+from operator import itemgetter
 from pathlib import Path
 
 from ddpify_codemods import ONE_DEVICE, TARGETS, converted_for
@@ -93,7 +94,7 @@ def run(options: Options) -> tuple[Report, bytes]:
     _require_target(options, target)
     asked = replace(options, style=style, batch_norm=options.batch_norm or settings.batch_norm)
     program = partial(_converted, target=target, options=asked)
-    converted = on_all_cores(program, work)
+    converted = on_all_cores(program, work, files=itemgetter(0))
     pairs = zip(work, converted, strict=True)
     reason = partial(_reason_to_leave, settings)
     outcomes = [Outcome(parts, result, parts[0].path not in inputs.named) for (parts, _), result in pairs]

@@ -6,8 +6,10 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -108,25 +110,70 @@ def added_of(source: Source) -> list[Added]:
         return []
 
 
-def on_all_cores(function: Callable[[Item], Value], items: Sequence[Item]) -> Iterable[Value]:
-    """The value of each item, in order; computed by as many processes as there are cores if there are many items.
+def on_all_cores(
+    function: Callable[[Item], Value], items: Sequence[Item], files: Callable[[Item], Sequence[Source]]
+) -> list[Value]:
+    """The value of each item, in order; computed by several processes if there are many items.
 
+    Args:
+        function: gives the value. items: programs. files: gives the files of one; where programs share many of them,
+            they go to one process, which understands these once.
     Raises:
         BadInput: a process died (out of memory, as a rule).
     """
-    if len(items) <= FEW:
+    groups = [] if len(items) <= FEW else divided([files(item) for item in items], os.cpu_count() or 1)
+    if len(groups) <= 1:
         return [function(item) for item in items]
+    import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
-    chunk = max(1, len(items) // (8 * (os.cpu_count() or 1)))
+    stop = multiprocessing.Event()
     try:
-        with ProcessPoolExecutor() as pool:
+        with ProcessPoolExecutor(len(groups), initializer=_listen_to, initargs=(stop,)) as pool:
             with _interrupts_held_back():  # the workers keep it so: Ctrl-C is the parent's business, and said once
-                values = pool.map(function, items, chunksize=min(chunk, 16))
-            return list(values)
+                parts = [pool.submit(_values, function, [items[place] for place in group]) for group in groups]
+            try:
+                values = [part.result() for part in parts]
+            finally:
+                stop.set()
     except BrokenProcessPool as error:
         raise BadInput("ddpify", "a worker process died", "give fewer files at a time") from error
+    pairs = zip(chain(*groups), chain(*values), strict=True)
+    return [value for _, value in sorted(pairs, key=itemgetter(0))]
+
+
+def divided(programs: Sequence[Sequence[Source]], most: int) -> list[list[int]]:
+    """The places of programs, divided among processes: what they share is worth being understood once.
+
+    Args:
+        programs: the files of each. most: how many processes there may be.
+    Returns:
+        Groups. A program goes where the work (in characters) is least, and what is new there counts twice: another
+        process is begun when the first has as much work of its own as that one would repeat.
+    """
+    groups: list[list[int]] = [[] for _ in range(most)]
+    known: list[set[Path]] = [set() for _ in range(most)]
+    work = [0] * most
+    for place, files in enumerate(programs):
+        begun = range(min(most, sum(map(bool, groups)) + 1))  # and one more
+        new = [sum(len(file.text) for file in files if file.path not in known[each]) for each in begun]
+        chosen = min(begun, key=lambda each: work[each] + 2 * new[each])
+        groups[chosen].append(place)
+        known[chosen].update(file.path for file in files)
+        work[chosen] += new[chosen]
+    return [group for group in groups if group]
+
+
+_stop: list[Any] = []  # in a worker: what the parent sets when nobody waits for values any more
+
+
+def _listen_to(stop: Any) -> None:
+    _stop.append(stop)
+
+
+def _values(function: Callable[[Item], Value], items: Sequence[Item]) -> list[Value]:
+    return [function(item) for item in items if not _stop[0].is_set()]
 
 
 @contextlib.contextmanager

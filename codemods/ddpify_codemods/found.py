@@ -106,19 +106,20 @@ def line_of(item: Edit | Finding) -> int:
     return place_of(item).lineno
 
 
-@lru_cache(maxsize=KEPT)
 def rewritten(found: Found) -> str:
     """The text of a file with the edits."""
-    if not found.edits:
-        return found.script.text
+    return _with_edits(found.script, found.edits) if found.edits else found.script.text
+
+
+@lru_cache(maxsize=KEPT)
+def _with_edits(script: Script, edits: tuple[tuple[str, Edit], ...]) -> str:
     from libcst import ParserSyntaxError
 
     from .rewrite import EditNotPlaced, apply
 
-    script = found.script
     try:
         tree = script.view.original if script.view else script.tree
-        code = apply(script.text, tree, [edit for _, edit in found.edits])
+        code = apply(script.text, tree, [edit for _, edit in edits])
     except ParserSyntaxError as error:
         raise SourceError(script.path, error.raw_line, error.message) from error
     except EditNotPlaced as error:

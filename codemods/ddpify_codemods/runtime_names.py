@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
+from .facts.tree import index
 from .import_places import insertions
 from .rule import ChangeArgument, Edit, Guard, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport, place_of
 
@@ -83,7 +84,7 @@ def imports_runtime(tree: ast.Module) -> bool:
     return any(
         (isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == RUNTIME)
         or (isinstance(node, ast.Import) and any(alias.name.split(".")[0] == RUNTIME for alias in node.names))
-        for node in ast.walk(tree)
+        for node in index(tree).nodes
     )
 
 
@@ -112,7 +113,7 @@ def _import_lines(tree: ast.Module) -> set[str]:
 
 
 def _bound_names(tree: ast.Module, given_up: set[ast.alias]) -> Iterator[str]:
-    for node in ast.walk(tree):
+    for node in index(tree).nodes:
         if isinstance(node, ast.Name) and isinstance(node.ctx, (ast.Store, ast.Del)):
             yield node.id
         elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):

@@ -16,6 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from .facts.tree import index
 from .named_samplers import makes_sampler, named_sampler
 from .rule import ChangeArgument, Edit, Insert, Replace, ReplaceImport
 from .runtime_names import RUNTIME, runtime_aliases, runtime_name
@@ -65,7 +66,7 @@ class View:
     @property
     def sharded(self) -> list[int]:
         """The lines on which an optimizer's state is divided."""
-        calls = (node for node in ast.walk(self.original) if isinstance(node, ast.Call))
+        calls = (node for node in index(self.original).nodes if isinstance(node, ast.Call))
         return [call.lineno for call in calls if sharded_class(call, self.names) is not None]
 
     @property

@@ -183,7 +183,7 @@ class Sources:
         elif not values:
             self.passed_in = self.passed_in or root(node) != "self" or code not in attribute_bindings(self._script)
 
-    def _arguments_around(self, node: ast.AST) -> set[str]:
+    def _arguments_around(self, node: ast.AST) -> frozenset[str]:
         return arguments(self._script.scope(node))
 
     def _scopes(self, node: ast.AST) -> Iterator[Scope]:

@@ -10,12 +10,13 @@ import ast
 import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import lru_cache
 
 # How many files are kept in mind: a folder of scripts shares its modules, which are read and understood once.
 KEPT = 2048
 
 _WITHOUT_PLACE = frozenset({"ctx", "op", "ops"})
+_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}  # of a kind of node, those that may hold nodes
 _LEAVES = (ast.Constant, ast.Name, ast.alias, ast.Global, ast.Nonlocal)
 
 
@@ -60,19 +61,16 @@ def index(module: ast.Module) -> Tree:
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes directly below a node, in the order of the source."""
     found: list[ast.AST] = []
-    for name in _fields(type(node)):
+    kind = type(node)
+    if kind not in _FIELDS:
+        _FIELDS[kind] = () if kind in _LEAVES else tuple(name for name in kind._fields if name not in _WITHOUT_PLACE)
+    for name in _FIELDS[kind]:
         value = getattr(node, name, None)
         if value.__class__ is list:
             found += [each for each in value if isinstance(each, ast.AST)]
         elif isinstance(value, ast.AST):
             found.append(value)
     return found
-
-
-@cache
-def _fields(kind: type[ast.AST]) -> tuple[str, ...]:
-    """The fields of a kind of node that may hold nodes."""
-    return () if kind in _LEAVES else tuple(name for name in kind._fields if name not in _WITHOUT_PLACE)
 
 
 def walk(node: ast.AST) -> Iterator[ast.AST]:
