@@ -214,6 +214,7 @@ def _project_folder(first: str) -> Path:
 def readers(inputs: Inputs) -> tuple[Load, Imports, Additions]:
     """What gives the source of a path, the local modules that it imports, and the folders that it puts on sys.path."""
     known: dict[tuple[Path, Path], Sequence[Path]] = {}
+    one = {path: path for path in inputs.sources}  # object for each path: comparing two takes long
 
     @cache
     def load(path: Path) -> Source:
@@ -222,7 +223,7 @@ def readers(inputs: Inputs) -> tuple[Load, Imports, Additions]:
     def imports(path: Path, root: Path) -> Sequence[Path]:
         if (path, root) not in known:
             try:
-                known[path, root] = imports_of(load(path), root)
+                known[path, root] = [one.setdefault(module, module) for module in imports_of(load(path), root)]
             except BadInput:
                 known[path, root] = []  # reading its program says what is wrong
         return known[path, root]

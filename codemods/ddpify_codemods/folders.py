@@ -69,6 +69,16 @@ def module_files(folder: str, name: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+@remembered
+def folder_of(folder: str, package: str) -> str:
+    """The folder of the package `a.b.c`, looked for in a folder, which may have no __init__.py; "" if there is none."""
+    for part in package.split(".") if package else ():
+        if part not in listing(folder).folders:
+            return ""
+        folder = os.path.join(folder, part)
+    return folder
+
+
 def is_package(folder: str, name: str) -> bool:
     """Whether a folder holds a package of that name, with an __init__.py."""
     return name in listing(folder).folders and "__init__.py" in listing(os.path.join(folder, name)).files

@@ -10,7 +10,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from .facts.tree import KEPT, index, parsed
-from .folders import is_module, is_package, module_files, remembered
+from .folders import folder_of, is_module, is_package, module_files, remembered
 
 
 def local_modules(script: Path, text: str, root: Path | None = None) -> list[Path]:
@@ -107,8 +107,8 @@ def _from(node: ast.ImportFrom, script: Path, root: str) -> Iterator[str]:
         above, name = os.path.split(folder)
         yield from [os.path.join(folder, "__init__.py")] if is_package(above, name) else []
     yield from module_files(folder, node.module or "")
-    inside = os.path.join(folder, *(node.module or "").split("."))
-    for alias in node.names:
+    inside = folder_of(folder, node.module or "")
+    for alias in node.names if inside else ():
         if alias.name == "*":
             yield from _exported(inside)
         elif is_module(inside, alias.name):

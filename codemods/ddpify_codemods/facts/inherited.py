@@ -30,13 +30,15 @@ def inherited(scripts: Sequence[Script], defined: frozenset[str]) -> dict[Path, 
     def names(script: Script, known: Mapping[Path, Mapping[str, str]]) -> dict[str, str]:
         found: dict[str, str] = {}
         for node, inner in imports[script.path]:
-            theirs = {**known[inner.path], **inner.imported}
-            libraries = {name: origin for name, origin in theirs.items() if origin.split(".")[0] not in local}
             for alias in node.names:
                 if alias.name == "*":
+                    theirs = {**known[inner.path], **inner.imported}
+                    libraries = {name: origin for name, origin in theirs.items() if origin.split(".")[0] not in local}
                     found.update((name, libraries[name]) for name in _exported(inner, libraries, defined))
-                elif alias.name in libraries and alias.name not in defined:
-                    found[alias.asname or alias.name] = libraries[alias.name]
+                    continue
+                origin = inner.imported.get(alias.name) or known[inner.path].get(alias.name, "")
+                if origin and origin.split(".")[0] not in local and alias.name not in defined:
+                    found[alias.asname or alias.name] = origin
         return found
 
     known: dict[Path, dict[str, str]] = {script.path: {} for script in scripts}
