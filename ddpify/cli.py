@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import sys
 from collections.abc import Callable
@@ -198,6 +199,7 @@ def _convert(options: Options, format: Format) -> int:
     from ddpify.files import BadInput
     from ddpify.report import FileReport, Report
 
+    gc.set_threshold(200_000)  # syntax trees are many objects and no garbage: looking for some in them takes long
     try:
         report, payload = run(options)
     except BadInput as error:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 import os
 import sys
-import warnings
 from importlib.machinery import ModuleSpec, PathFinder
 from pathlib import Path
+
+from ddpify_codemods.facts.tree import index, parsed, walk
 
 from ddpify.files import BadInput, shown
 
@@ -68,10 +69,8 @@ def started_as(script: Path, text: str) -> tuple[Path, str] | None:
 def _levels(text: str) -> int:
     """How many packages up the imports of a script go; 0 if none is relative."""
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            tree = ast.parse(text)
+        nodes = index(parsed(text)).nodes
     except (SyntaxError, ValueError, RecursionError):
         return 0
-    caught = {inner for node in ast.walk(tree) if isinstance(node, ast.Try) for inner in ast.walk(node)}
-    return max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n not in caught), default=0)
+    caught = {inner for node in nodes if isinstance(node, ast.Try) for inner in walk(node)}
+    return max((n.level for n in nodes if isinstance(n, ast.ImportFrom) and n not in caught), default=0)
