@@ -70,6 +70,8 @@ def _keyword(arg: cst.Arg) -> str:
 
 def _added(call: cst.Call, new: cst.Arg) -> Sequence[cst.Arg]:
     args = [*call.args]
+    if not args:
+        return [new]
     place = next((number for number, arg in enumerate(args) if arg.star == "**"), len(args))
     last = args[place - 1]
     if place < len(args):

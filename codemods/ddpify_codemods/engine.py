@@ -34,7 +34,7 @@ from .move import (
     to_target,
     unused_names,
 )
-from .plain_words import TORCH
+from .plain_words import HOROVOD, TORCH
 from .reading import SourceError, parse, read
 from .result import ConversionBug, Result, in_turn, original_lines, unchanged
 from .rule import Edit, Finding, Insert, Replace, Rule
@@ -84,6 +84,11 @@ def convert(
     name = target or (source.name if source else "")
     chosen = TARGETS[name].with_backend(backend or (source.backend if source and source.name == name else ""))
     chosen = replace(chosen, shards_optimizers=optimizer_sharding)
+    of_horovod = not views and chosen.words is not HOROVOD and distribution.speaks(scripts, HOROVOD)
+    if of_horovod and distribution.kind(scripts) == "one process" and trains(scripts):
+        from .to_torch import from_horovod
+
+        return from_horovod(program, scripts, chosen, roots, backend)
     if chosen.only_plain:
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
     if entry == "spawn" or (not entry and starts_itself(views.values())):

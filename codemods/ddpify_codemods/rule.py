@@ -18,6 +18,7 @@ Folder = Literal[
     "convert",
     "devices",
     "exact",
+    "from_horovod",
     "ignite",
     "lint",
     "modernize",

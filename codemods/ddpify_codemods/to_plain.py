@@ -79,7 +79,7 @@ def in_other_words(program: Mapping[Path, str], scripts: Sequence[Script], targe
     if any(map(is_refused, found)):
         return untouched(found)
     results = {
-        each.script.path: Result(_without_idle_imports(each.script, rewritten(each)), each.changes, each.findings)
+        each.script.path: Result(without_idle_imports(each.script, rewritten(each)), each.changes, each.findings)
         for each in found
     }
     _, again = read({path: result.code for path, result in results.items()})
@@ -127,7 +127,7 @@ def _warned(program: Mapping[Path, str], results: Mapping[Path, Result], warned:
     return refused
 
 
-def _without_idle_imports(before: Script, code: str) -> str:
+def without_idle_imports(before: Script, code: str) -> str:
     """The text of a file without the imports that it used, and uses no more."""
     tree = parse(before.path, code)
     used, still = ({node.id for node in ast.walk(each) if isinstance(node, ast.Name)} for each in (before.tree, tree))
