@@ -96,6 +96,10 @@ def convert(
     if chosen.words is not TORCH and distribution.speaks(scripts, chosen.words):
         return unchanged(program, f"distributed with {chosen.words.name} already")
     kind = "one process" if views else distribution.kind(scripts)
+    if kind == "eager" and chosen.words is HOROVOD and trains(scripts):
+        from .to_plain import in_other_words
+
+        return in_other_words(program, scripts, chosen, "to_horovod")
     if kind == "eager" and chosen.retargets == "backend":
         from .to_backend import on_other_backend
 
@@ -181,7 +185,7 @@ def _plain(
     if kind != "one process" and not (target.only_plain or target.words.averaging):
         return unchanged(program, "distributed with torch already")
     if kind == "eager" and target.only_plain:
-        return in_other_words(program, scripts, target)
+        return in_other_words(program, scripts, target, "ignite")
     if views:
         moves = {path: to_one_device(seen, target_of(views.values())) for path, seen in views.items()}
         entry = "spawn" if target.starts_itself else ""

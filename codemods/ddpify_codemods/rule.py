@@ -27,6 +27,7 @@ Folder = Literal[
     "plain",
     "refuse",
     "retarget",
+    "to_horovod",
 ]
 
 # Arguments of `convert` without which some rules do nothing, as the command says them.

@@ -15,7 +15,7 @@ from .layout import laid_out
 from .plain_words import TORCH
 from .reading import parse, read
 from .result import ConversionBug, Result, original_lines, unchanged
-from .rule import Delete, DropImport, Edit, Finding
+from .rule import Delete, DropImport, Edit, Finding, Folder
 from .targets import TARGETS, Target
 
 
@@ -70,12 +70,15 @@ def to_plain(
     return results
 
 
-def in_other_words(program: Mapping[Path, str], scripts: Sequence[Script], target: Target) -> dict[Path, Result]:
+def in_other_words(
+    program: Mapping[Path, str], scripts: Sequence[Script], target: Target, rules: Folder
+) -> dict[Path, Result]:
     """Move a program that is distributed by hand with torch to the words of another engine."""
     from .rules import in_folders
+    from .styles import in_program
 
-    chosen = in_folders("always", "ignite")
-    found = ask_program(scripts, target, chosen, modernize=False)
+    chosen = in_folders("always", rules)
+    found = ask_program(in_program(scripts), target, chosen, modernize=False)
     if any(map(is_refused, found)):
         return untouched(found)
     results = {
@@ -141,4 +144,5 @@ def without_idle_imports(before: Script, code: str) -> str:
             edits.append(("", Delete(node, "")))
         else:
             edits += [("", DropImport(node, full, "")) for full in idle]
-    return rewritten(Found(Script(before.path, code, tree, False, frozenset()), tuple(edits)))
+    left = rewritten(Found(Script(before.path, code, tree, False, frozenset()), tuple(edits)))
+    return left if code[:1].isspace() else left.lstrip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from .origins import origins, sources
 from .script import Script
 
 # Each variable, and what XLA's runtime says instead.
@@ -34,3 +35,10 @@ def variable_of(script: Script, node: ast.Subscript) -> str:
 
 def _known(node: ast.expr) -> str:
     return str(node.value) if isinstance(node, ast.Constant) and node.value in VARIABLES else ""
+
+
+def is_read_from(script: Script, node: ast.expr, variable: str) -> bool:
+    """Whether a number is one that torchrun has said in the environment."""
+    found = [each for each in origins(script, node) if not sources(script, each)]
+    given = (each.args[0] if isinstance(each, ast.Call) and ast.unparse(each.func) == "int" else each for each in found)
+    return bool(found) and all(read_variable(script, each) == variable for each in given)

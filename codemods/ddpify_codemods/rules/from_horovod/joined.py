@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.devices import inside_f_string, source
+from ...facts.devices import inside_f_string
+from ...facts.f_strings import with_calls_replaced
 from ...facts.horovod import horovod_name
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
@@ -44,16 +45,13 @@ def _message(name: str) -> str:
 
 
 def _in_text(script: Script, text: ast.JoinedStr) -> Iterator[Edit]:
-    """In an f-string, of whose parts Python 3.11 does not know the places, the words are replaced as text."""
-    code, modules = source(script, text), set[str]()
-    quote = "'" if '"' in code[:4] else '"'
-    for call in (part for part in ast.walk(text) if isinstance(part, ast.Call)):
-        name = horovod_name(script, call.func)
-        if name in SAID and not call.args and not call.keywords:
-            code = code.replace(ast.unparse(call), SAID[name][0].replace('"', quote))
-            modules.update(SAID[name][1])
-    if modules and "{}" not in code:  # which stands for a part in a template
-        yield Replace(text, code, "ask torch.distributed", modules=tuple(sorted(modules)))
+    calls = [part for part in ast.walk(text) if isinstance(part, ast.Call) and not part.args and not part.keywords]
+    names = {ast.unparse(call): name for call in calls if (name := horovod_name(script, call.func)) in SAID}
+    said = {call: SAID[name][0] for call, name in names.items()}
+    code = with_calls_replaced(script, text, said)
+    if code:
+        modules = sorted({line for name in names.values() for line in SAID[name][1]})
+        yield Replace(text, code, "ask torch.distributed", modules=tuple(modules))
 
 
 RULE = Rule(

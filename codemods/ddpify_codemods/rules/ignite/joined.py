@@ -7,8 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.distribution import joins_process_group
 from ...facts.launch import Spawn, spawns
-from ...facts.launcher_environment import read_variable
-from ...facts.origins import origins, sources
+from ...facts.launcher_environment import is_read_from
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -70,15 +69,8 @@ def _problem(script: Script, call: ast.Call, started: bool) -> str:
     if isinstance(backend, ast.Constant) and backend.value not in (*_BACKENDS, None):
         return f"Ignite has no backend {backend.value!r}"
     told = {"rank": "RANK", "world_size": "WORLD_SIZE"}
-    own = any(name in given and not _reads(script, given[name], word) for name, word in told.items())
+    own = any(name in given and not is_read_from(script, given[name], word) for name, word in told.items())
     return "Ignite takes ranks from the launcher, and this script counts them itself" if own and not started else ""
-
-
-def _reads(script: Script, node: ast.expr, variable: str) -> bool:
-    """Whether a number is one that torchrun has said in the environment."""
-    found = [each for each in origins(script, node) if not sources(script, each)]
-    given = (each.args[0] if isinstance(each, ast.Call) and ast.unparse(each.func) == "int" else each for each in found)
-    return bool(found) and all(read_variable(script, each) == variable for each in given)
 
 
 def _spawned(

@@ -9,15 +9,12 @@ from ...facts.flow.program import Program
 from ...facts.flow.values import root_of
 from ...facts.flow.wrapping import wrapping
 from ...facts.following_step import following_steps
-from ...facts.origins import origins
 from ...facts.script import Script
-from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
+from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from ...waits import stepped_once, zeroed
 from .words import REMEDY, is_here, program_of
 from .wrapper import noise
-
-# What may stand between a backward pass and its step without looking at gradients.
-_LOOKS_ELSEWHERE = frozenset({"item", "detach", "cpu", "float", "size", "len", "append"})
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -40,9 +37,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", getattr(node, "lineno", 1), reason, REMEDY)
     backwards = [call for call in program.followed.found.backwards if call in script.parents]
     stepped = {step.optimizer for each in backwards for step in following_steps(script, each, set(made))[2]}
-    yield from _zeroed(script, set(made), stepped)
+    yield from zeroed(script, set(made), stepped, RULE.id, REMEDY)
     for backward in backwards:
-        yield from _stepped(script, backward, set(made))
+        yield from stepped_once(script, backward, set(made), RULE.id, REMEDY)
 
 
 def _wrapped(script: Script, call: ast.Call, template: str, modules: tuple[str, ...]) -> Edit:
@@ -51,48 +48,6 @@ def _wrapped(script: Script, call: ast.Call, template: str, modules: tuple[str, 
         name = ast.unparse(statement.targets[0])
         return Insert(statement, f"{name} = {template.format(name)}", message, "after", modules=modules)
     return Replace(call, template, message, modules=modules)
-
-
-def _zeroed(script: Script, made: set[ast.Call], stepped: set[str]) -> Iterator[Edit | Finding]:
-    """Horovod 0.28 has a zero_grad of its own, without arguments; torch's sets gradients to None by default."""
-    for call in script.find(ast.Call):
-        given = [*call.args, *(word.value for word in call.keywords)]
-        func = call.func
-        if not given or not isinstance(func, ast.Attribute) or func.attr != "zero_grad":
-            continue
-        if ast.unparse(func.value) not in stepped and not any(each in made for each in origins(script, func.value)):
-            continue
-        if all(isinstance(value, ast.Constant) and value.value is True for value in given):
-            yield Replace(call, "{}()", "as it is by default: Horovod's takes no argument", parts=(func,))
-        else:
-            message = "Horovod's zero_grad takes no argument, and sets gradients to None"
-            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
-
-
-def _stepped(script: Script, backward: ast.Call, made: set[ast.Call]) -> Iterator[Edit | Finding]:
-    """The step that belongs to a backward pass: one for each, in the same block."""
-    at, between, steps = following_steps(script, backward, made)
-    passes = [node for node in between if isinstance(node, ast.Call) and _is_backward(node)]
-    if len(steps) != 1 or passes:
-        message = "this is not followed by one step of the optimizer and no other backward pass: Horovod averages once"
-        yield Finding(RULE.id, "refused", backward.lineno, message, REMEDY)
-        return
-    step = steps[0]
-    if step.is_scaled or any(_may_look(node) for node in between):
-        message = "wait for the averages before gradients are looked at"
-        yield Insert(at, f"{step.optimizer}.synchronize()", message, "after")
-        yield Guard(step.at, f"{step.optimizer}.skip_synchronize()", message, is_context=True)
-
-
-def _is_backward(call: ast.Call) -> bool:
-    return isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
-
-
-def _may_look(node: ast.AST) -> bool:
-    if isinstance(node, ast.Call):
-        name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-        return name not in _LOOKS_ELSEWHERE
-    return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
 def _problems(program: Program) -> Iterator[tuple[Script, ast.AST, str]]:

@@ -1,0 +1,1 @@
+"""For programs that are distributed by hand with torch's DistributedDataParallel, moved to Horovod."""
