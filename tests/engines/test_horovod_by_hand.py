@@ -1,4 +1,4 @@
-"""Horovod scripts that are moved to torch take the steps that they took: the real Horovod against torchrun."""
+"""Hand-written scripts that are moved between torch and Horovod take the steps that they took, with real Horovod."""
 
 from __future__ import annotations
 
@@ -26,36 +26,51 @@ LIMIT = 240  # seconds until a run that hangs is killed
     ("name", "words", "ranks"),
     [("functions", [], 2), ("functions", [], 3), ("functions", ["--fp16-allreduce"], 2), ("trainer", [], 3)],
 )
-def test_it_takes_the_steps_that_it_took(name: str, words: list[str], ranks: int, tmp_path: Path) -> None:
+def test_from_horovod_to_torch(name: str, words: list[str], ranks: int, tmp_path: Path) -> None:
     source = (SCRIPTS / f"{name}.py").read_text()
     [result] = convert({Path("train.py"): source}, "cpu").values()
-    assert "DistributedDataParallel" in result.code and "horovod" not in result.code.replace("Horovod", ""), result
-    folder = written(source, tmp_path / "horovod")
+    assert "DistributedDataParallel" in result.code and "import horovod" not in result.code, result
+    expected = by_horovodrun(source, words, ranks, tmp_path / "before")
+    assert_same(expected, by_torchrun(result.code, words, ranks, tmp_path / "after"), TOLERANCE[bool(words)])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_from_torch_to_horovod(ranks: int, tmp_path: Path) -> None:
+    source = (SCRIPTS / "eager.py").read_text()
+    [result] = convert({Path("train.py"): source}, "horovod").values()
+    assert "hvd.DistributedOptimizer" in result.code and "torch.distributed as dist" not in result.code, result
+    expected = by_torchrun(source, [], ranks, tmp_path / "before")
+    assert_same(expected, by_horovodrun(result.code, [], ranks, tmp_path / "after"), TOLERANCE[False])
+
+
+def by_horovodrun(code: str, words: list[str], ranks: int, folder: Path) -> list[Any]:
+    folder.mkdir()
+    (folder / "train.py").write_text(code, encoding="utf-8")
     rc, _, stderr = start(["train.py", *words], ranks, folder, {})
     assert rc == 0, stderr
-    expected = read(folder, ranks)
-    folder = written(result.code, tmp_path / "torch")
+    return read(folder, ranks)
+
+
+def by_torchrun(code: str, words: list[str], ranks: int, folder: Path) -> list[Any]:
+    folder.mkdir()
+    (folder / "train.py").write_text(code, encoding="utf-8")
     command = [sys.executable, *processes.torchrun(ranks), "train.py", *words]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(
         command, cwd=folder, env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
     )
     assert done.returncode == 0, done.stderr
-    found = read(folder, ranks)
-    tolerance = TOLERANCE[bool(words)]
-    for (steps, numbers), (others, their) in zip(expected, found, strict=True):
-        assert len(steps) == len(others) > 3 and not torch.equal(steps[0][0], steps[-1][0])
-        for one, other in zip(steps, others, strict=True):
-            torch.testing.assert_close(other, one, rtol=tolerance, atol=tolerance)
-        torch.testing.assert_close(their, numbers, rtol=tolerance, atol=tolerance)
+    return read(folder, ranks)
 
 
-def written(code: str, folder: Path) -> Path:
-    folder.mkdir()
-    (folder / "train.py").write_text(code, encoding="utf-8")
-    return folder
-
-
-def read(folder: Path, ranks: int) -> list[tuple[list[list[torch.Tensor]], list[Any]]]:
+def read(folder: Path, ranks: int) -> list[Any]:
     """What each rank has written: the model after every step, and what collectives gave."""
     return [torch.load(folder / f"rank{rank}.pt") for rank in range(ranks)]
+
+
+def assert_same(expected: list[Any], found: list[Any], tolerance: float) -> None:
+    for (steps, numbers), (others, theirs) in zip(expected, found, strict=True):
+        assert len(steps) == len(others) > 3 and not torch.equal(steps[0][0], steps[-1][0])
+        torch.testing.assert_close(others, steps, rtol=tolerance, atol=tolerance)
+        torch.testing.assert_close(theirs, numbers, rtol=tolerance, atol=tolerance)

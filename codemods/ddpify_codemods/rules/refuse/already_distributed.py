@@ -121,7 +121,7 @@ RULE = Rule(
 A script that calls torch.distributed, Horovod or torch_xla, or starts processes that share a model (hogwild), has its
 own division of the data and its own reduction. Both would happen twice (section R). A script of DistributedDataParallel
 for another target is moved instead (to XLA by DDP201 and the rules after it, to other backends by DDP221 and the rules
-after it), one of Horovod by DDP641 and the rules after it, and XLA code is left as it is.""",
+after it, to Horovod by DDP651), one of Horovod by DDP641 and the rules after it, and XLA code is left as it is.""",
     before="""\
 import torch
 import torch.distributed as dist

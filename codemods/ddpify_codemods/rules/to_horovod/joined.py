@@ -79,9 +79,10 @@ def _joined(script: Script, call: ast.Call, modules: tuple[str, ...]) -> Iterato
     known = set(given) <= {*_PARAMETERS, "device_id"} and isinstance(statement, ast.Expr)
     plain = method is None or (isinstance(method, ast.Constant) and method.value in (None, "env://"))
     reads = [node for node in script.find(ast.expr) if read_variable(script, node) and node.lineno < call.lineno]
-    early = sorted((script.statement(node) for node in reads), key=lambda each: each.lineno)
-    here = [each for each in early if script.parents[each] is script.parents[script.statement(call)]]
-    outside = [each for each in early if each not in here and isinstance(script.scope(each), ast.Module)]
+    block = script.parents[script.statement(call)]
+    places = [(node, _in_block(script, node, block)) for node in reads]
+    here = sorted((place for _, place in places if place is not None), key=lambda place: place.lineno)
+    outside = [node for node, place in places if place is None and isinstance(script.scope(node), ast.Module)]
     if counted or not known or not plain or outside:
         message = "Horovod has no form of this call: horovodrun says the ranks, when hvd.init() has been called"
         remedy = "write init_process_group(backend) before RANK or LOCAL_RANK is read"
@@ -91,6 +92,12 @@ def _joined(script: Script, call: ast.Call, modules: tuple[str, ...]) -> Iterato
         here[0] if here else script.statement(call), "hvd.init()", "join the processes", modules=modules, above=True
     )
     yield Delete(script.statement(call), "")
+
+
+def _in_block(script: Script, node: ast.AST, block: ast.AST) -> ast.stmt | None:
+    """The statement of a block that a node stands in."""
+    around = (each for each in (node, *script.ancestors(node)) if isinstance(each, ast.stmt))
+    return next((each for each in around if script.parents.get(each) is block), None)
 
 
 RULE = Rule(
