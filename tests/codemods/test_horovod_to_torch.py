@@ -141,6 +141,46 @@ def test_what_keeps_the_model_before_it_is_wrapped_may_call_it() -> None:
     )
 
 
+def test_a_function_that_only_looks_at_its_parameters_keeps_no_model() -> None:
+    begin = BEGIN.replace("optimizer = optim.SGD(model.parameters(), lr=0.1 * hvd.size())\n", "")
+    built = "optimizer = build(model)\n"
+    looks = "def build(net):\n    return optim.SGD(net.parameters(), lr=0.1)\n\n"
+    assert not refused(moved(begin=looks + begin + built))
+    keeps = looks.replace("    return", "    keep(net)\n    return")
+    assert refused(moved(begin=keeps + begin + built)) == [("DDP642", 11)]
+
+
+CLASS = """\
+import argparse
+import horovod.torch as hvd
+import torch
+
+args = argparse.ArgumentParser().parse_args()
+
+class Trainer:
+    def __init__(self):
+        self.model = make(args.model)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+        self.optimizer = hvd.DistributedOptimizer(self.optimizer)
+
+    def step(self, x):
+        self.model(x).mean().backward()
+        self.optimizer.step()
+
+hvd.init()
+trainer = Trainer()
+trainer.step(torch.rand(8, 4))
+"""
+
+
+def test_a_model_that_an_object_holds_is_called_by_that_object_alone() -> None:
+    result = convert({PATH: CLASS}, "cpu")[PATH]
+    assert "self.ddp_model = DistributedDataParallel(self.model, " in result.code
+    assert "        self.ddp_model(x).mean()" in result.code and "make(args.model)" in result.code
+    assert not refused(convert({PATH: f"{CLASS}print(trainer.model.state_dict())\n"}, "cpu")[PATH])
+    assert refused(convert({PATH: f"{CLASS}net = trainer.model\n"}, "cpu")[PATH]) == [("DDP642", 20)]
+
+
 FUNCTIONS = """\
 def forward(net, x):
     net.train()
@@ -168,6 +208,10 @@ def test_such_a_function_is_not_given_another_model() -> None:
 def test_an_optimizer_that_is_made_where_its_model_is_only_a_parameter_is_refused() -> None:
     build = f"\ndef build(model, optimizer):\n    {WRAPS}\n    return optimizer\n\noptimizer = build(model, optimizer)"
     assert {rule for rule, _ in refused(moved(wraps=build))} == {"DDP642"}
+
+
+def test_a_model_that_nothing_calls_is_refused() -> None:
+    assert refused(moved(trains=TRAINS.replace("model(", "other("))) == [("DDP642", 8)]
 
 
 def test_a_step_of_zeros_is_told_where_it_changed_something() -> None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from .origins import origins
 from .script import Script
 from .without_gradient import runs_without_gradient
 
@@ -21,6 +22,7 @@ _LOOKS = frozenset(
 # Where a part of a model ends and its numbers begin: `model.fc.weight.norm()`.
 _NUMBERS = frozenset({"weight", "bias", "grad", "data", "requires_grad", "shape", "device", "dtype"})
 _SHARED = frozenset({"train", "eval", "training", "zero_grad", "parameters", "requires_grad_"})
+_PARSES = ("parse_args", "parse_known_args")
 _QUIET = frozenset({"print", "len", "str", "repr", "type", "id", "isinstance", "hasattr", "torch.save"})
 
 
@@ -77,8 +79,12 @@ def _uses(script: Script, model: ast.expr, found: ModelCalls) -> Iterator[ast.ex
 
 
 def _is_used(script: Script, node: ast.Attribute) -> bool:
+    """Whether an attribute of another object is more than looked into, and no option of the command line."""
     parent = script.parents[node]
-    return isinstance(parent, ast.Call) and (parent.func is node or node in parent.args)
+    if isinstance(parent, ast.Attribute) or not isinstance(node.ctx, ast.Load):
+        return False
+    calls = (each.func for each in origins(script, node.value) if isinstance(each, ast.Call))
+    return not any(isinstance(func, ast.Attribute) and func.attr in _PARSES for func in calls)
 
 
 def _use(script: Script, node: ast.expr, found: ModelCalls, at: ast.stmt) -> None:
@@ -148,6 +154,12 @@ def _is_done_with(script: Script, node: ast.expr, call: ast.Call, name: str) -> 
     parent = script.parents[call]
     if isinstance(parent, ast.Expr) or name.startswith("torch."):
         return True
+    functions = [each for each in script.nodes if isinstance(each, _FUNCTIONS) and each.name == name]
+    parameter = _parameter(functions[0], call, node) if len(functions) == 1 else ""
+    if parameter:
+        uses = [each for each in ast.walk(functions[0]) if isinstance(each, ast.Name) and each.id == parameter]
+        around = [script.parents[use] for use in uses]
+        return all(isinstance(each, ast.Attribute) and each.attr in _LOOKS for each in around)
     return isinstance(parent, ast.Assign) and ast.unparse(node) in map(ast.unparse, parent.targets)
 
 

@@ -56,7 +56,9 @@ def _wrapped(script: Script, call: ast.Call) -> Iterator[Edit | Finding]:
     found = model_calls(script, model, at)
     for node, reason in found.problems:
         yield _refused(node, reason, "let training call the model by the name whose parameters the optimizer is given")
-    if found.problems:
+    if not found.wrapped and not found.problems:
+        yield _refused(call, f"no call of `{ast.unparse(model)}` is seen that trains it")
+    if not found.wrapped or found.problems:
         return
     name = _name(script, ast.unparse(model))
     for node in found.wrapped:
