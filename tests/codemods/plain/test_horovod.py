@@ -112,4 +112,5 @@ def test_what_is_right_already_stays() -> None:
 def test_code_of_torch_is_not_taken_for_horovods() -> None:
     text = dedent(f'import torch.distributed as dist\ndist.init_process_group("gloo")\n{BEGIN}{OPTIMIZER}')
     text += f"for x, y in loader:\n{LOSS}    loss.backward()\n    optimizer.step()\n"
-    assert refusals(convert({PATH: text}, "horovod", style="plain")[PATH]) == ["DDP302:2"]
+    found = convert({PATH: text}, "horovod", style="plain")[PATH]
+    assert refusals(found) == ["DDP652:8"] and "0 models are wrapped" in found.findings[0].message
