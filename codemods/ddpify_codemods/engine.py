@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from .facts import distribution
 from .facts.script import Script
@@ -50,7 +51,7 @@ def convert(
     xla_reduce: str = "ddp",
     roots: Sequence[Path] = (),
     batch_norm: str = "",
-    style: str = "exact",
+    style: str = "",
     sync_batchnorm: bool = False,
     per_process: bool = False,
     backend: str = "",
@@ -65,8 +66,8 @@ def convert(
     modules that it imports; the name of a target, ONE_DEVICE to go back, or "" for the one that they are converted for;
     whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
     folders where absolute imports are found (none: what they name is not looked for); whose statistics BatchNorm takes,
-    "batch" or "local", or "" for as it is, "batch" where nothing is converted yet; the style, "exact" or "plain"; of
-    the plain style, whether BatchNorm is synchronized; whether the batch size is that of each process; a backend of the
+    "batch" or "local", or "" for as it is, "batch" where nothing is converted yet; the style, "exact" or "plain",
+    or "" for as it is, "exact" at first; of the plain style, whether BatchNorm is synchronized; whether the batch size is that of each process; a backend of the
     target, or "" for as it is, the usual one where nothing is converted yet; who starts the processes, "torchrun" (or
     another launcher) or "spawn", the script itself, or "" for as it is, "torchrun" at first; whether each process keeps
     a part of the optimizers' state (what is converted so stays so); of the plain style, whether each keeps a part of
@@ -79,6 +80,13 @@ def convert(
         return unchanged(program, reason)
     views, scripts = read(program, tuple(roots))
     source = target_of(views.values())
+    if not views and (target == ONE_DEVICE or style):
+        options = {"modernize": modernize, "xla_reduce": xla_reduce, "batch_norm": batch_norm, "resume": resume}
+        options |= {"optimizer_sharding": optimizer_sharding, "sync_batchnorm": sync_batchnorm, "backend": backend}
+        options |= {"per_process": per_process, "fully_sharded": fully_sharded, "entry": entry, "roots": roots}
+        moved = _out_of_plain(program, scripts, target, style, options)
+        if moved:
+            return moved
     if target == ONE_DEVICE:
         return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
     name = target or (source.name if source else "")
@@ -153,6 +161,41 @@ def convert(
         _, again = read(changed, tuple(roots))
         again = in_program(again, per_process=per_process) if per_process or resume else again
         raise_if_unstable(ask(script, chosen, rules, modernize) for script in again)
+    return results
+
+
+def _out_of_plain(
+    program: Mapping[Path, str], scripts: Sequence[Script], target: str, style: str, options: dict[str, Any]
+) -> dict[Path, Result]:
+    """Take a program in the plain style back to one device, and convert it anew; nothing for any other program."""
+    from .from_plain import options_of, source_of, to_one_device
+
+    source = source_of(scripts)
+    if source is None or (style == "plain" and target not in ("", source.name)):
+        return {}
+    kept = {name: value for name, value in options_of(scripts).items() if value and not options[name]}
+    starts = source.starting_itself() if {**options, **kept}["entry"] == "spawn" else source
+    how = {name: options[name] or name in kept for name in ("sync_batchnorm", "per_process")}
+    back, plain = to_one_device(program, scripts, starts, options["roots"], **how)
+    if target == ONE_DEVICE or (style == "exact" and not plain):
+        return back
+    if style == "plain":
+        return _brought_up_to_date(program, plain)
+    kept.pop("sync_batchnorm", None)
+    texts = {path: result.code for path, result in back.items()}
+    return in_turn(program, back, convert(texts, target or source.name, style=style, **{**options, **kept}))
+
+
+def _brought_up_to_date(program: Mapping[Path, str], plain: Mapping[Path, Result]) -> dict[Path, Result]:
+    """The results of converting what a program stands for, where files that say the same stay byte for byte."""
+    results = {}
+    for path, result in plain.items():
+        lines = original_lines(program[path], result.code)
+        findings = tuple(replace(each, line=lines(each.line)) for each in result.findings)
+        if ast.dump(parse(path, result.code)) == ast.dump(parse(path, program[path])):
+            results[path] = Result(program[path], findings=findings, reason="already converted")
+        else:
+            results[path] = replace(result, findings=findings)
     return results
 
 

@@ -1,4 +1,4 @@
-"""Lays out calls that a conversion has made too long for a line: an argument on each, as black has it."""
+"""Lays out calls that a conversion has made too long for a line, an argument on each, as black has it; and undoes it."""
 
 from __future__ import annotations
 
@@ -28,6 +28,34 @@ def laid_out(before: str, after: str, functions: Collection[str]) -> str:
             done.add(number)
             lines[number] = _broken(call, line) + lines[number][len(line) :]
     return "".join(lines)
+
+
+def joined(before: str, after: str, functions: Collection[str]) -> str:
+    """The text of a file with calls that `laid_out` may have put on several lines on one again, where they fit there.
+
+    Args: as for `laid_out`; calls that the text before has as they are stay so.
+    """
+    lines = after.splitlines(keepends=True)
+    calls = [node for node in ast.walk(ast.parse(after)) if isinstance(node, ast.Call)]
+    for call in sorted(calls, key=lambda node: -node.lineno):
+        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        start, end = call.lineno - 1, call.end_lineno or call.lineno
+        text = "".join(lines[start:end])
+        if last not in functions or text in before or not _is_broken(call, text):
+            continue
+        head, *body, tail = text.split("\n")[: end - start]
+        line = f"{head}{' '.join(each.strip() for each in body).removesuffix(',')}{tail.strip()}"
+        if len(line) <= _LONGEST_LINE:
+            lines[start:end] = [line + "\n" * text.endswith("\n"), *[""] * (end - start - 1)]
+    return "".join(lines)
+
+
+def _is_broken(call: ast.Call, text: str) -> bool:
+    """Whether a call has an argument on each line, and its brackets on the first and last."""
+    arguments = [*call.args, *(word.value for word in call.keywords)]
+    places = [(each.lineno, each.end_lineno) for each in arguments]
+    each_on_its_own = places == [(call.lineno + n, call.lineno + n) for n in range(1, len(places) + 1)]
+    return each_on_its_own and call.end_lineno == call.lineno + len(places) + 1 and not set("#\r\t") & set(text)
 
 
 def _broken(call: ast.Call, line: str) -> str:

@@ -29,14 +29,23 @@ from .rule import (
     Replace,
     ReplaceImport,
     RewriteImport,
+    Unguard,
     place_of,
 )
 from .runtime_names import runtime_import
-from .template import fill
+from .template import OWN_PARENTHESES, fill
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 StatementEdit: TypeAlias = (
-    Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction | Guard
+    Insert
+    | Delete
+    | ReplaceImport
+    | DropImport
+    | RewriteImport
+    | ChangeParameters
+    | GuardToFunction
+    | Guard
+    | Unguard
 )
 
 
@@ -135,11 +144,16 @@ class _Rewriter(cst.CSTTransformer):
             if isinstance(edit, ChangeArgument):
                 updated = self._argument(updated, edit, parts)
             else:
-                updated = parts[0] if edit.bare else fill(edit.template, updated, parts, self._module)
+                updated = self._bare(parts[0]) if edit.bare else fill(edit.template, updated, parts, self._module)
             self.pending.discard(span)
         if span in self._part_spans:
             self._updated[span] = updated
         return updated
+
+    def _bare(self, part: cst.BaseExpression) -> cst.BaseExpression:
+        """An expression without parentheses of its own; with them where it goes over several lines."""
+        own = isinstance(part, OWN_PARENTHESES) or "\n" in self._module.code_for_node(part)
+        return part if own else part.with_changes(lpar=(), rpar=())
 
     def _argument(
         self, call: cst.BaseExpression, edit: ChangeArgument, parts: Sequence[cst.BaseExpression]
@@ -216,6 +230,9 @@ class _Rewriter(cst.CSTTransformer):
         edits = self._edits_at(old)
         if any(isinstance(edit, Delete) for edit in edits):
             return [], _lines_above(new)
+        if any(isinstance(edit, Unguard) for edit in edits):
+            assert isinstance(new, cst.If)
+            return _unguarded(new)
         following: list[Statement] = []
         for edit in edits:
             if isinstance(edit, ChangeParameters):
@@ -293,6 +310,18 @@ def _with_parameters(function: Statement, edit: ChangeParameters) -> Statement:
     elif kept and kept[-1] is not function.params.params[-1]:
         kept[-1] = kept[-1].with_changes(comma=function.params.params[-1].comma)
     return function.with_changes(params=function.params.with_changes(params=kept))
+
+
+def _unguarded(guard: cst.If) -> tuple[list[Statement], list[cst.EmptyLine]]:
+    """The statements of a block without the `if` above them."""
+    if isinstance(guard.body, cst.SimpleStatementSuite):
+        line = cst.SimpleStatementLine(guard.body.body, trailing_whitespace=guard.body.trailing_whitespace)
+        return [line.with_changes(leading_lines=guard.leading_lines)], []
+    assert isinstance(guard.body, cst.IndentedBlock)
+    first, *others = guard.body.body
+    assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    statements = [_with_lines_above(first, guard.leading_lines), *others]
+    return statements, list(guard.body.footer)  # type: ignore[return-value]
 
 
 def _function(guard: cst.If, edit: GuardToFunction) -> cst.FunctionDef:

@@ -19,6 +19,7 @@ Folder = Literal[
     "devices",
     "exact",
     "from_horovod",
+    "from_plain",
     "ignite",
     "lint",
     "modernize",
@@ -141,6 +142,14 @@ class Delete:
 
 
 @dataclass(frozen=True)
+class Unguard:
+    """Put the block of an `if` in its place."""
+
+    at: ast.If
+    message: str
+
+
+@dataclass(frozen=True)
 class ReplaceImport:
     """Take `name` out of the `from … import` statement `at`, and import it under the same alias from ddpify_runtime."""
 
@@ -200,6 +209,7 @@ Edit: TypeAlias = (
     | ChangeParameters
     | GuardToFunction
     | Guard
+    | Unguard
 )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import libcst as cst
 
 _PLACEHOLDER = "ddpify_placeholder_"
-_OWN_PARENTHESES = (cst.Tuple, cst.GeneratorExp, cst.Yield)
+OWN_PARENTHESES = (cst.Tuple, cst.GeneratorExp, cst.Yield)
 # These read the same without parentheses wherever they stand.
 _ATOMS = (
     cst.Name,
@@ -30,7 +30,7 @@ def fill(
     names = [f"{_PLACEHOLDER}{number}" for number in range(len(pieces) - 1)]
     text = "".join(piece + name for piece, name in zip(pieces, [*names, ""], strict=True))
     filled = cst.parse_expression(text, module.config_for_parsing)
-    outer = node if not isinstance(node, _OWN_PARENTHESES) else None
+    outer = node if not isinstance(node, OWN_PARENTHESES) else None
     inner = parts or [node.with_changes(lpar=(), rpar=()) if outer else node] * len(names)
     result = filled.visit(_Fill(dict(zip(names, inner, strict=True))))
     assert isinstance(result, cst.BaseExpression)

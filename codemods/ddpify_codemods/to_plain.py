@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +17,9 @@ from .reading import parse, read
 from .result import ConversionBug, Result, original_lines, unchanged
 from .rule import Delete, DropImport, Edit, Finding, Folder
 from .targets import TARGETS, Target
+
+# What is laid out on several lines where a conversion has made it too long for one.
+CALLS = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer")
 
 
 def to_plain(
@@ -93,10 +96,9 @@ def in_other_words(
 
 def _laid_out(found: Iterable[Found], launch: str = "") -> dict[Path, Result]:
     """The results of a conversion whose long calls of loaders and the like are put on several lines."""
-    loaders = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer")
     return {
         each.script.path: Result(
-            laid_out(each.script.text, rewritten(each), loaders), each.changes, each.findings, launch=launch
+            laid_out(each.script.text, rewritten(each), CALLS), each.changes, each.findings, launch=launch
         )
         for each in found
     }
@@ -130,8 +132,8 @@ def _warned(program: Mapping[Path, str], results: Mapping[Path, Result], warned:
     return refused
 
 
-def without_idle_imports(before: Script, code: str) -> str:
-    """The text of a file without the imports that it used, and uses no more."""
+def without_idle_imports(before: Script, code: str, kept: Collection[str] = ()) -> str:
+    """The text of a file without the imports that it used, and uses no more; `kept`: modules that stay all the same."""
     tree = parse(before.path, code)
     used, still = ({node.id for node in ast.walk(each) if isinstance(node, ast.Name)} for each in (before.tree, tree))
     edits: list[tuple[str, Edit]] = []
@@ -139,7 +141,7 @@ def without_idle_imports(before: Script, code: str) -> str:
         if not isinstance(node, ast.Import | ast.ImportFrom):
             continue
         names = [(alias.asname or alias.name.split(".")[0], alias.name) for alias in node.names]
-        idle = [full for name, full in names if name in used - still]
+        idle = [full for name, full in names if name in used - still and full not in kept]
         if len(idle) == len(names):
             edits.append(("", Delete(node, "")))
         else:

@@ -1,0 +1,119 @@
+"""What conversions of the plain style write in torch's words, known again by origin and by its exact shape."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from functools import lru_cache
+
+from .script import KEPT, Script
+
+DIST = "torch.distributed"
+WRAPPER = "torch.nn.parallel.DistributedDataParallel"
+_SAMPLERS = frozenset({f"torch.utils.data.{module}DistributedSampler" for module in ("", "distributed.")})
+_TO_ALL = "return total.to(value.device) if torch.is_tensor(value) else total.tolist()"
+_SUM = f"total = torch.as_tensor(value).detach().clone()\ndist.all_reduce(total)\n{_TO_ALL}"
+_MEAN = _SUM.replace("return", "total = total / dist.get_world_size()\nreturn", 1)
+_OF_RANK_0 = "values = [value]\ndist.broadcast_object_list(values)\nreturn values[0]"
+_BODIES = frozenset({_SUM, _MEAN, _OF_RANK_0})
+_QUIET = "sys.stdout = open(os.devnull, 'w')"
+
+
+def is_plain(scripts: Iterable[Script]) -> bool:
+    """Whether a program joins torch's process group as conversions do: the other ranks' output is the null device."""
+    entry = next(iter(scripts))
+    joins = any(is_call(entry, node, "init_process_group") for node in entry.find(ast.Call))
+    return joins and any(is_for_others(entry, node) and _QUIET in _lines(node.body) for node in entry.find(ast.If))
+
+
+def is_call(script: Script, node: ast.AST, name: str) -> bool:
+    """Whether an expression calls a function of torch.distributed."""
+    return isinstance(node, ast.Call) and script.qualified(node.func) == f"{DIST}.{name}"
+
+
+def is_statement(script: Script, node: ast.AST, *names: str) -> bool:
+    """Whether a statement only calls one of some functions of torch.distributed."""
+    return isinstance(node, ast.Expr) and any(is_call(script, node.value, name) for name in names)
+
+
+def is_world_size(script: Script, node: ast.AST) -> bool:
+    """Whether an expression asks for the number of processes."""
+    return is_call(script, node, "get_world_size")
+
+
+def is_rank_0(script: Script, test: ast.AST) -> bool:
+    """Whether a test is `dist.get_rank() == 0`."""
+    return _compares(script, test, ast.Eq)
+
+
+def is_other_rank(script: Script, test: ast.AST) -> bool:
+    """Whether a test is `dist.get_rank() != 0`."""
+    return _compares(script, test, ast.NotEq)
+
+
+def is_for_others(script: Script, node: ast.AST) -> bool:
+    """Whether a statement is for all ranks but the first."""
+    return isinstance(node, ast.If) and not node.orelse and is_other_rank(script, node.test)
+
+
+def starts_torchrun(node: ast.AST) -> bool:
+    """Whether a statement starts torchrun where nothing has: `if "RANK" not in os.environ:`."""
+    if not isinstance(node, ast.If) or ast.unparse(node.test) != "'RANK' not in os.environ" or node.orelse:
+        return False
+    return bool(node.body) and _lines(node.body[:1]) == ["from torch.distributed.run import main as torchrun"]
+
+
+def is_wrapped(script: Script, node: ast.AST) -> bool:
+    """Whether a statement gives a wrapped model a name: `ddp_model = DistributedDataParallel(model, …)`."""
+    if not isinstance(node, ast.Assign) or len(node.targets) != 1 or not isinstance(node.value, ast.Call):
+        return False
+    named = isinstance(node.targets[0], ast.Name | ast.Attribute)
+    return named and script.qualified(node.value.func) == WRAPPER and len(node.value.args) == 1
+
+
+def draws_part(script: Script, node: ast.AST) -> bool:
+    """Whether an expression is torch's DistributedSampler as conversions make it."""
+    if not isinstance(node, ast.Call) or script.qualified(node.func) not in _SAMPLERS or len(node.args) != 1:
+        return False
+    return {word.arg for word in node.keywords} <= {"shuffle", "seed"}
+
+
+def is_every_wth(script: Script, node: ast.AST) -> bool:
+    """Whether an expression is `range(dist.get_rank(), len(data), dist.get_world_size())`."""
+    if not isinstance(node, ast.Call) or script.qualified(node.func) != "range" or len(node.args) != 3:
+        return False
+    first, size, step = node.args
+    counted = isinstance(size, ast.Call) and script.qualified(size.func) == "len" and len(size.args) == 1
+    return counted and is_call(script, first, "get_rank") and is_world_size(script, step)
+
+
+@lru_cache(maxsize=KEPT)
+def helpers(script: Script) -> frozenset[str]:
+    """The functions of a file that bring a value together from the ranks, by what they do: in one process, nothing."""
+    if script.imported.get("dist") != DIST or script.imported.get("torch") != "torch":
+        return frozenset()
+    found = [node for node in script.tree.body if isinstance(node, ast.FunctionDef)]
+    return frozenset(node.name for node in found if _body(node) in _BODIES and ast.unparse(node.args) == "value")
+
+
+def is_helper(script: Script, call: ast.AST) -> bool:
+    """Whether an expression calls one of those functions."""
+    named = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in helpers(script)
+    return named and len(call.args) == 1 and not call.keywords  # type: ignore[attr-defined]
+
+
+def _body(function: ast.FunctionDef) -> str:
+    documented = isinstance(function.body[0], ast.Expr) and isinstance(function.body[0].value, ast.Constant)
+    text = "\n".join(_lines(function.body[documented:]))
+    return re.sub(r"as_tensor\(value, device='\w+'\)", "as_tensor(value)", text, count=1)
+
+
+def _lines(body: Iterable[ast.stmt]) -> list[str]:
+    return [ast.unparse(each) for each in body]
+
+
+def _compares(script: Script, test: ast.AST, how: type[ast.cmpop]) -> bool:
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.ops[0], how):
+        return False
+    return is_call(script, test.left, "get_rank") and ast.unparse(test.comparators[0]) == "0"

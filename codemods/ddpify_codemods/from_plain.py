@@ -1,0 +1,157 @@
+"""Out of the plain style: the script for one device that a plain conversion was made of.
+
+Two kinds of rules take it back. What asks for the rank or the number of processes is what it is for one process, which is
+sure by itself. What the loaders and the wrapper of the model stood for is not: so the outcome is converted again, and
+each line that was taken out has to come back. What does not is refused.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from .facts import plain_code
+from .facts.script import Script
+from .found import Found, ask, is_refused, rewritten, untouched
+from .layout import joined
+from .reading import read
+from .result import Result, original_lines
+from .rule import Finding
+from .targets import Target, of_backend
+from .to_plain import CALLS, to_plain, without_idle_imports
+
+Told: TypeAlias = Mapping[Path, Sequence[Finding]]
+_SURE = ("DDP701", "DDP702", "DDP705")
+_ASKED_ALONE = {f"{plain_code.DIST}.{name}" for name in ("is_available", "is_initialized")}
+_REMEDY = "take it out first, or go back with version control"
+
+
+def source_of(scripts: Sequence[Script]) -> Target | None:
+    """The target of a program in the plain style, by its process group; None for any other program."""
+    if not plain_code.is_plain(scripts):
+        return None
+    calls = [call for call in scripts[0].find(ast.Call) if plain_code.is_call(scripts[0], call, "init_process_group")]
+    named = [node.value for node in ast.walk(calls[0]) if isinstance(node, ast.Constant)]
+    found = next((of_backend(str(value)) for value in named if of_backend(str(value))), None)
+    return found if found is not None and found.retargets == "backend" else None
+
+
+def options_of(scripts: Sequence[Script]) -> dict[str, Any]:
+    """The further arguments of `convert` with which a program was converted, as far as it shows them."""
+    nodes = [node for script in scripts for node in script.nodes]
+    drawn = [script for script in scripts if any(plain_code.draws_part(script, node) for node in script.nodes)]
+    divided = any(isinstance(node, ast.FloorDiv) for script in drawn for node in script.nodes)
+    names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    return {
+        "sync_batchnorm": "convert_sync_batchnorm" in names,
+        "per_process": bool(drawn) and not divided,
+        "entry": "spawn" if any(map(plain_code.starts_torchrun, scripts[0].nodes)) else "",
+    }
+
+
+def to_one_device(
+    program: Mapping[Path, str],
+    scripts: Sequence[Script],
+    target: Target,
+    roots: tuple[Path, ...],
+    sync_batchnorm: bool = False,
+    per_process: bool = False,
+) -> tuple[dict[Path, Result], dict[Path, Result]]:
+    """Take a program in the plain style back to one device.
+
+    Args: its texts, its scripts, the target that it is converted for; where absolute imports are found; how it was
+    converted.
+    Returns a result per file, and what a conversion makes of these; where it is refused, no conversion.
+    """
+    from .rules import in_folders
+
+    found = [ask(script, target, in_folders("from_plain"), False) for script in scripts]
+    if any(map(is_refused, found)):
+        return untouched(found), {}
+    texts = {each.script.path: _code(each) for each in found}
+    alone = [replace(script, in_converted=True) for script in read(texts, roots)[1]]  # it has been told its device
+    told = _left(program, alone)
+    if not told:
+        again = to_plain(texts, alone, target, roots, sync_batchnorm, per_process, False)
+        told = _not_converted(program, texts, again) or _lost(scripts, texts, again, target, roots)
+    if told:
+        return untouched([replace(each, findings=(*each.findings, *told.get(each.script.path, ()))) for each in found]), {}
+    back = {each.script.path: Result(texts[each.script.path], each.changes, each.findings) for each in found}
+    return back, again
+
+
+def _code(found: Found) -> str:
+    """The text of a file that has been taken back."""
+    code = without_idle_imports(found.script, rewritten(found), kept=("torch",))
+    return joined(found.script.text, code, CALLS)
+
+
+def _left(program: Mapping[Path, str], scripts: Sequence[Script]) -> Told:
+    """Where files still speak of the process group."""
+    told: dict[Path, list[Finding]] = {}
+    for script in scripts:
+        lines = original_lines(program[script.path], script.text)
+        for node in script.nodes:
+            if not isinstance(node, ast.Name | ast.Attribute) or isinstance(script.parents[node], ast.Attribute):
+                continue
+            name = script.qualified(node)
+            if name.startswith(f"{plain_code.DIST}.") and name not in _ASKED_ALONE:
+                message = f"{ast.unparse(node)} is used in a way of its own here"
+                finding = Finding("DDP701", "refused", lines(node.lineno), message, _REMEDY)
+                told.setdefault(script.path, []).append(finding)
+    return told
+
+
+def _not_converted(program: Mapping[Path, str], texts: Mapping[Path, str], again: Mapping[Path, Result]) -> Told:
+    """Why the outcome cannot be converted again."""
+    told: dict[Path, list[Finding]] = {}
+    for path, result in again.items():
+        lines = original_lines(program[path], texts[path])
+        for each in result.findings:
+            if each.severity == "refused":
+                told.setdefault(path, []).append(replace(each, line=lines(each.line)))
+    return told
+
+
+def _lost(
+    scripts: Sequence[Script],
+    texts: Mapping[Path, str],
+    again: Mapping[Path, Result],
+    target: Target,
+    roots: tuple[Path, ...],
+) -> Told:
+    """The lines that were taken out, and that a conversion of the outcome does not put in again."""
+    from .rules import in_folders
+
+    sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)
+    told: dict[Path, list[Finding]] = {}
+    _, written = read({path: result.code for path, result in again.items()}, roots)
+    for before, after in zip(scripts, written, strict=True):
+        there = rewritten(ask(before, target, sure, False))
+        lines = original_lines(before.text, there)
+        missing = Counter(line for line, _ in _lines(there))
+        missing -= Counter(line for line, _ in _lines(rewritten(ask(after, target, sure, False))))
+        missing -= Counter(line for line, _ in _lines(texts[before.path]))
+        for line, number in _lines(there):
+            if missing[line] > 0:
+                missing[line] -= 1
+                message = f"a conversion of what this stands for would not write it: {line}"
+                finding = Finding("DDP704", "refused", lines(number), message, _REMEDY)
+                told.setdefault(before.path, []).append(finding)
+    return told
+
+
+def _lines(text: str) -> Iterator[tuple[str, int]]:
+    """The statements of a file without what is in their blocks, imports left out, and their lines."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("DistributedDataParallel"):
+            node.keywords = []  # how it is wrapped is the author's choice
+    for node in ast.walk(tree):
+        if isinstance(node, ast.stmt) and not isinstance(node, ast.Import | ast.ImportFrom):
+            yield ast.unparse(node).partition("\n")[0], node.lineno
+

@@ -1,0 +1,79 @@
+"""DDP702: the one process does what rank 0 did."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.plain_code import is_call, is_every_wth, is_other_rank, is_rank_0, is_statement, is_world_size
+from ...facts.script import Script
+from ...rule import ChangeArgument, Delete, Edit, Finding, Replace, Rule, Unguard
+from ...targets import Target
+
+_ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Constant, ast.Subscript)
+_MESSAGE = "the one process is rank 0"
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Take guards, barriers and null devices out; the rank is 0 and the number of processes 1 where else one asks."""
+    asked: set[ast.AST] = set()
+    for node in script.nodes:
+        if isinstance(node, ast.If) and is_rank_0(script, node.test) and not node.orelse and not _is_elif(script, node):
+            asked.update(ast.walk(node.test))
+            yield Unguard(node, _MESSAGE)
+        elif isinstance(node, ast.IfExp) and is_rank_0(script, node.test):
+            asked.update(ast.walk(node.test))
+            yield Replace(node, "{}", _MESSAGE, parts=(node.body,), bare=is_bare(script, node, node.body))
+        elif is_statement(script, node, "barrier"):
+            yield Delete(node, "one process waits for nobody")  # type: ignore[arg-type]
+        elif is_scaled(script, node):
+            asked.add(node.right)
+            yield Replace(node, "{}", "the one process has all of it", parts=(node.left,), bare=is_bare(script, node, node.left))
+        elif isinstance(node, ast.AugAssign) and _divides(node) and is_world_size(script, node.value):
+            asked.add(node.value)
+            yield Delete(node, "the one process has all of it")
+        elif isinstance(node, ast.keyword) and node.arg == "disable" and is_other_rank(script, node.value):
+            asked.update(ast.walk(node.value))
+            yield ChangeArgument(script.parents[node], "", "", _MESSAGE, "disable")  # type: ignore[arg-type]
+        elif is_every_wth(script, node):
+            asked.update(ast.walk(node))  # DDP703's
+    for call in script.find(ast.Call):
+        if call not in asked and (is_call(script, call, "get_rank") or is_world_size(script, call)):
+            yield Replace(call, str(int(is_world_size(script, call))), _MESSAGE)
+
+
+def is_bare(script: Script, node: ast.expr, part: ast.expr) -> bool:
+    """Whether a part can stand in the place of the whole without parentheses."""
+    parent = script.parents[node]
+    if isinstance(part, _ATOMS) or isinstance(parent, ast.Call | ast.keyword | ast.Assign | ast.Return):
+        return not isinstance(part, ast.NamedExpr)
+    return isinstance(part, ast.BinOp) and isinstance(parent, ast.Tuple | ast.List | ast.FormattedValue)
+
+
+def is_scaled(script: Script, node: ast.AST) -> bool:
+    """Whether an expression is a number times, or divided by, that of the processes."""
+    return isinstance(node, ast.BinOp) and _divides(node) and is_world_size(script, node.right)
+
+
+def _divides(node: ast.BinOp | ast.AugAssign) -> bool:
+    return isinstance(node.op, ast.Mult | ast.FloorDiv)
+
+
+def _is_elif(script: Script, node: ast.If) -> bool:
+    parent = script.parents[node]
+    return isinstance(parent, ast.If) and node in parent.orelse
+
+
+RULE = Rule(
+    id="DDP702",
+    title="Do what rank 0 did",
+    why="""\
+The inverse of DDP606, DDP607, DDP608 and DDP612, and of the batch size in DDP603. Each line is what it is for one
+process: rank 0 of one, which waits for nobody. Folders may go on to be there already, as the conversion allows it.""",
+    before="""\
+@@files
+""",
+    after="",
+    check=check,
+    target="none",
+)
