@@ -114,7 +114,6 @@ def run(options: Options) -> tuple[Report, bytes]:
 
 def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, options: Options) -> Converted:
     sources, roots = program
-    style = options.style if target != ONE_DEVICE else "exact"
     return convert_program(
         sources,
         target,
@@ -122,7 +121,7 @@ def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, op
         modernize=options.modernize,
         xla_reduce=options.xla_reduce,
         batch_norm=options.batch_norm,
-        style=style,
+        style=options.style,
         sync_batchnorm=options.sync_batchnorm,
         per_process=options.per_process,
         backend=options.xpu_backend,

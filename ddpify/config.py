@@ -36,7 +36,7 @@ class Settings:
     folder: Path = field(default_factory=Path)
     file: str = ""
     target: str = ""
-    style: str = "exact"
+    style: str = ""
     batch_norm: str = ""
     exclude: tuple[str, ...] = ()
     select: tuple[str, ...] = ()
@@ -104,8 +104,8 @@ def _settings(table: Mapping[str, object], folder: Path, file: str) -> Settings:
     if statistics not in ("", *STATISTICS):
         message = f"[tool.ddpify] batch-norm is {statistics!r}"
         raise BadInput(file, message, f"write one of {', '.join(STATISTICS)}")
-    style = table.get("style", "exact")
-    if style not in ("exact", "plain"):
+    style = table.get("style", "")
+    if "style" in table and style not in ("exact", "plain"):
         raise BadInput(file, f"[tool.ddpify] style is {style!r}", 'write style = "exact" or style = "plain"')
     by_file = table.get("per-file-ignores", {})
     if not isinstance(by_file, dict):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from ddpify_codemods import RULES, TARGETS, Result, Rule, convert
+from ddpify_codemods import RULES, Result, Rule, convert
 from ddpify_codemods.rule import OPTIONS
 
 from ddpify.diff import diff
@@ -85,7 +85,7 @@ def _page(rule: Rule) -> str:
 def _said(rule: Rule, result: Result) -> str:
     """What the command prints about the example, besides the list of its changes."""
     status: Status = "nothing to do" if rule.after else "refused"
-    remarks, refusals = text(Report((FileReport(NAME, status, findings=result.findings),), TARGETS[rule.target].name))
+    remarks, refusals = text(Report((FileReport(NAME, status, findings=result.findings),), rule.target))
     return "\n".join(line for line in [*remarks, *refusals] if line.startswith(f"{NAME}:"))
 
 

@@ -168,7 +168,7 @@ def _out_of_plain(
     program: Mapping[Path, str], scripts: Sequence[Script], target: str, style: str, options: dict[str, Any]
 ) -> dict[Path, Result]:
     """Take a program in the plain style back to one device, and convert it anew; nothing for any other program."""
-    from .from_plain import options_of, source_of, to_one_device
+    from .from_plain import by_hand, options_of, source_of, to_one_device
 
     source = source_of(scripts)
     if source is None or (style == "plain" and target not in ("", source.name)):
@@ -180,6 +180,9 @@ def _out_of_plain(
     if target == ONE_DEVICE or (style == "exact" and not plain):
         return back
     if style == "plain":
+        told = by_hand(scripts, back, plain) if plain else {}
+        if told:
+            return {path: Result(text, findings=tuple(told.get(path, ()))) for path, text in program.items()}
         return _brought_up_to_date(program, plain)
     kept.pop("sync_batchnorm", None)
     texts = {path: result.code for path, result in back.items()}

@@ -37,7 +37,10 @@ def source_of(scripts: Sequence[Script]) -> Target | None:
     calls = [call for call in scripts[0].find(ast.Call) if plain_code.is_call(scripts[0], call, "init_process_group")]
     named = [node.value for node in ast.walk(calls[0]) if isinstance(node, ast.Constant)]
     found = next((of_backend(str(value)) for value in named if of_backend(str(value))), None)
-    return found if found is not None and found.retargets == "backend" else None
+    if found is None or found.retargets != "backend":
+        return None
+    shards = any(script.qualified(call.func) == plain_code.SHARDING for script in scripts for call in script.find(ast.Call))
+    return replace(found, shards_optimizers=shards)
 
 
 def options_of(scripts: Sequence[Script]) -> dict[str, Any]:
@@ -77,7 +80,12 @@ def to_one_device(
     told = _left(program, alone)
     if not told:
         again = to_plain(texts, alone, target, roots, sync_batchnorm, per_process, False)
-        told = _not_converted(program, texts, again) or _lost(scripts, texts, again, target, roots)
+        told = _not_converted(program, texts, again)
+    if not told:
+        sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)
+        _, written = read({path: result.code for path, result in again.items()}, roots)
+        before, after = ([rewritten(ask(each, target, sure, False)) for each in files] for files in (scripts, written))
+        told = _lost(scripts, before, after, texts)
     if told:
         return untouched([replace(each, findings=(*each.findings, *told.get(each.script.path, ()))) for each in found]), {}
     back = {each.script.path: Result(texts[each.script.path], each.changes, each.findings) for each in found}
@@ -86,8 +94,10 @@ def to_one_device(
 
 def _code(found: Found) -> str:
     """The text of a file that has been taken back."""
-    code = without_idle_imports(found.script, rewritten(found), kept=("torch",))
-    return joined(found.script.text, code, CALLS)
+    script = found.script
+    code = without_idle_imports(script, rewritten(found), kept=("torch",))
+    classes = (word.value for word in script.find(ast.keyword) if word.arg == "optimizer_class")
+    return joined(script.text, code, {*CALLS, *(ast.unparse(each).rpartition(".")[2] for each in classes)})
 
 
 def _left(program: Mapping[Path, str], scripts: Sequence[Script]) -> Told:
@@ -96,10 +106,11 @@ def _left(program: Mapping[Path, str], scripts: Sequence[Script]) -> Told:
     for script in scripts:
         lines = original_lines(program[script.path], script.text)
         for node in script.nodes:
-            if not isinstance(node, ast.Name | ast.Attribute) or isinstance(script.parents[node], ast.Attribute):
+            if not isinstance(node, ast.expr) or isinstance(script.parents[node], ast.Attribute):
                 continue
             name = script.qualified(node)
-            if name.startswith(f"{plain_code.DIST}.") and name not in _ASKED_ALONE:
+            speaks = name.startswith(f"{plain_code.DIST}.") and name not in _ASKED_ALONE
+            if speaks or plain_code.asks_launcher(script, node):
                 message = f"{ast.unparse(node)} is used in a way of its own here"
                 finding = Finding("DDP701", "refused", lines(node.lineno), message, _REMEDY)
                 told.setdefault(script.path, []).append(finding)
@@ -117,41 +128,53 @@ def _not_converted(program: Mapping[Path, str], texts: Mapping[Path, str], again
     return told
 
 
-def _lost(
-    scripts: Sequence[Script],
-    texts: Mapping[Path, str],
-    again: Mapping[Path, Result],
-    target: Target,
-    roots: tuple[Path, ...],
-) -> Told:
-    """The lines that were taken out, and that a conversion of the outcome does not put in again."""
-    from .rules import in_folders
+def by_hand(
+    scripts: Sequence[Script], back: Mapping[Path, Result], again: Mapping[Path, Result]
+) -> dict[Path, list[Finding]]:
+    """What a person has written into a program in the plain style that a conversion would write over.
 
-    sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)
+    Args: its scripts, and what `to_one_device` returns.
+    """
+    texts = {path: result.code for path, result in back.items()}
+    told = _lost(scripts, [each.text for each in scripts], [each.code for each in again.values()], texts, whole=True)
+    remedy = "convert what is new by hand, or go back to one device and convert again"
+    message = "this file is not brought up to date: no conversion writes this line"
+    return {
+        path: [replace(each, severity="note", message=message, remedy=remedy) for each in lost[:1]]
+        for path, lost in told.items()
+    }
+
+
+def _lost(
+    scripts: Sequence[Script], before: Sequence[str], after: Sequence[str], texts: Mapping[Path, str], whole: bool = False
+) -> dict[Path, list[Finding]]:
+    """The lines that were taken out, and that a conversion of the outcome does not put in again.
+
+    Args: the scripts; what is compared of each, and of its conversion; the outcome. whole: whether the arguments of
+    wrappers count, too.
+    """
     told: dict[Path, list[Finding]] = {}
-    _, written = read({path: result.code for path, result in again.items()}, roots)
-    for before, after in zip(scripts, written, strict=True):
-        there = rewritten(ask(before, target, sure, False))
-        lines = original_lines(before.text, there)
-        missing = Counter(line for line, _ in _lines(there))
-        missing -= Counter(line for line, _ in _lines(rewritten(ask(after, target, sure, False))))
-        missing -= Counter(line for line, _ in _lines(texts[before.path]))
-        for line, number in _lines(there):
+    for script, there, again in zip(scripts, before, after, strict=True):
+        lines = original_lines(script.text, there)
+        missing = Counter(line for line, _ in _lines(there, whole))
+        missing -= Counter(line for line, _ in _lines(again, whole))
+        missing -= Counter(line for line, _ in _lines(texts[script.path], whole))
+        for line, number in _lines(there, whole):
             if missing[line] > 0:
                 missing[line] -= 1
                 message = f"a conversion of what this stands for would not write it: {line}"
                 finding = Finding("DDP704", "refused", lines(number), message, _REMEDY)
-                told.setdefault(before.path, []).append(finding)
+                told.setdefault(script.path, []).append(finding)
     return told
 
 
-def _lines(text: str) -> Iterator[tuple[str, int]]:
+def _lines(text: str, whole: bool) -> Iterator[tuple[str, int]]:
     """The statements of a file without what is in their blocks, imports left out, and their lines."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("DistributedDataParallel"):
-            node.keywords = []  # how it is wrapped is the author's choice
+        wraps = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("DistributedDataParallel")
+        if wraps and not whole:
+            node.keywords = []  # type: ignore[attr-defined]  # how it is wrapped is the author's choice
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not isinstance(node, ast.Import | ast.ImportFrom):
             yield ast.unparse(node).partition("\n")[0], node.lineno
-

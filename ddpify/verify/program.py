@@ -53,7 +53,8 @@ def converted(name: str, target: str, style: str = "exact", optimizer_sharding: 
     load, imports, added = readers(inputs)
     reach = program(inputs.named[0], imports, added)
     sources = tuple(load(path) for path in reach.files)
-    options: dict[str, Any] = {"style": style, "optimizer_sharding": optimizer_sharding}
+    # What is distributed by hand, or in the plain style, is not taken back: it is compared with --against.
+    options: dict[str, Any] = {"style": style if style == "plain" else "", "optimizer_sharding": optimizer_sharding}
     converted = convert_program(sources, target, roots=reach.roots, batch_norm="batch", **options)
     outcome = Outcome(sources, converted, silent=False)
     if any(change.rule.startswith("DDP22") for result in converted.results.values() for change in result.changes):

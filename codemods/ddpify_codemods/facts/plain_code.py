@@ -11,6 +11,7 @@ from .script import KEPT, Script
 
 DIST = "torch.distributed"
 WRAPPER = "torch.nn.parallel.DistributedDataParallel"
+SHARDING = "torch.distributed.optim.ZeroRedundancyOptimizer"
 _SAMPLERS = frozenset({f"torch.utils.data.{module}DistributedSampler" for module in ("", "distributed.")})
 _TO_ALL = "return total.to(value.device) if torch.is_tensor(value) else total.tolist()"
 _SUM = f"total = torch.as_tensor(value).detach().clone()\ndist.all_reduce(total)\n{_TO_ALL}"
@@ -62,6 +63,13 @@ def starts_torchrun(node: ast.AST) -> bool:
     if not isinstance(node, ast.If) or ast.unparse(node.test) != "'RANK' not in os.environ" or node.orelse:
         return False
     return bool(node.body) and _lines(node.body[:1]) == ["from torch.distributed.run import main as torchrun"]
+
+
+def asks_launcher(script: Script, node: ast.AST) -> bool:
+    """Whether an expression needs what torchrun sets: `os.environ["LOCAL_RANK"]`."""
+    if not isinstance(node, ast.Subscript) or script.qualified(node.value) != "os.environ":
+        return False
+    return isinstance(node.slice, ast.Constant) and node.slice.value in ("RANK", "LOCAL_RANK", "WORLD_SIZE")
 
 
 def is_wrapped(script: Script, node: ast.AST) -> bool:

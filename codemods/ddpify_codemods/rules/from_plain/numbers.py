@@ -65,10 +65,75 @@ RULE = Rule(
     why="""\
 The inverse of DDP605 and DDP614. The functions are known by what they do: a sum or a mean over one process is the number
 itself (E2), and what rank 0 has is what there is.""",
-    before="""\
-@@numbers
+    before='''\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+def mean_over_ranks(value):
+    """The mean of a number, a list of numbers or a tensor over all processes."""
+    total = torch.as_tensor(value).detach().clone()
+    dist.all_reduce(total)
+    total = total / dist.get_world_size()
+    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
+
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for i, (x, y) in enumerate(loader):
+    loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+    if i % 4 == 0:
+        print(i, mean_over_ranks(loss.item()))
+total = mean_over_ranks(total)
+print(total / len(loader))
+dist.destroy_process_group()
+''',
+    after="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+
+
+
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+total = 0.0
+for i, (x, y) in enumerate(loader):
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    total += loss.item()
+    if i % 4 == 0:
+        print(i, loss.item())
+print(total / len(loader))
 """,
-    after="",
     check=check,
     target="none",
 )

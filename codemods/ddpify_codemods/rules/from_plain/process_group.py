@@ -25,7 +25,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Delete(node, "leave out what is for the other ranks")
         elif isinstance(node, ast.Expr) and (_takes_device(script, node, target) or ast.unparse(node) in around):
             yield Delete(node, "leave out what a launcher decides")
-        elif isinstance(node, ast.Import) and [f"import {each.name}" for each in node.names] == [*target.plain_modules]:
+        elif isinstance(node, ast.Import) and ast.unparse(node) in {*target.plain_modules} - {"import torch"}:
             yield Delete(node, "leave out what the process group needs")
 
 
@@ -44,9 +44,54 @@ RULE = Rule(
 The inverse of DDP601: one process joins nothing, takes the usual device and prints. A seed that the conversion put in
 stays, since it looks like one of the script's own (S1).""",
     before="""\
-@@numpy_seed
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1).cuda()
+ddp_model = DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(ddp_model(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done")
+dist.destroy_process_group()
 """,
-    after="",
+    after="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1).cuda()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x.cuda()), y.cuda())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print("done")
+""",
     check=check,
     target="none",
 )

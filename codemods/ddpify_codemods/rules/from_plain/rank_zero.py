@@ -32,9 +32,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif isinstance(node, ast.AugAssign) and _divides(node) and is_world_size(script, node.value):
             asked.add(node.value)
             yield Delete(node, "the one process has all of it")
-        elif isinstance(node, ast.keyword) and node.arg == "disable" and is_other_rank(script, node.value):
-            asked.update(ast.walk(node.value))
-            yield ChangeArgument(script.parents[node], "", "", _MESSAGE, "disable")  # type: ignore[arg-type]
+        elif isinstance(node, ast.Call) and (hides := _hidden_bar(script, node)) is not None:
+            asked.update(ast.walk(hides))
+            yield ChangeArgument(node, "", "", _MESSAGE, "disable")
         elif is_every_wth(script, node):
             asked.update(ast.walk(node))  # DDP703's
     for call in script.find(ast.Call):
@@ -59,6 +59,12 @@ def _divides(node: ast.BinOp | ast.AugAssign) -> bool:
     return isinstance(node.op, ast.Mult | ast.FloorDiv)
 
 
+def _hidden_bar(script: Script, call: ast.Call) -> ast.expr | None:
+    """The test by which a bar of tqdm is shown on rank 0 alone."""
+    values = [word.value for word in call.keywords if word.arg == "disable" and is_other_rank(script, word.value)]
+    return values[0] if values and script.qualified(call.func).startswith("tqdm") else None
+
+
 def _is_elif(script: Script, node: ast.If) -> bool:
     parent = script.parents[node]
     return isinstance(parent, ast.If) and node in parent.orelse
@@ -71,9 +77,63 @@ RULE = Rule(
 The inverse of DDP606, DDP607, DDP608 and DDP612, and of the batch size in DDP603. Each line is what it is for one
 process: rank 0 of one, which waits for nobody. Folders may go on to be there already, as the conversion allows it.""",
     before="""\
-@@files
+import os
+import sys
+
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+os.makedirs("runs", exist_ok=True)
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+with open("runs/log.txt" if dist.get_rank() == 0 else os.devnull, "w") as log:
+    log.write("done")
+if dist.get_rank() == 0:
+    torch.save(model.state_dict(), "runs/model.pt")
+dist.destroy_process_group()
 """,
-    after="",
+    after="""\
+import os
+
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+
+os.makedirs("runs", exist_ok=True)
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+with open("runs/log.txt", "w") as log:
+    log.write("done")
+torch.save(model.state_dict(), "runs/model.pt")
+""",
     check=check,
     target="none",
 )

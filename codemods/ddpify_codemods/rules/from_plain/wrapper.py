@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.plain_code import is_wrapped
+from ...facts.plain_code import DIST, is_wrapped
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -54,7 +54,7 @@ def _called(script: Script, names: dict[str, str]) -> Iterator[Edit | Finding]:
 
 def _sets_up(script: Script, node: ast.stmt) -> bool:
     """Whether a statement is only for the wrapper: when it averages, and whose statistics BatchNorm has."""
-    if isinstance(node, ast.For) and isinstance(node.iter, ast.Call):
+    if isinstance(node, ast.For) and isinstance(node.iter, ast.Call) and script.imported.get("dist") == DIST:
         return ast.unparse(node) == _BROADCAST.format(ast.unparse(node.iter)) and ".buffers()" in ast.unparse(node.iter)
     if not isinstance(node, ast.Assign) or len(node.targets) != 1:
         return False
@@ -79,9 +79,55 @@ The inverse of DDP602 and DDP615: one process has no gradients to average. The m
 places where its wrapper was called. Whether a `.module` was the wrapper's is settled by converting the result again:
 what does not come back is refused (M1-M3).""",
     before="""\
-@@wrapper
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 1)
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    ddp_model.require_backward_grad_sync = (i + 1) % 4 == 0
+    loss = torch.nn.functional.mse_loss(ddp_model(x), y) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+
+dist.destroy_process_group()
 """,
-    after="",
+    after="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for i, (x, y) in enumerate(loader):
+    loss = torch.nn.functional.mse_loss(model(x), y) / 4
+    loss.backward()
+    if (i + 1) % 4 == 0:
+        optimizer.step()
+        optimizer.zero_grad()
+""",
     check=check,
     target="none",
 )
