@@ -67,11 +67,12 @@ def convert(
     whether old spellings of XLA code are rewritten too; how gradients are reduced on XLA, "ddp" or "native"; the
     folders where absolute imports are found (none: what they name is not looked for); whose statistics BatchNorm takes,
     "batch" or "local", or "" for as it is, "batch" where nothing is converted yet; the style, "exact" or "plain",
-    or "" for as it is, "exact" at first; of the plain style, whether BatchNorm is synchronized; whether the batch size is that of each process; a backend of the
-    target, or "" for as it is, the usual one where nothing is converted yet; who starts the processes, "torchrun" (or
-    another launcher) or "spawn", the script itself, or "" for as it is, "torchrun" at first; whether each process keeps
-    a part of the optimizers' state (what is converted so stays so); of the plain style, whether each keeps a part of
-    the model (fully_shard); the folder of checkpoints that a run goes on from, or "" for none.
+    or "" for as it is, "exact" at first; of the plain style, whether BatchNorm is synchronized; whether the batch size
+    is that of each process; a backend of the target, or "" for as it is, the usual one where nothing is converted; who
+    starts the processes, "torchrun" (or another launcher) or "spawn", the script itself, or "" for as it is, "torchrun"
+    at first; whether each process keeps a part of the optimizers' state (what is converted so stays so); of the plain
+    style, whether each keeps a part of the model (fully_shard); the folder of checkpoints that a run goes on from, or ""
+    for none.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
@@ -246,13 +247,16 @@ def _plain(
 
 def converted_for(program: Mapping[Path, str]) -> str:
     """The target that a program is converted for; "" where it is not, or where its files cannot be read."""
-    if not any("ddpify_runtime" in text for text in program.values()):
+    exact = any("ddpify_runtime" in text for text in program.values())
+    if not exact and "sys.stdout = open(os.devnull" not in next(iter(program.values()), ""):
         return ""
     try:
-        views, _ = read(program)
+        views, scripts = read(program)
     except SourceError:
         return ""
-    source = target_of(views.values())
+    if not exact:
+        from .from_plain import source_of
+    source = target_of(views.values()) if exact else source_of(scripts)
     return source.name if source else ""
 
 

@@ -1,8 +1,8 @@
 """Out of the plain style: the script for one device that a plain conversion was made of.
 
-Two kinds of rules take it back. What asks for the rank or the number of processes is what it is for one process, which is
-sure by itself. What the loaders and the wrapper of the model stood for is not: so the outcome is converted again, and
-each line that was taken out has to come back. What does not is refused.
+Two kinds of rules take it back. What asks for the rank or the number of processes is what it is for one process, which
+is sure by itself. What the loaders and the wrapper of the model stood for is not: so the outcome is converted again,
+and each line that was taken out has to come back. What does not is refused.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ def source_of(scripts: Sequence[Script]) -> Target | None:
     found = next((of_backend(str(value)) for value in named if of_backend(str(value))), None)
     if found is None or found.retargets != "backend":
         return None
-    shards = any(script.qualified(call.func) == plain_code.SHARDING for script in scripts for call in script.find(ast.Call))
+    shards = any(
+        script.qualified(each.func) == plain_code.SHARDING for script in scripts for each in script.find(ast.Call)
+    )
     return replace(found, shards_optimizers=shards)
 
 
@@ -87,7 +89,8 @@ def to_one_device(
         before, after = ([rewritten(ask(each, target, sure, False)) for each in files] for files in (scripts, written))
         told = _lost(scripts, before, after, texts)
     if told:
-        return untouched([replace(each, findings=(*each.findings, *told.get(each.script.path, ()))) for each in found]), {}
+        refused = (replace(each, findings=(*each.findings, *told.get(each.script.path, ()))) for each in found)
+        return untouched([*refused]), {}
     back = {each.script.path: Result(texts[each.script.path], each.changes, each.findings) for each in found}
     return back, again
 
@@ -146,7 +149,11 @@ def by_hand(
 
 
 def _lost(
-    scripts: Sequence[Script], before: Sequence[str], after: Sequence[str], texts: Mapping[Path, str], whole: bool = False
+    scripts: Sequence[Script],
+    before: Sequence[str],
+    after: Sequence[str],
+    texts: Mapping[Path, str],
+    whole: bool = False,
 ) -> dict[Path, list[Finding]]:
     """The lines that were taken out, and that a conversion of the outcome does not put in again.
 
@@ -162,14 +169,14 @@ def _lost(
         for line, number in _lines(there, whole):
             if missing[line] > 0:
                 missing[line] -= 1
-                message = f"a conversion of what this stands for would not write it: {line}"
+                message = f"a conversion of what this stands for would not write it: {line.strip()}"
                 finding = Finding("DDP704", "refused", lines(number), message, _REMEDY)
                 told.setdefault(script.path, []).append(finding)
     return told
 
 
 def _lines(text: str, whole: bool) -> Iterator[tuple[str, int]]:
-    """The statements of a file without what is in their blocks, imports left out, and their lines."""
+    """The statements of a file, of blocks the first line alone, and their line numbers; imports left out."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         wraps = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("DistributedDataParallel")
@@ -177,4 +184,4 @@ def _lines(text: str, whole: bool) -> Iterator[tuple[str, int]]:
             node.keywords = []  # type: ignore[attr-defined]  # how it is wrapped is the author's choice
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not isinstance(node, ast.Import | ast.ImportFrom):
-            yield ast.unparse(node).partition("\n")[0], node.lineno
+            yield "\n".join(ast.unparse(node).split("\n")[:2]), node.lineno

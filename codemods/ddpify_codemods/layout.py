@@ -1,4 +1,4 @@
-"""Lays out calls that a conversion has made too long for a line, an argument on each, as black has it; and undoes it."""
+"""Lays out calls that a conversion has made too long for a line, an argument on each, as black has it; joins them."""
 
 from __future__ import annotations
 

@@ -37,15 +37,7 @@ from .template import OWN_PARENTHESES, fill
 
 Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 StatementEdit: TypeAlias = (
-    Insert
-    | Delete
-    | ReplaceImport
-    | DropImport
-    | RewriteImport
-    | ChangeParameters
-    | GuardToFunction
-    | Guard
-    | Unguard
+    Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction | Guard | Unguard
 )
 
 
@@ -200,7 +192,7 @@ class _Rewriter(cst.CSTTransformer):
             if body and isinstance(body[-1], cst.BaseCompoundStatement):
                 statements = _after_block(statements, _lines_above(new))
             body += statements
-            orphans += left
+            orphans = [*_without_last_blanks(orphans, left), *left]
         if not touched:
             return updated
         if body and isinstance(original, cst.IndentedBlock) and not getattr(original.body[0], "leading_lines", ()):
@@ -396,11 +388,16 @@ def _lines_above(statement: Statement) -> list[cst.EmptyLine]:
     return list(getattr(statement, "leading_lines", ()))
 
 
+def _without_last_blanks(lines: Sequence[cst.EmptyLine], following: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Lines without the blank ones at their end, where blank ones follow."""
+    kept = list(lines)
+    while following and following[0].comment is None and kept and kept[-1].comment is None:
+        kept.pop()
+    return kept
+
+
 def _with_lines_above(statement: Statement, lines: Sequence[cst.EmptyLine]) -> Statement:
     own = _lines_above(statement)
-    kept = list(lines)
-    while own and own[0].comment is None and kept and kept[-1].comment is None:
-        kept.pop()
-    changed = statement.with_changes(leading_lines=[*kept, *own])
+    changed = statement.with_changes(leading_lines=[*_without_last_blanks(lines, own), *own])
     assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     return changed

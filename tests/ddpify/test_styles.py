@@ -41,6 +41,24 @@ def test_plain_code_imports_torch_alone(tmp_path: Path) -> None:
     assert again.returncode == 0 and (tmp_path / "train.py").read_text() == code
 
 
+def test_plain_code_goes_back_and_becomes_exact(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    script = tmp_path / "train.py"
+    assert ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).returncode == 0
+    plain = script.read_text()
+    done = ddpify("train.py", "--style", "exact", cwd=tmp_path)  # for the target that it was converted for
+    assert done.returncode == 0 and 'init_process_group("gloo")' in script.read_text()
+    assert "from ddpify_runtime import" in script.read_text()
+    script.write_text(plain)
+    done = ddpify("train.py", "--target", "none", cwd=tmp_path)
+    assert done.returncode == 0 and "converted train.py for one device" in told(done)
+    assert script.read_text() == TRAIN
+    script.write_text(plain.replace("optimizer =", "dist.all_reduce(model[0].weight.data)\noptimizer ="))
+    for words in (("--target", "none"), ("--style", "exact")):
+        done = ddpify("train.py", *words, cwd=tmp_path)
+        assert done.returncode == 2 and "dist.all_reduce is used in a way of its own" in told(done)
+
+
 def test_a_project_chooses_its_style(tmp_path: Path) -> None:
     (tmp_path / "pyproject.toml").write_text('[tool.ddpify]\ntarget = "cpu"\nstyle = "plain"\n')
     put(tmp_path, train=TRAIN)

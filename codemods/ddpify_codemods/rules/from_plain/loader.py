@@ -104,8 +104,8 @@ RULE = Rule(
     id="DDP703",
     title="Draw all samples",
     why="""\
-The inverse of DDP603 and DDP604: the loader shuffles where its DistributedSampler did, and evaluates all samples. Whether
-an evaluation was shuffled once is not known, and changes none of its sums (E1).""",
+The inverse of DDP603 and DDP604: the loader shuffles where its DistributedSampler did, and evaluates all samples.
+Whether an evaluation was shuffled once is not known, and changes none of its sums (E1).""",
     before='''\
 import os
 import sys

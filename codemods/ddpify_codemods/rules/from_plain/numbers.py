@@ -63,8 +63,8 @@ RULE = Rule(
     id="DDP705",
     title="Take numbers as they are",
     why="""\
-The inverse of DDP605 and DDP614. The functions are known by what they do: a sum or a mean over one process is the number
-itself (E2), and what rank 0 has is what there is.""",
+The inverse of DDP605 and DDP614. The functions are known by what they do: a sum or a mean over one process is the
+number itself (E2), and what rank 0 has is what there is.""",
     before='''\
 import os
 import sys

@@ -22,9 +22,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(call.func, ast.unparse(classes[0]), message)
             yield ChangeArgument(call, "", "", message, "optimizer_class")
     for node in script.find(ast.Expr) if made else ():
-        if isinstance(node.value, ast.Call) and isinstance(node.value.func, ast.Attribute):
-            if node.value.func.attr == "consolidate_state_dict" and not node.value.args:
-                yield Delete(node, "it is there")
+        func = node.value.func if isinstance(node.value, ast.Call) else None
+        if isinstance(func, ast.Attribute) and func.attr == "consolidate_state_dict":
+            yield Delete(node, "it is there")
 
 
 RULE = Rule(

@@ -32,7 +32,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _takes_device(script: Script, node: ast.Expr, target: Target) -> bool:
     """Whether a statement takes this process's device: `torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))`."""
     call = node.value
-    if not target.module or not isinstance(call, ast.Call) or script.qualified(call.func) != f"{target.module}.set_device":
+    if not isinstance(call, ast.Call) or script.qualified(call.func) != f"{target.module}.set_device":
         return False
     return [ast.unparse(each) for each in call.args] == [_LOCAL]
 

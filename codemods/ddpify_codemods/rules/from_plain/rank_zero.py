@@ -11,6 +11,7 @@ from ...rule import ChangeArgument, Delete, Edit, Finding, Replace, Rule, Unguar
 from ...targets import Target
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Constant, ast.Subscript)
+_ALL = "the one process has all of it"
 _MESSAGE = "the one process is rank 0"
 
 
@@ -26,12 +27,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(node, "{}", _MESSAGE, parts=(node.body,), bare=is_bare(script, node, node.body))
         elif is_statement(script, node, "barrier"):
             yield Delete(node, "one process waits for nobody")  # type: ignore[arg-type]
-        elif is_scaled(script, node):
+        elif isinstance(node, ast.BinOp) and _divides(node) and is_world_size(script, node.right):
             asked.add(node.right)
-            yield Replace(node, "{}", "the one process has all of it", parts=(node.left,), bare=is_bare(script, node, node.left))
+            yield Replace(node, "{}", _ALL, parts=(node.left,), bare=is_bare(script, node, node.left))
         elif isinstance(node, ast.AugAssign) and _divides(node) and is_world_size(script, node.value):
             asked.add(node.value)
-            yield Delete(node, "the one process has all of it")
+            yield Delete(node, _ALL)
         elif isinstance(node, ast.Call) and (hides := _hidden_bar(script, node)) is not None:
             asked.update(ast.walk(hides))
             yield ChangeArgument(node, "", "", _MESSAGE, "disable")
@@ -48,11 +49,6 @@ def is_bare(script: Script, node: ast.expr, part: ast.expr) -> bool:
     if isinstance(part, _ATOMS) or isinstance(parent, ast.Call | ast.keyword | ast.Assign | ast.Return):
         return not isinstance(part, ast.NamedExpr)
     return isinstance(part, ast.BinOp) and isinstance(parent, ast.Tuple | ast.List | ast.FormattedValue)
-
-
-def is_scaled(script: Script, node: ast.AST) -> bool:
-    """Whether an expression is a number times, or divided by, that of the processes."""
-    return isinstance(node, ast.BinOp) and _divides(node) and is_world_size(script, node.right)
 
 
 def _divides(node: ast.BinOp | ast.AugAssign) -> bool:
