@@ -71,8 +71,8 @@ def convert(
     is that of each process; a backend of the target, or "" for as it is, the usual one where nothing is converted; who
     starts the processes, "torchrun" (or another launcher) or "spawn", the script itself, or "" for as it is, "torchrun"
     at first; whether each process keeps a part of the optimizers' state (what is converted so stays so); of the plain
-    style, whether each keeps a part of the model (fully_shard); the folder of checkpoints that a run goes on from, or ""
-    for none.
+    style, whether each keeps a part of the model (fully_shard); the folder of checkpoints that a run goes on from, or
+    "" for none.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
     """
