@@ -196,11 +196,18 @@ def _brought_up_to_date(program: Mapping[Path, str], plain: Mapping[Path, Result
     for path, result in plain.items():
         lines = original_lines(program[path], result.code)
         findings = tuple(replace(each, line=lines(each.line)) for each in result.findings)
-        if ast.dump(parse(path, result.code)) == ast.dump(parse(path, program[path])):
+        if _without_order(parse(path, result.code)) == _without_order(parse(path, program[path])):
             results[path] = Result(program[path], findings=findings, reason="already converted")
         else:
             results[path] = replace(result, findings=findings)
     return results
+
+
+def _without_order(tree: ast.Module) -> tuple[list[str], list[str]]:
+    """What a file says, whatever the order of its imports."""
+    imports = [ast.unparse(node) for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)]
+    others = [ast.dump(node) for node in tree.body if not isinstance(node, ast.Import | ast.ImportFrom)]
+    return sorted(imports), others
 
 
 def _refused_resume(program: Mapping[Path, str]) -> dict[Path, Result]:

@@ -79,7 +79,7 @@ def to_one_device(
         return untouched(found), {}
     texts = {each.script.path: _code(each) for each in found}
     alone = [replace(script, in_converted=True) for script in read(texts, roots)[1]]  # it has been told its device
-    told = _left(program, alone)
+    told = _left(program, scripts, alone)
     if not told:
         again = to_plain(texts, alone, target, roots, sync_batchnorm, per_process, False)
         told = _not_converted(program, texts, again)
@@ -103,11 +103,18 @@ def _code(found: Found) -> str:
     return joined(script.text, code, {*CALLS, *(ast.unparse(each).rpartition(".")[2] for each in classes)})
 
 
-def _left(program: Mapping[Path, str], scripts: Sequence[Script]) -> Told:
-    """Where files still speak of the process group."""
+def _left(program: Mapping[Path, str], before: Sequence[Script], scripts: Sequence[Script]) -> Told:
+    """Where files still speak of the process group, or import what a file has no more."""
     told: dict[Path, list[Finding]] = {}
+    gone = {name for script in before for name in plain_code.helpers(script)}
     for script in scripts:
         lines = original_lines(program[script.path], script.text)
+        for statement in script.find(ast.ImportFrom):
+            for alias in statement.names:
+                if alias.name in gone:
+                    message = f"{alias.name} is one of the functions that go"
+                    finding = Finding("DDP701", "refused", lines(statement.lineno), message, _REMEDY)
+                    told.setdefault(script.path, []).append(finding)
         for node in script.nodes:
             if not isinstance(node, ast.expr) or isinstance(script.parents[node], ast.Attribute):
                 continue

@@ -196,6 +196,12 @@ def test_the_very_script_comes_back(target: str, options: dict[str, Any]) -> Non
     assert (again.code, again.reason) == (there, "already converted")
 
 
+def test_imports_in_another_order_are_the_same() -> None:
+    there = plain().replace("import os\n", "", 1).replace("import torch\n", "import torch\nimport os\n", 1)
+    again = convert({PATH: there}, "cpu", style="plain")[PATH]
+    assert (again.code, again.reason) == (there, "already converted")
+
+
 def test_options_of_loaders_in_a_dictionary_come_back() -> None:
     before = BEFORE.replace("(train_set, batch_size=8, shuffle=True)", "(train_set, **options)")
     before = before.replace("train_loader =", "options = {'batch_size': 8, 'shuffle': True}\ntrain_loader =")
@@ -235,9 +241,17 @@ def test_what_a_person_has_written_is_not_written_over(old: str, new: str) -> No
 def test_what_a_person_lets_rank_0_do_the_one_process_does() -> None:
     place = "    print(correct"
     own = "    if dist.get_rank() == 0:\n        log(epoch)  # mine\n    share = epoch * dist.get_world_size()\n"
-    own += "    seed = 3 + dist.get_rank()\n"
+    own += (
+        "    if epoch:\n        pass\n    else:\n        if dist.get_rank() == 0:\n            log(1)\n        log(2)\n"
+    )
+    own += "    if epoch:\n        log(3)\n    elif dist.get_rank() == 0:\n        log(4)\n"
+    own += "    elif dist.get_rank() != 0:\n        log(5)\n"
+    own += "    seed = 3 + dist.get_rank()\n    half = len(loss) / 2 // dist.get_world_size()\n"
     back = convert({PATH: plain().replace(place, own + place, 1)}, ONE_DEVICE)[PATH].code
-    mine = "    log(epoch)  # mine\n    share = epoch\n    seed = 3 + 0\n"
+    mine = "    log(epoch)  # mine\n    share = epoch\n"
+    mine += "    if epoch:\n        pass\n    else:\n        log(1)\n        log(2)\n"
+    mine += "    if epoch:\n        log(3)\n    elif 0 == 0:\n        log(4)\n    elif 0 != 0:\n        log(5)\n"
+    mine += "    seed = 3 + 0\n    half = len(loss) / 2 // 1\n"
     assert back == BEFORE.replace(place, mine + place, 1)
 
 
@@ -254,6 +268,7 @@ def test_what_a_person_lets_rank_0_do_the_one_process_does() -> None:
         "extra = DataLoader(train_set, sampler=DistributedSampler(train_set, shuffle=True))",
         "extra = DataLoader(train_set, sampler=DistributedSampler(train_set, drop_last=True))",
         "def mean_over_ranks(ddp_model): return ddp_model",
+        "reduce = sum_over_ranks",
     ],
 )
 def test_what_cannot_be_taken_back_is_refused(line: str) -> None:
@@ -261,13 +276,41 @@ def test_what_cannot_be_taken_back_is_refused(line: str) -> None:
     edited = plain().replace(place, f"{line}\n{place}", 1)
     for found in (refusals(edited), refusals(edited, "cpu", "exact")):
         assert edited.splitlines()[found[0].line - 1] == line
-        assert found[0].rule in ("DDP701", "DDP704", "DDP302") and found[0].remedy
+        assert found[0].rule in ("DDP701", "DDP704", "DDP705", "DDP302") and found[0].remedy
 
 
 def test_a_function_of_the_same_name_that_does_something_else_is_refused() -> None:
     edited = plain().replace("    dist.all_reduce(total)\n", "    dist.all_reduce(total, dist.ReduceOp.MAX)\n", 1)
     found = refusals(edited)
     assert "all_reduce" in edited.splitlines()[found[0].line - 1]
+
+
+def test_a_function_that_another_file_imports_is_refused() -> None:
+    edited = plain().replace("import torch\n", "import torch\nimport other\n", 1)
+    other = "from train import sum_over_ranks\n"
+    results = convert({PATH: edited, PATH.with_name("other.py"): other}, ONE_DEVICE)
+    assert results[PATH].code == edited
+    assert [each.line for each in results[PATH.with_name("other.py")].findings if each.severity == "refused"] == [1]
+
+
+def test_downloads_logs_and_names_come_back() -> None:
+    before = BEFORE.replace("import torch\n", "import time\nimport torch\n", 1).replace(
+        "from torch.utils.data import DataLoader, TensorDataset\n",
+        "from torch.utils.data import DataLoader, TensorDataset\n"
+        "from torch.utils.tensorboard import SummaryWriter\nfrom torchvision import datasets\n",
+    )
+    before = before.replace(
+        "model = ",
+        "more = datasets.MNIST('data', download=True)\nrun = time.strftime('%H%M')\nwriter = SummaryWriter(run)\n"
+        "model = ",
+        1,
+    ).replace(
+        "        optimizer.step()\n",
+        "        optimizer.step()\n        writer.add_scalar('loss', loss.item(), epoch)\n",
+    )
+    there = plain(before=before)
+    assert "mean_loss = mean_over_ranks(" in there and "from_rank_0(" in there and there.count("dist.barrier()") == 2
+    assert convert({PATH: there}, ONE_DEVICE)[PATH].code == before
 
 
 def test_a_wrapper_in_the_place_of_its_model_is_refused() -> None:

@@ -55,7 +55,15 @@ def is_other_rank(script: Script, test: ast.AST) -> bool:
 
 def is_for_others(script: Script, node: ast.AST) -> bool:
     """Whether a statement is for all ranks but the first."""
-    return isinstance(node, ast.If) and not node.orelse and is_other_rank(script, node.test)
+    return (
+        isinstance(node, ast.If) and not node.orelse and is_other_rank(script, node.test) and not is_elif(script, node)
+    )
+
+
+def is_elif(script: Script, node: ast.If) -> bool:
+    """Whether an `if` is written as `elif`, so that it is no statement by itself."""
+    parent = script.parents[node]
+    return isinstance(parent, ast.If) and parent.orelse == [node] and node.col_offset == parent.col_offset
 
 
 def starts_torchrun(node: ast.AST) -> bool:

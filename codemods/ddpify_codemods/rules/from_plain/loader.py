@@ -106,7 +106,7 @@ RULE = Rule(
     why="""\
 The inverse of DDP603 and DDP604: the loader shuffles where its DistributedSampler did, and evaluates all samples.
 Whether an evaluation was shuffled once is not known, and changes none of its sums (E1).""",
-    before='''\
+    before="""\
 import os
 import sys
 import torch
@@ -115,72 +115,46 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler
 
-
-def sum_over_ranks(value):
-    """The sum of a number, a list of numbers or a tensor over all processes."""
-    total = torch.as_tensor(value).detach().clone()
-    dist.all_reduce(total)
-    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
-
-
 dist.init_process_group("gloo")
 if dist.get_rank() != 0:
     sys.stdout = open(os.devnull, "w")  # rank 0 prints
 torch.manual_seed(0)
 
-train_set = TensorDataset(torch.rand(64, 4), torch.randint(2, (64,)))
-test_set = TensorDataset(torch.rand(30, 4), torch.randint(2, (30,)))
+train_set = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
 train_loader = DataLoader(
     train_set,
     batch_size=8 // dist.get_world_size(),
     sampler=DistributedSampler(train_set, shuffle=True),
 )
-test_loader = DataLoader(
-    test_set,
-    batch_size=8,
-    sampler=range(dist.get_rank(), len(test_set), dist.get_world_size()),
-)
-model = torch.nn.Linear(4, 2)
+model = torch.nn.Linear(4, 1)
 ddp_model = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in train_loader:
-    loss = torch.nn.functional.cross_entropy(ddp_model(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-correct = 0
-with torch.no_grad():
-    for x, y in test_loader:
-        correct += (model(x).argmax(1) == y).sum().item()
-correct = sum_over_ranks(correct)
-print(correct / len(test_set))
+for epoch in range(3):
+    train_loader.sampler.set_epoch(epoch)
+    for x, y in train_loader:
+        loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
 dist.destroy_process_group()
-''',
+""",
     after="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 
-
-
-
 torch.manual_seed(0)
 
-train_set = TensorDataset(torch.rand(64, 4), torch.randint(2, (64,)))
-test_set = TensorDataset(torch.rand(30, 4), torch.randint(2, (30,)))
+train_set = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
 train_loader = DataLoader(train_set, batch_size=8, shuffle=True)
-test_loader = DataLoader(test_set, batch_size=8)
-model = torch.nn.Linear(4, 2)
+model = torch.nn.Linear(4, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-for x, y in train_loader:
-    loss = torch.nn.functional.cross_entropy(model(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-correct = 0
-with torch.no_grad():
-    for x, y in test_loader:
-        correct += (model(x).argmax(1) == y).sum().item()
-print(correct / len(test_set))
+for epoch in range(3):
+    for x, y in train_loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
 """,
     check=check,
     target="none",

@@ -26,9 +26,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif (use := _named_for_rank_0(script, statement)) is not None:
             yield Delete(statement, "")
             yield Replace(use, ast.unparse(statement.value.args[0]), _MESSAGE)  # type: ignore[attr-defined]
+    called: set[ast.AST] = set()
     for call in script.find(ast.Call):
         if is_helper(script, call):
+            called.add(call.func)
             yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=is_bare(script, call, call.args[0]))
+    for name in script.find(ast.Name):
+        if name.id in own and name not in called:
+            message = f"{name.id} is used in a way of its own here"
+            yield Finding(RULE.id, "refused", name.lineno, message, "call it with what is brought together")
 
 
 def _brings_together(script: Script, node: ast.Assign) -> bool:
@@ -51,12 +57,16 @@ def _named_for_rank_0(script: Script, node: ast.Assign) -> ast.Name | None:
     if not isinstance(target, ast.Name) or not is_helper(script, node.value) or len(node.targets) != 1:
         return None
     block = next((each for _, each in ast.iter_fields(parent) if isinstance(each, list) and node in each), [])
-    after = [each for each in block[block.index(node) + 1 :] if isinstance(each, ast.If)][:1] if block else []
+    after = [each for each in block[block.index(node) + 1 :] if not _is_brought(script, each)][:1] if block else []
     uses = [each for each in script.find(ast.Name) if each.id == target.id and each is not target]
-    if len(uses) != 1 or not after or not is_rank_0(script, after[0].test):
+    if len(uses) != 1 or not after or not isinstance(after[0], ast.If) or not is_rank_0(script, after[0].test):
         return None
     inside = isinstance(uses[0].ctx, ast.Load) and uses[0] in set(ast.walk(after[0]))
     return uses[0] if inside and target.id.startswith(("mean_", "sum_")) else None
+
+
+def _is_brought(script: Script, node: ast.AST) -> bool:
+    return isinstance(node, ast.Assign) and is_helper(script, node.value)
 
 
 RULE = Rule(

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.plain_code import is_call, is_every_wth, is_other_rank, is_rank_0, is_statement, is_world_size
+from ...facts.plain_code import is_call, is_elif, is_every_wth, is_other_rank, is_rank_0, is_statement, is_world_size
 from ...facts.script import Script
 from ...rule import ChangeArgument, Delete, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
 
 _ATOMS = (ast.Name, ast.Attribute, ast.Call, ast.Constant, ast.Subscript)
 _ALL = "the one process has all of it"
+_WAITS = "one process waits for nobody"
 _MESSAGE = "the one process is rank 0"
 
 
@@ -19,18 +20,19 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take guards, barriers and null devices out; the rank is 0 and the number of processes 1 where else one asks."""
     asked: set[ast.AST] = set()
     for node in script.nodes:
-        if isinstance(node, ast.If) and is_rank_0(script, node.test) and not node.orelse and not _is_elif(script, node):
+        if isinstance(node, ast.If) and is_rank_0(script, node.test) and not node.orelse and not is_elif(script, node):
             asked.update(ast.walk(node.test))
-            yield Unguard(node, _MESSAGE)
+            waits = all(is_statement(script, each, "barrier") for each in node.body)
+            yield Delete(node, _WAITS) if waits else Unguard(node, _MESSAGE)
         elif isinstance(node, ast.IfExp) and is_rank_0(script, node.test):
             asked.update(ast.walk(node.test))
             yield Replace(node, "{}", _MESSAGE, parts=(node.body,), bare=is_bare(script, node, node.body))
         elif is_statement(script, node, "barrier"):
-            yield Delete(node, "one process waits for nobody")  # type: ignore[arg-type]
-        elif isinstance(node, ast.BinOp) and _divides(node) and is_world_size(script, node.right):
+            yield Delete(node, _WAITS)  # type: ignore[arg-type]
+        elif isinstance(node, ast.BinOp) and is_world_size(script, node.right) and _is_whole(script, node):
             asked.add(node.right)
             yield Replace(node, "{}", _ALL, parts=(node.left,), bare=is_bare(script, node, node.left))
-        elif isinstance(node, ast.AugAssign) and _divides(node) and is_world_size(script, node.value):
+        elif isinstance(node, ast.AugAssign) and is_world_size(script, node.value) and _is_whole(script, node):
             asked.add(node.value)
             yield Delete(node, _ALL)
         elif isinstance(node, ast.Call) and (hides := _hidden_bar(script, node)) is not None:
@@ -51,19 +53,22 @@ def is_bare(script: Script, node: ast.expr, part: ast.expr) -> bool:
     return isinstance(part, ast.BinOp) and isinstance(parent, ast.Tuple | ast.List | ast.FormattedValue)
 
 
-def _divides(node: ast.BinOp | ast.AugAssign) -> bool:
-    return isinstance(node.op, ast.Mult | ast.FloorDiv)
+def _is_whole(script: Script, node: ast.BinOp | ast.AugAssign) -> bool:
+    """Whether a number stays what it is when it is multiplied with 1, or divided: a batch size has no fraction."""
+    if not isinstance(node.op, ast.FloorDiv):
+        return isinstance(node.op, ast.Mult)
+    if isinstance(node, ast.AugAssign):
+        return isinstance(node.target, ast.Subscript) and ast.unparse(node.target.slice) == "'batch_size'"
+    parent = script.parents[node]
+    if isinstance(parent, ast.Call):
+        return parent.args[1:2] == [node] and script.qualified(parent.func).endswith("DataLoader")
+    return isinstance(parent, ast.keyword) and parent.arg == "batch_size"
 
 
 def _hidden_bar(script: Script, call: ast.Call) -> ast.expr | None:
     """The test by which a bar of tqdm is shown on rank 0 alone."""
     values = [word.value for word in call.keywords if word.arg == "disable" and is_other_rank(script, word.value)]
     return values[0] if values and script.qualified(call.func).startswith("tqdm") else None
-
-
-def _is_elif(script: Script, node: ast.If) -> bool:
-    parent = script.parents[node]
-    return isinstance(parent, ast.If) and node in parent.orelse
 
 
 RULE = Rule(
