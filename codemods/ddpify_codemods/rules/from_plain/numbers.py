@@ -125,8 +125,6 @@ import torch
 from torch.utils.data import DataLoader, TensorDataset
 
 
-
-
 torch.manual_seed(0)
 
 dataset = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
