@@ -78,7 +78,8 @@ class Expressions(Reading):
         if node is None:
             return SAME
         method = getattr(self, f"on_{type(node).__name__.lower()}", None)
-        return method(node, frame) if method is not None else self.of_parts(node, frame)
+        value = method(node, frame) if method is not None else self.of_parts(node, frame)
+        return self.for_evaluation(value, node) if node in self.evaluation_sites else value
 
     def of_parts(self, node: ast.expr, frame: Frame) -> Value:
         parts = [self.value(part, frame) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]

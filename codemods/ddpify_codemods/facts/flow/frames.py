@@ -92,9 +92,21 @@ class Pass:
     there: Script
 
 
+@dataclass(frozen=True)
+class Site:
+    """A name or attribute by which a loader comes to a loop: where the loop runs over it, or an argument."""
+
+    script: Script
+    node: ast.expr
+
+
 @dataclass(eq=False)
 class Found:
-    """What is found out while a program is followed."""
+    """What is found out while a program is followed.
+
+    sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the loops over
+    training loaders that do not train, and the ways by which the loader comes there, the nearest first.
+    """
 
     problems: list[Problem] = field(default_factory=list)
     reductions: dict[ast.expr, set[Reduction]] = field(default_factory=dict)
@@ -118,6 +130,8 @@ class Found:
     read_same: set[ast.expr] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
+    sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
+    untrained: list[tuple[Script, ast.AST, Loader, list[Site]]] = field(default_factory=list)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

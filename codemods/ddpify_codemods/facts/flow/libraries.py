@@ -40,12 +40,20 @@ _AS_THEY_ARE = frozenset(
 )
 
 
+# They run over no loader that they are given, or give it to a loop.
+_LOOK = frozenset(
+    {"print", "len", "isinstance", "type", "str", "repr", "id", "hasattr", "getattr", "setattr", "dict", "enumerate"}
+    | {"zip", "iter", "reversed", "itertools.islice", "islice"}
+)
+
+
 class Libraries(Modules):
     """What libraries make of values."""
 
     def unknown_call(self, node: ast.Call, given: Sequence[Value], frame: Frame, alone: bool) -> Value:
         """A call of something that is not known: what it is given may be shown or written."""
         local = [value for value in given if value.is_local or local_entries(value)]
+        self.given_away(node, frame)
         if not local:
             return of(Module(node, "", networks=True)) if not alone else SAME
         if alone or self.is_shown(node, frame):
@@ -61,6 +69,8 @@ class Libraries(Modules):
         last = name.rpartition(".")[2]
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
+        if name not in _LOOK and last not in ("tqdm", "track", "trange"):
+            self.given_away(node, frame)
         if name in _LOADERS:
             return self.loader(node, frame)
         if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):

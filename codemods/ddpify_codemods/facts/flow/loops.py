@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
+from typing import TypeGuard
 
-from .frames import Frame, Pass, Problem, ancestors
+from .frames import Frame, Pass, Problem, Site, ancestors
 from .operations import element
 from .state import Context, State
 from .values import (
@@ -42,6 +44,8 @@ class Loops(State):
 
     def problem_of(self, value: Value, reason: str) -> None:
         for loader in self.loaders_in(value):
+            if self.status.get(loader) == "whole":
+                continue
             self.found.problems.append(Problem(loader.script, loader.call, reason, frozenset({loader})))
 
     @contextmanager
@@ -63,11 +67,58 @@ class Loops(State):
         if context is not None:
             self.contexts.append(context)
             self.began = True
+        sites = {each: list(self.sites(node, each, frame)) for each in loaders}
+        before = self.backwards
         try:
             yield
         finally:
             if context is not None:
                 self.contexts.pop()
+            for each, ways in sites.items():
+                self.came(node, each, ways, self.backwards > before, frame)
+
+    def came(self, node: ast.AST, loader: Loader, sites: list[Site], trains: bool, frame: Frame) -> None:
+        """Note by which ways a loader came to a loop, and whether the loop trains."""
+        for site in sites:
+            self.found.sites.setdefault(site.node, set()).add((loader, trains))
+        if not trains and self.status.get(loader) == "training":
+            self.found.untrained.append((frame.script, node, loader, sites))
+
+    def sites(self, node: ast.AST, loader: Loader, frame: Frame) -> Iterator[Site]:
+        """The names and attributes by which a loader comes to a loop: in the loop, and as arguments on the way there."""
+        lengths = {each for call in ast.walk(node.iter) if is_length(call) for each in ast.walk(call)}  # type: ignore[attr-defined]
+        candidates: list[ast.AST] = [each for each in ast.walk(node.iter) if each not in lengths]  # type: ignore[attr-defined]
+        place: Frame | None = frame
+        while place is not None:
+            for each in candidates:
+                if isinstance(each, ast.Name | ast.Attribute) and self.value(each, place).things == {loader}:
+                    yield Site(place.script, each)
+            candidates = [*place.call.args, *(w.value for w in place.call.keywords)] if is_call(place.call) else []
+            place = place.caller
+
+    def given_away(self, node: ast.Call, frame: Frame) -> None:
+        """A call of something that is not known gets loaders, and may run over them."""
+        for part in (*node.args, *(word.value for word in node.keywords)):
+            value = self.value(part, frame) if isinstance(part, ast.Name | ast.Attribute) else SAME
+            for loader in value.only(Loader):
+                assert isinstance(loader, Loader)
+                if self.status.get(loader) == "sharded":
+                    reason = f"what {ast.unparse(node.func)} does with it is not known"
+                    self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
+                self.came(node, loader, [Site(frame.script, part)], False, frame)
+
+    def for_evaluation(self, value: Value, node: ast.expr) -> Value:
+        """A loader of training where an evaluation takes its samples, each once."""
+        things = (self.evaluating(thing, node) if isinstance(thing, Loader) else thing for thing in value.things)
+        return replace(value, things=frozenset(things))
+
+    def evaluating(self, loader: Loader, node: ast.expr) -> Loader:
+        if loader.training is not None:
+            return loader
+        made = Loader(loader.call, loader.script, (*loader.variant, "evaluation"), loader)
+        made = self.known_loaders.setdefault((loader, node), made)
+        self.found.loaders.add(made)
+        return made
 
     def passed(self, node: ast.AST, loader: Loader, frame: Frame) -> None:
         """Note a pass over a training loader, and the loop over epochs that it is in."""
@@ -193,3 +244,13 @@ class Loops(State):
 def _one_of(module: Loader | Module, value: Value) -> bool:
     """Whether a name holds a module, or another in its place."""
     return module in value.things and all(isinstance(each, Module) for each in value.things)
+
+
+def is_call(node: ast.AST | None) -> TypeGuard[ast.Call]:
+    """Whether a function was called by a call that is written down."""
+    return isinstance(node, ast.Call)
+
+
+def is_length(node: ast.AST) -> bool:
+    """Whether it is `len(…)`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"

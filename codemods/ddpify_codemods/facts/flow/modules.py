@@ -153,6 +153,7 @@ class Modules(Expressions):
         for thing in loss.only(Method):
             assert isinstance(thing, Method)
             loss = thing.owner
+        self.backwards += 1
         self.found.scripts[node] = frame.script
         self.found.backwards.setdefault(node, set()).add(loss.kind)
         self.found.training_forwards |= loss.forwards
@@ -165,6 +166,8 @@ class Modules(Expressions):
             self.problem(
                 frame, node, f"this loss cannot be divided over ranks: {reason or 'it is no mean or sum over samples'}"
             )
+        if any(loader.training is not None for loader in loss.loaders):
+            self.problem(frame, node, "it is trained here on what a loop without a backward pass has read")
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")
         for forward in loss.forwards:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from ..loaders import can_be_repeated, new_name, seen
+from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..script import Script
 from .draws import differs_on_ranks, drawn_for_samples
 from .frames import Found, Problem
@@ -16,7 +16,10 @@ from .state import TooLarge
 from .statements import Follower
 from .values import Loader, root_of
 
-_ROUNDS = 8
+_ROUNDS = 12
+_DRAWN_TWICE = (
+    "this loop does not train, and runs over the samples of training, some of which DistributedSampler draws twice"
+)
 
 
 @dataclass(eq=False)
@@ -44,7 +47,8 @@ class Followed:
     """What is known of a program.
 
     found: as of the last round. status: of each call of DataLoader, "training", "sharded" or "whole". problems: what is
-    left. whole: why evaluations are not divided. drawn: the libraries whose generators go apart on the ranks.
+    left. whole: why evaluations are not divided. drawn: the libraries whose generators go apart on the ranks. evaluated:
+    where an evaluation takes a loader of training.
     """
 
     found: Found
@@ -52,6 +56,7 @@ class Followed:
     problems: tuple[Problem, ...]
     whole: dict[Loader, Problem]
     drawn: frozenset[str] = frozenset()
+    evaluated: dict[ast.expr, Script] = field(default_factory=dict)
 
 
 def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
@@ -61,10 +66,11 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     whole: dict[Loader, Problem] = {}
     loaders: dict[object, Loader] = {}
     drawn = {*drawn_for_samples(scripts), *(["torch"] if differs_on_ranks(scripts) else [])} - {""}
+    evaluated: dict[ast.expr, Script] = {}
     found = Found()
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn)
-        found, large = _once(scripts, status, trained, loaders, drawn)
+        found, large = _once(scripts, status, trained, loaders, drawn, evaluated)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
@@ -77,18 +83,35 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
                 status[call] = "sharded" if divides and _can_be_divided(call) else "whole"
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
-        if (status, trained, drawn) != before:
+        if (status, trained, drawn) != before or _evaluates_training(found, status, evaluated):
             continue
         stuck = _whole(found, status, whole)
         if not stuck:
             break
     problems = tuple(dict.fromkeys(found.problems))
-    return Followed(found, status, problems, whole, frozenset(drawn))
+    return Followed(found, status, problems, whole, frozenset(drawn), evaluated)
+
+
+def _evaluates_training(found: Found, status: dict[Loader, str], evaluated: dict[ast.expr, Script]) -> bool:
+    """Let evaluations take the samples of training by themselves, each once; whether there is another one of these."""
+    known = len(evaluated)
+    for script, loop, loader, sites in found.untrained:
+        for site in sites:
+            if all(status.get(each) == "training" and not trains for each, trains in found.sites[site.node]):
+                evaluated[site.node] = site.script
+                break
+        else:
+            found.problems.append(Problem(script, loop, _DRAWN_TWICE))
+    return len(evaluated) > known
 
 
 def _can_be_divided(loader: Loader) -> bool:
     """Whether the call that makes an evaluation's loader says all that dividing it needs."""
     words = {word.arg for word in loader.call.keywords}
+    if _drops_last(loader):  # of each rank's part
+        return False
+    if loader.training is not None:
+        return True
     if options(loader.script, loader.call):
         return True
     if words & {"sampler", "batch_sampler"} or len(loader.call.args) > 2:
@@ -99,14 +122,29 @@ def _can_be_divided(loader: Loader) -> bool:
     return can_be_repeated(loader.script, shown.dataset) or bool(new_name(loader.script, loader.call))
 
 
+def _drops_last(loader: Loader) -> bool:
+    """Whether a loader may leave out the last samples, which are no full batch."""
+    for word in loader.call.keywords:
+        if word.arg == "drop_last":
+            return not is_false(word.value)
+        if word.arg is None:  # options from a dictionary
+            return any(
+                (isinstance(node, ast.Constant) and node.value == "drop_last")
+                or (isinstance(node, ast.keyword) and node.arg == "drop_last" and node not in loader.call.keywords)
+                for node in loader.script.nodes
+            )
+    return False
+
+
 def _once(
     scripts: Sequence[Script],
     status: dict[Loader, str],
     trained: set[ast.AST],
     loaders: dict[object, Loader],
     drawn: set[str],
+    evaluated: dict[ast.expr, Script],
 ) -> tuple[Found, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders, drawn)
+    follower = Follower(scripts, status, trained, loaders, drawn, evaluated)
     try:
         follower.run()
     except (TooLarge, RecursionError):
@@ -131,7 +169,8 @@ def _whole(found: Found, status: dict[Loader, str], whole: dict[Loader, Problem]
 def _together(loader: Loader, found: Found) -> set[Loader]:
     """The loaders that the same loops run over, or that the same call makes."""
     group = {loader}
-    calls = [{each for each in found.loaders if each.call is call} for call in {each.call for each in found.loaders}]
+    made = {each for each in found.loaders if each.training is None}
+    calls = [{each for each in made if each.call is call} for call in {each.call for each in made}]
     together = [*found.loops.values(), *calls]
     for _ in range(len(together) + 1):
         for loaders in together:

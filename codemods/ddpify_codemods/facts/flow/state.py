@@ -48,8 +48,10 @@ class State:
         trained: set[ast.AST],
         loaders: dict[object, Loader],
         drawn: set[str],
+        evaluated: dict[ast.expr, Script],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
+        self.evaluation_sites, self.backwards = evaluated, 0
         self.found = Found()
         self.contexts: list[Context] = []
         self.in_forward: list[Module] = []

@@ -201,6 +201,13 @@ class Follower(Calls):
         else:
             self.value(node.value, frame)
 
+    def do_break(self, node: ast.Break, frame: Frame) -> None:
+        loop = next((each for each in frame.script.ancestors(node) if isinstance(each, ast.For | ast.While)), None)
+        for context in self.contexts:
+            if context.node is loop and self.uneven(context):
+                reason = "a loop over a rank's part of an evaluation ends before its end"
+                self.problem(frame, node, reason, context.loaders)
+
     def do_return(self, node: ast.Return, frame: Frame) -> None:
         frame.returns.append(self.value(node.value, frame) if node.value else ZERO)
 

@@ -42,11 +42,12 @@ ADDITIVE = frozenset({"mean", "sum", "size"})
 @dataclass(eq=False)
 class Loader:
     """What a call of DataLoader makes. variant: the constants that it is made for, in a comprehension over phases, and
-    the calls of functions by which it is made."""
+    the calls of functions by which it is made. training: of what an evaluation takes the samples of training from."""
 
     call: ast.Call
     script: Script
     variant: tuple[object, ...] = ()
+    training: Loader | None = None
 
 
 @dataclass(eq=False)

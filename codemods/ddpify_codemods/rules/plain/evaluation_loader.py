@@ -28,6 +28,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     trained = {loader.call for loader, status in followed.status.items() if status == "training"}
     done = trained  # a function may make several loaders by one call
     for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
+        if loader.training is not None:
+            continue  # DDP620
         if not is_here(script, loader.script) or loader.call in done or not _is_used(followed, loader):
             continue
         done.add(loader.call)

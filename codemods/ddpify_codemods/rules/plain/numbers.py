@@ -26,8 +26,11 @@ def {name}_over_ranks(value):
 
 
 def reduces(script: Script) -> bool:
-    """Whether numbers of a file are brought together, by functions that stand behind its imports."""
-    found = program_of(script).followed.found
+    """Whether functions stand behind the imports of a file: numbers are brought together, or training is evaluated."""
+    followed = program_of(script).followed
+    found = followed.found
+    if any(is_here(script, there) for there in followed.evaluated.values()):
+        return True
     read = ((each.script, each.kind) for reductions in found.reductions.values() for each in reductions)
     return any(is_here(script, each.script) for each in found.after) or any(
         is_here(script, other) and kind != "size" for other, kind in read

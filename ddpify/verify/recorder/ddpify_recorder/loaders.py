@@ -30,7 +30,8 @@ def watch(recorder: Recorder) -> None:
         self._ddpify_drawn = None
         if unions.is_divided(loader):
             self._ddpify_drawn = getattr(loader, "_ddpify_number", -1), numbers.begins(loader)
-            recorder.write("divided", (*self._ddpify_drawn, len(loader)))
+            recorder.write("divided", (*self._ddpify_drawn, unions.length(loader)))
+            self._ddpify_drawn = None if unions.is_repeated(loader) else self._ddpify_drawn
         recorder.write("pass", _pass(recorder.passes, loader))
 
     @functools.wraps(init)

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import functools
 import json
+import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
+
+
+# What the plain style makes evaluations of the samples of training by (DDP620); on every rank all, by the latter.
+AGAIN = ("each_sample_once", "every_sample")
 
 
 class Numbers:
@@ -26,6 +32,11 @@ class Numbers:
         @functools.wraps(init)
         def numbered(loader: Any, *args: Any, **kwargs: Any) -> None:
             init(loader, *args, **kwargs)
+            maker = sys._getframe(1)
+            of = maker.f_locals.get("loader") if maker.f_code.co_name in AGAIN else None
+            if of is not None:  # a pass more over the loader of training, in the eyes of the original
+                loader._ddpify_number, loader._ddpify_again = of._ddpify_number, of
+                return
             loader._ddpify_number = self.made
             self.made += 1
 
@@ -39,9 +50,22 @@ class Numbers:
 
 
 def is_divided(loader: Any) -> bool:
-    """Whether a loader draws a rank's part of a training set."""
+    """Whether a loader draws a rank's part of a training set, be it for an evaluation."""
+    if hasattr(loader, "_ddpify_again"):
+        return True
     sampler = loader.sampler if loader.batch_sampler is None else getattr(loader.batch_sampler, "sampler", None)
     return isinstance(sampler, DistributedSampler)
+
+
+def length(loader: Any) -> int:
+    """How many batches the original's loader has for one that draws a rank's part."""
+    return len(getattr(loader, "_ddpify_again", loader))
+
+
+def is_repeated(loader: Any) -> bool:
+    """Whether a loader draws what another rank draws as well."""
+    whole = hasattr(loader, "_ddpify_again") and type(loader.sampler) is SequentialSampler
+    return whole and os.environ.get("RANK", "0") != "0"
 
 
 class _Union:
