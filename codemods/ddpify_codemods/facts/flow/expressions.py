@@ -7,13 +7,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
-from .frames import Frame
+from .frames import Frame, local_entries
 from .layout import axis, reduced, unsqueezed
 from .operations import combined, element
 from .reading import Reading
 from .values import (
     ADDITIVE,
     COUPLES,
+    DRAWN,
     LOCAL_ROWS,
     SAME,
     Function,
@@ -77,9 +78,27 @@ class Expressions(Reading):
         self.count()
         if node is None:
             return SAME
+        if node in self.of_all:
+            return self.of_all_ranks(node, frame)
         method = getattr(self, f"on_{type(node).__name__.lower()}", None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
+        if value.kind == "unknown" and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
+            return self.noted(value, node)
         return self.for_evaluation(value, node) if node in self.evaluation_sites else value
+
+    def noted(self, value: Value, node: ast.expr) -> Value:
+        """Something unknown, with where that began, if the batches of all ranks would tell what it is."""
+        divided = value.loaders and all(self.status.get(each) == "training" for each in value.loaders)
+        begins = divided and not value.made_at and not self.in_forward and value.reason != DRAWN
+        return replace(value, made_at=frozenset({node})) if begins else value
+
+    def of_all_ranks(self, node: ast.expr, frame: Frame) -> Value:
+        """Something that is computed from the batches of all ranks."""
+        for part in operands(node):
+            value = self.value(part, frame)
+            if value.is_local or local_entries(value):
+                self.demand(part, value, frame, gathers=True)
+        return replace(SAME, made_at=frozenset({node}))
 
     def of_parts(self, node: ast.expr, frame: Frame) -> Value:
         parts = [self.value(part, frame) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]
@@ -359,3 +378,17 @@ class Expressions(Reading):
                     self.demand(test, value, frame)
             with self.comprehension(parts[1:], frame, overs):
                 yield
+
+
+def operands(node: ast.expr) -> list[ast.expr]:
+    """What a call, an arithmetic operation or a subscript computes with."""
+    if isinstance(node, ast.Call):
+        owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        given = [*node.args, *(word.value for word in node.keywords)]
+        return [*owner, *(each.value if isinstance(each, ast.Starred) else each for each in given)]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    assert isinstance(node, ast.Subscript)
+    index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    bounds = [[each.lower, each.upper, each.step] if isinstance(each, ast.Slice) else [each] for each in index]
+    return [node.value, *(each for several in bounds for each in several if each is not None)]

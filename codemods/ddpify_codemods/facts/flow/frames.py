@@ -105,7 +105,8 @@ class Found:
     """What is found out while a program is followed.
 
     sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the loops over
-    training loaders that do not train, and the ways by which the loader comes there, the nearest first.
+    training loaders that do not train, and the ways by which the loader comes there, the nearest first. wanted: the
+    expressions that make something unknown which is read. differentiated: those that a loss is made by.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -130,6 +131,8 @@ class Found:
     read_same: set[ast.expr] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
+    wanted: set[ast.expr] = field(default_factory=set)
+    differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
     untrained: list[tuple[Script, ast.AST, Loader, list[Site]]] = field(default_factory=list)
 

@@ -166,6 +166,9 @@ class Modules(Expressions):
             self.problem(
                 frame, node, f"this loss cannot be divided over ranks: {reason or 'it is no mean or sum over samples'}"
             )
+        self.found.differentiated |= loss.made_at
+        if loss.made_at & self.of_all:
+            self.problem(frame, node, "what it is made of is computed from the batches of all ranks")
         if any(loader.training is not None for loader in loss.loaders):
             self.problem(frame, node, "it is trained here on what a loop without a backward pass has read")
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):

@@ -67,10 +67,11 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     loaders: dict[object, Loader] = {}
     drawn = {*drawn_for_samples(scripts), *(["torch"] if differs_on_ranks(scripts) else [])} - {""}
     evaluated: dict[ast.expr, Script] = {}
+    of_all: set[ast.expr] = set()
     found = Found()
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn)
-        found, large = _once(scripts, status, trained, loaders, drawn, evaluated)
+        found, large = _once(scripts, status, trained, loaders, drawn, evaluated, of_all)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
@@ -86,8 +87,10 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         if (status, trained, drawn) != before or _evaluates_training(found, status, evaluated):
             continue
         stuck = _whole(found, status, whole)
-        if not stuck:
+        wanted = found.wanted - found.differentiated - of_all
+        if not stuck and not wanted:
             break
+        of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
     problems = tuple(dict.fromkeys(found.problems))
     return Followed(found, status, problems, whole, frozenset(drawn), evaluated)
 
@@ -143,8 +146,9 @@ def _once(
     loaders: dict[object, Loader],
     drawn: set[str],
     evaluated: dict[ast.expr, Script],
+    of_all: set[ast.expr],
 ) -> tuple[Found, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders, drawn, evaluated)
+    follower = Follower(scripts, status, trained, loaders, drawn, evaluated, of_all)
     try:
         follower.run()
     except (TooLarge, RecursionError):

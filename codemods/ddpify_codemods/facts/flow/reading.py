@@ -87,8 +87,11 @@ class Reading(Objects):
         if self.wrapped and not self.in_forward and any(root_of(each).made in self.trained for each in modules):
             self.frozen = node
 
-    def demand(self, node: ast.expr, value: Value, frame: Frame) -> None:
-        """Something is decided or computed of a number that has to be the same on all ranks."""
+    def demand(self, node: ast.expr, value: Value, frame: Frame, gathers: bool = False) -> None:
+        """Something is decided or computed of a number that has to be the same on all ranks.
+
+        gathers: what holds each sample will do as well, of all ranks.
+        """
         if value.things and not value.is_local and local_entries(value):
             found = additive(value)
             value = made_of(
@@ -102,7 +105,8 @@ class Reading(Objects):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
         if self.in_forward:
             self.problem(frame, node, "the model decides or computes here by the samples of its batch", value.loaders)
-        elif value.kind not in ADDITIVE:
+        elif value.kind not in ADDITIVE and not (gathers and self.can_be_gathered(value)):
+            self.found.wanted |= value.made_at
             reason = value.reason or "it holds samples of this rank alone"
             self.problem(frame, node, f"`{ast.unparse(node)}` is read here: {reason}", value.loaders)
         elif any(context.how == "rows" or self.uneven(context) for context in self.contexts):
@@ -114,7 +118,13 @@ class Reading(Objects):
             )
         else:
             self.found.scripts[node] = frame.script
-            self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, value.kind))
+            kind = value.kind if value.kind in ADDITIVE else "rows"
+            self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, kind))
+
+    def can_be_gathered(self, value: Value) -> bool:
+        """Whether ranks have as many samples each of something that holds one after the other."""
+        divided = value.loaders and all(self.status.get(each) == "training" for each in value.loaders)
+        return bool(divided) and value.kind in ("batch", "rows") and value.reason != DRAWN
 
     def decided(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """A branch is taken by a value."""
@@ -141,7 +151,7 @@ class Reading(Objects):
                 value = self.value(inner, frame)
                 self.strings(value, inner, frame)
                 if changes or value.reason != DRAWN:
-                    self.demand(inner, value, frame)
+                    self.demand(inner, value, frame, gathers=True)
 
     def strings(self, value: Value, node: ast.expr, frame: Frame) -> None:
         """Follow what an object of the program says of itself."""

@@ -49,9 +49,10 @@ class State:
         loaders: dict[object, Loader],
         drawn: set[str],
         evaluated: dict[ast.expr, Script],
+        of_all: set[ast.expr],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
-        self.evaluation_sites, self.backwards = evaluated, 0
+        self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
         self.found = Found()
         self.contexts: list[Context] = []
         self.in_forward: list[Module] = []
@@ -97,7 +98,7 @@ class State:
     ) -> Value:
         raise NotImplementedError
 
-    def demand(self, node: ast.expr, value: Value, frame: Frame) -> None:
+    def demand(self, node: ast.expr, value: Value, frame: Frame, gathers: bool = False) -> None:
         raise NotImplementedError
 
     # Files

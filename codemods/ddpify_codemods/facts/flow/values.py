@@ -156,6 +156,7 @@ class Value:
     loaders: those whose batches it is made of. forwards: calls of trained modules that it is made by; bypasses: uses of
     their parameters other than that. things: what it may be. zero: it adds nothing (0, None, an empty list). host: a
     number of Python. pending: the loop that has added it up, and the name it has there. reason: why it is unknown.
+    made_at: where that began, or where it was computed from the batches of all ranks.
     """
 
     kind: Kind = "same"
@@ -168,6 +169,7 @@ class Value:
     pending: tuple[ast.stmt, str] | None = None
     reason: str = ""
     constant: object = None
+    made_at: frozenset[ast.expr] = frozenset()
 
     @property
     def is_local(self) -> bool:
@@ -212,6 +214,7 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         frozenset().union(*(value.forwards for value in values)),
         frozenset().union(*(value.bypasses for value in values)),
         host=host,
+        made_at=frozenset().union(*(value.made_at for value in values)),
         reason=reason or next((value.reason for value in values if value.reason), ""),
     )
 

@@ -25,6 +25,22 @@ def {name}_over_ranks(value):
 '''
 
 
+_GATHER = '''\
+
+
+def whole_batch(value):
+    """What holds each sample of a batch, for the samples of all processes, in the order of the batch."""
+    part = torch.as_tensor(value{device}).detach().contiguous()
+    parts = [torch.empty_like(part) for _ in range({world_size})]
+    dist.all_gather(parts, part)
+    batch = torch.stack(parts, 1).flatten(0, 1)
+    if torch.is_tensor(value):
+        return batch.to(value.device)
+    return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()
+'''
+_FUNCTIONS = {"mean": "mean_over_ranks", "sum": "sum_over_ranks", "size": "sum_over_ranks", "rows": "whole_batch"}
+
+
 def reduces(script: Script) -> bool:
     """Whether functions stand behind the imports of a file: numbers are brought together, or training is evaluated."""
     followed = program_of(script).followed
@@ -54,13 +70,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if problem or others:
             yield Finding(RULE.id, "refused", node.lineno, problem or "it is a sum here and a mean there", REMEDY)
             continue
+        if kind == "rows" and (target.words.name != "torch" or target.plain_by_way_of):
+            message = f"`{ast.unparse(node)}` is read here: it holds samples of this rank alone"
+            yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
+            continue
         if kind != "size":
-            kinds.add("mean" if kind == "mean" else "sum")
+            kinds.add(kind)
         statement = script.statement(node)
         if kind != "size" and is_logged(script, statement):
             yield from _named(script, statement, node, kind, taken, target.words)
         else:
-            yield _replaced(node, kind, target.words)
+            yield _replaced(script, node, kind, target.words)
     yield from _helpers(script, kinds, target)
 
 
@@ -79,19 +99,19 @@ def _named(
     script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken: set[str], words: Words
 ) -> Iterator[Edit]:
     """Bring a number together before a statement to which only rank 0 comes."""
-    prefix = "mean" if kind == "mean" else "sum"
+    prefix = {"mean": "mean", "rows": "whole"}.get(kind, "sum")
     base = next((part.id for part in ast.walk(node) if isinstance(part, ast.Name)), "number")
     name = f"{prefix}_{base}"
     while name in taken:
         name += "_"
     taken.add(name)
     source = ast.get_source_segment(script.text, node)
-    code = f"{name} = {prefix}_over_ranks({source})"
+    code = f"{name} = {_FUNCTIONS[kind]}({source})"
     yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
 
 
-def _replaced(node: ast.expr, kind: str, words: Words) -> Replace:
+def _replaced(script: Script, node: ast.expr, kind: str, words: Words) -> Replace:
     if kind == "size":
         if (
             isinstance(node, ast.BinOp)
@@ -99,9 +119,17 @@ def _replaced(node: ast.expr, kind: str, words: Words) -> Replace:
             and isinstance(node.right, ast.Call | ast.Name)
         ):
             node = node.right
-        return Replace(node, f"{{}} * {words.world_size}", "count the samples of all ranks", modules=words.imports)
-    function = "mean_over_ranks" if kind == "mean" else "sum_over_ranks"
-    return Replace(node, f"{function}({{}})", "bring it together from all ranks", modules=words.imports)
+        template = f"{{}} * {words.world_size}"
+        template = f"({template})" if _binds(script.parents[node], node) else template
+        return Replace(node, template, "count the samples of all ranks", modules=words.imports)
+    return Replace(node, f"{_FUNCTIONS[kind]}({{}})", "bring it together from all ranks", modules=words.imports)
+
+
+def _binds(parent: ast.AST, node: ast.expr) -> bool:
+    """Whether an operation takes an operand before a product with it is computed."""
+    if not isinstance(parent, ast.BinOp) or isinstance(parent.op, ast.Pow):
+        return isinstance(parent, ast.BinOp | ast.UnaryOp)
+    return parent.right is node and isinstance(parent.op, ast.Div | ast.FloorDiv | ast.Mod | ast.MatMult)
 
 
 def _problem(
@@ -134,16 +162,22 @@ def _is_in_ratio(script: Script, node: ast.expr, all_: dict[ast.expr, set[Reduct
 def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert]:
     for name in sorted(kinds, reverse=True):
         words = target.words
+        if name == "rows":
+            code = _GATHER.format(device=device(target), world_size=words.world_size).rstrip("\n")
+            yield _behind_imports(script, code, "a function that takes a batch of all ranks", words)
+            continue
         mean = f"    total = total / {words.world_size}\n" if name == "mean" else ""
         all_reduce = words.all_reduce.format("total")
         code = _HELPER.format(name=name, device=device(target), all_reduce=all_reduce, mean=mean).rstrip("\n")
-        anchor = last_leading_import(script.tree)
-        modules = (*words.imports, "import torch")
-        message = f"a function that takes the {name} over all ranks"
-        if anchor is None:
-            yield Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)
-        else:
-            yield Insert(anchor, code, message, "after", modules=modules)
+        yield _behind_imports(script, code, f"a function that takes the {name} over all ranks", words)
+
+
+def _behind_imports(script: Script, code: str, message: str, words: Words) -> Insert:
+    anchor = last_leading_import(script.tree)
+    modules = (*words.imports, "import torch")
+    if anchor is None:
+        return Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)
+    return Insert(anchor, code, message, "after", modules=modules)
 
 
 RULE = Rule(
