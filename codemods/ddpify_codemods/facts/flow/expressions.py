@@ -82,7 +82,7 @@ class Expressions(Reading):
             return self.of_all_ranks(node, frame)
         method = getattr(self, f"on_{type(node).__name__.lower()}", None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
-        if value.kind == "unknown" and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
+        if value.kind in ("unknown", "inverse") and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
             return self.noted(value, node)
         return self.for_evaluation(value, node) if node in self.evaluation_sites else value
 
@@ -95,7 +95,7 @@ class Expressions(Reading):
     def of_all_ranks(self, node: ast.expr, frame: Frame) -> Value:
         """Something that is computed from the batches of all ranks."""
         for part in operands(node):
-            value = self.value(part, frame)
+            value = self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame)
             if value.is_local or local_entries(value):
                 self.demand(part, value, frame, gathers=True)
         return replace(SAME, made_at=frozenset({node}))
@@ -145,7 +145,8 @@ class Expressions(Reading):
         if divides and host and any(part in self.found.reductions for part in ast.walk(node.right)):
             self.demand(node.left, left, frame)
             return replace(SAME, host=True)
-        if result.kind == "unknown" and host and additive_parts and not self.in_forward:
+        uneven = result.kind == "inverse" and any(self.status.get(each) != "training" for each in result.loaders)
+        if (result.kind == "unknown" or uneven) and host and additive_parts and not self.in_forward:
             self.demand(node.left, left, frame)
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)
@@ -381,14 +382,15 @@ class Expressions(Reading):
 
 
 def operands(node: ast.expr) -> list[ast.expr]:
-    """What a call, an arithmetic operation or a subscript computes with."""
+    """What a call, an arithmetic operation or a subscript computes with; a name itself."""
     if isinstance(node, ast.Call):
         owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
         given = [*node.args, *(word.value for word in node.keywords)]
         return [*owner, *(each.value if isinstance(each, ast.Starred) else each for each in given)]
     if isinstance(node, ast.BinOp):
         return [node.left, node.right]
-    assert isinstance(node, ast.Subscript)
+    if not isinstance(node, ast.Subscript):
+        return [node] if isinstance(node, ast.Name) else []
     index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     bounds = [[each.lower, each.upper, each.step] if isinstance(each, ast.Slice) else [each] for each in index]
     return [node.value, *(each for several in bounds for each in several if each is not None)]

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..optimizer_classes import is_optimizer_class
 from .draws import changes, library_of
 from .einsum import einsum
-from .frames import Frame, local_entries
+from .frames import Frame, Problem, Site, local_entries
 from .layout import axis
 from .modules import Modules
 from .operation_names import FACTORIES, LOSSES, PREDICATES, WEIGHTED
@@ -27,6 +27,7 @@ from .values import (
     Optimizer,
     Parameters,
     Value,
+    entries,
     made_of,
     of,
 )
@@ -83,7 +84,7 @@ class Libraries(Modules):
             if is_optimizer_class(frame.script, node.func):
                 self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
             return SAME
-        passed = self.iteration(name, last, args)
+        passed = self.iteration(name, last, args, node, frame)
         if passed is not None:
             return passed
         modules = self.parameters_in(given)
@@ -129,7 +130,7 @@ class Libraries(Modules):
         apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
         if apart or (library == "torch" and self.contexts):
             self.drawn.add(library)
-        if not self.began or library not in self.drawn or (library == "torch" and local_rows_or_sizes(local)):
+        if not self.began or library not in self.drawn or (library == "torch" and local_rows_or_sizes(entries(local))):
             return None
         if changes(name):
             self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
@@ -213,29 +214,31 @@ class Libraries(Modules):
             found = on_rows(last, rows, self.dimension(node, 1, frame), others, words)
             if found is not None:
                 return found
-        if name.startswith("torch.") and last in ("cat", "stack", "concat") and first.only(Items):
-            entries = [entry for thing in first.only(Items) if isinstance(thing, Items) for entry in thing.all()]
-            kinds = {entry.kind for entry in entries if entry.is_local}
+        joins = last in ("cat", "stack", "concat", "concatenate", "hstack", "vstack")
+        if name.startswith(("torch.", "numpy.")) and joins and first.only(Items):
+            inner = [entry for thing in first.only(Items) if isinstance(thing, Items) for entry in thing.all()]
+            kinds = {entry.kind for entry in inner if entry.is_local}
             if kinds <= LOCAL_ROWS:
-                return made_of("rows", entries)
+                return made_of("rows", inner)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
-                return made_of(next(iter(kinds)), entries)
+                return made_of(next(iter(kinds)), inner)
         if name.startswith("torch.") and last == "randperm":
             return made_of("unknown", local, reason=COUPLES)
-        if name.startswith("torch.") and last in FACTORIES and all(value.kind in ("size", "shape") for value in local):
-            return made_of("rows", local)
+        sizes = [value for value in entries(given) if value.is_local]
+        if name.startswith("torch.") and last in FACTORIES and all(each.kind in ("size", "shape") for each in sizes):
+            return made_of("rows", sizes)
         if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
             return found
         return self.unknown_call(node, given, frame, alone)
 
     def of_list(self, name: str, args: list[Value]) -> Value | None:
         """The sum, or mean, of a list of numbers or of a generator."""
-        entries = [entry for thing in args[0].only(Items) if isinstance(thing, Items) for entry in thing.all()]
-        kinds = {entry.kind for entry in entries if entry.is_local or not entry.zero}
+        inner = [entry for thing in args[0].only(Items) if isinstance(thing, Items) for entry in thing.all()]
+        kinds = {entry.kind for entry in inner if entry.is_local or not entry.zero}
         if len(kinds) != 1 or not kinds <= {"mean", "sum", "size"} or args[1:]:
             return None
         kind = kinds.pop()
-        return made_of("sum" if kind == "size" else kind, entries, host=True)
+        return made_of("sum" if kind == "size" else kind, inner, host=True)
 
     def length(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         value = args[0] if args else SAME
@@ -254,18 +257,27 @@ class Libraries(Modules):
             return SAME
         return SAME
 
-    def iteration(self, name: str, last: str, args: list[Value]) -> Value | None:
+    def iteration(self, name: str, last: str, args: list[Value], node: ast.Call, frame: Frame) -> Value | None:
         """What loops run over, if the call makes that."""
         if not args or not (self.loaders_in(*args) or any(v.kind in LOCAL_ROWS or v.only(Items) for v in args)):
             return None
         if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):
             how = name if name in ("enumerate", "zip") else "as_is"
-            if name == "iter" and self.loaders_in(*args):
-                self.problem_of(args[0], "batches are taken one by one with next(), so that epochs cannot be seen")
+            if name == "iter":
+                self.one_by_one(node, args[0], frame)
             return of(Iteration(how, tuple(args)))
         if name in _BARS or last in ("tqdm", "track", "trange"):
             return of(Iteration("bar", (args[0],)))
         return None
+
+    def one_by_one(self, node: ast.Call, over: Value, frame: Frame) -> None:
+        """Batches are taken with next(), so that epochs cannot be seen: not for training."""
+        for loader in self.loaders_in(over):
+            if self.status.get(loader) == "sharded":
+                reason = "batches are taken one by one with next()"
+                self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
+            sites = [Site(frame.script, node.args[0])] if isinstance(node.args[0], ast.Name | ast.Attribute) else []
+            self.came(node, loader, sites, False, frame)
 
     def dimension(self, node: ast.Call, place: int, frame: Frame) -> object:
         """The dimension that a call names: a number, a tuple of them, None without one, "unknown"."""

@@ -42,12 +42,6 @@ class Loops(State):
                     found |= self.loaders_in(*thing.inner)
         return frozenset(found)
 
-    def problem_of(self, value: Value, reason: str) -> None:
-        for loader in self.loaders_in(value):
-            if self.status.get(loader) == "whole":
-                continue
-            self.found.problems.append(Problem(loader.script, loader.call, reason, frozenset({loader})))
-
     @contextmanager
     def looping(self, node: ast.AST, over: Value, frame: Frame) -> Iterator[None]:
         """Be in a loop over a value."""
@@ -85,7 +79,7 @@ class Loops(State):
             self.found.untrained.append((frame.script, node, loader, sites))
 
     def sites(self, node: ast.AST, loader: Loader, frame: Frame) -> Iterator[Site]:
-        """The names and attributes by which a loader comes to a loop: in the loop, and as arguments on the way there."""
+        """The names and attributes by which a loader comes to a loop: in it, and as arguments on the way."""
         lengths = {each for call in ast.walk(node.iter) if is_length(call) for each in ast.walk(call)}  # type: ignore[attr-defined]
         candidates: list[ast.AST] = [each for each in ast.walk(node.iter) if each not in lengths]  # type: ignore[attr-defined]
         place: Frame | None = frame

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
+import re
+from typing import TypeGuard
 
 from .frames import Frame, local_entries
 from .libraries import Libraries
-from .operations import on_number, on_rows
+from .operations import combined, on_number, on_rows
 from .values import (
     ADDITIVE,
     LOCAL_ROWS,
     SAME,
+    Instance,
     Items,
     Iteration,
     Loader,
@@ -35,6 +38,8 @@ _MODULE_SELF = frozenset(
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 
+_IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div()}
+
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
 
@@ -51,6 +56,10 @@ class Methods(Libraries):
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:
                 return found
+        if name == "format":
+            self.shown_fields(owner, node, args, keywords, frame)
+        if name in _IN_PLACE and len(args) == 1 and owner.kind in ADDITIVE and is_last_use(node.func, frame):
+            return combined(_IN_PLACE[name], owner, args[0])
         if owner.kind in ADDITIVE and name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
             self.problem(frame, node, f".{name}() changes a number of this rank in place", owner.loaders)
         if owner.kind in LOCAL_ROWS:
@@ -84,6 +93,30 @@ class Methods(Libraries):
         if not alone and not owner.things:
             return SAME
         return of(Module(node, "", networks=True)) if not alone and not owner.zero else SAME
+
+    def shown_fields(
+        self, text: Value, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
+    ) -> None:
+        """A text shows attributes of what it is given: `"{loss.avg}".format(loss=losses)`, `text.format(**vars(self))`."""
+        known = text.constant if isinstance(text.constant, str) else None
+        for key, value in [*enumerate(args), *keywords.items()]:
+            for thing in value.only(Instance):
+                assert isinstance(thing, Instance)
+                self.shown_attributes(thing, fields_of(known, str(key)), node, frame)
+        for word in node.keywords:
+            of_all = word.value.value if isinstance(word.value, ast.Attribute) else None
+            if word.arg is None and of_all is not None and word.value.attr == "__dict__":  # type: ignore[attr-defined]
+                for thing in self.value(of_all, frame).only(Instance):
+                    assert isinstance(thing, Instance)
+                    texts = " ".join(str(each.value) for each in ast.walk(thing.cls.node) if is_text(each))
+                    self.shown_attributes(thing, set(re.findall(r"\w+", texts)), node, frame)
+
+    def shown_attributes(self, thing: Instance, names: set[str] | None, node: ast.Call, frame: Frame) -> None:
+        for name, value in thing.attributes.items():
+            if value.is_local and (names is None or name in names):
+                self.found.wanted |= self.sources.get((thing, name), set())
+                reason = f"`{name}` of what is shown here is a number of this rank"
+                self.problem(frame, node, reason, value.loaders)
 
     def is_bar(self, owner: Value) -> bool:
         return any(isinstance(thing, Iteration) and thing.how == "bar" for thing in owner.things)
@@ -161,3 +194,24 @@ class Methods(Libraries):
         if owner.kind == "picked":
             return SAME
         return self.size_in(self.shape_of(owner), dimension)
+
+
+def fields_of(text: str | None, key: str) -> set[str] | None:
+    """The attributes of an argument that a text shows; None where that is not known."""
+    if text is None:
+        return None
+    return set(re.findall(rf"{{{re.escape(key)}\.(\w+)", text))
+
+
+def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
+    """Whether it is a string that is written down."""
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def is_last_use(func: ast.expr, frame: Frame) -> bool:
+    """Whether nothing else reads the variable whose method is called."""
+    if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
+        return False
+    name, scope = func.value.id, frame.script.scope(func)
+    used = (each for each in frame.script.find(ast.Name) if each.id == name and isinstance(each.ctx, ast.Load))
+    return [each for each in used if frame.script.scope(each) is scope] == [func.value]

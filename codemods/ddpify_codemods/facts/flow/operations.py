@@ -41,7 +41,7 @@ def _reason(operator: ast.operator, left: Value, right: Value) -> str:
         return ""
     kinds = {left.kind, right.kind}
     rows = kinds & LOCAL_ROWS
-    if rows and "size" in kinds:
+    if rows and kinds & {"size", "inverse"}:
         return OWN_SIZE
     if rows and (kinds & {"mean", "sum"} or differ(rows) or _contracts(operator, left, right)):
         return COUPLES
@@ -59,7 +59,7 @@ def _contracts(operator: ast.operator, left: Value, right: Value) -> bool:
 
 
 def _word(value: Value) -> str:
-    words = {"same": "number", "mean": "mean over a batch", "sum": "sum over a batch", "size": "batch size"}
+    words = {"inverse": "number by batch size", "same": "number", "mean": "mean over a batch", "sum": "sum over a batch", "size": "batch size"}
     return words.get(value.kind, "batch")
 
 
@@ -78,6 +78,8 @@ def _combined_kind(operator: ast.operator, left: Value, right: Value) -> Kind:
     if isinstance(operator, ast.Add | ast.Sub):
         return _added(left, right)
     if isinstance(operator, ast.Mult):
+        if kinds == {"sum", "inverse"}:
+            return "mean"
         if kinds <= {"mean", "size"} and len(kinds) == 2:
             return "sum"
         if "same" in kinds:
@@ -85,8 +87,8 @@ def _combined_kind(operator: ast.operator, left: Value, right: Value) -> Kind:
         return "unknown"
     if isinstance(operator, ast.Div) and right.kind == "same":
         return left.kind
-    if isinstance(operator, ast.Div) and right.kind == "size" and left.kind in ("sum", "size"):
-        return "mean"
+    if isinstance(operator, ast.Div) and right.kind == "size":
+        return {"sum": "mean", "size": "mean", "same": "inverse"}.get(left.kind, "unknown")  # type: ignore[return-value]
     return "unknown"
 
 
@@ -181,6 +183,8 @@ def _laid_out(name: str, kind: Kind, dimension: object, given: Sequence[Value]) 
     numbers = [each.constant if isinstance(each.constant, int) else None for each in given]
     at = dimension if isinstance(dimension, int) else None
     if name in ("view", "reshape"):
+        if kind in ("rows_second", "rows_last") and len(given) == 1 and given[0].constant == -1:
+            return "rows"
         return reshaped(kind, given)
     if name == "unsqueeze":
         return unsqueezed(kind, at)

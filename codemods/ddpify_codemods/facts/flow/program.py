@@ -47,7 +47,7 @@ class Followed:
     """What is known of a program.
 
     found: as of the last round. status: of each call of DataLoader, "training", "sharded" or "whole". problems: what is
-    left. whole: why evaluations are not divided. drawn: the libraries whose generators go apart on the ranks. evaluated:
+    left. whole: why evaluations are not divided. drawn: the libraries whose generators go apart. evaluated:
     where an evaluation takes a loader of training.
     """
 
@@ -98,7 +98,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
 def _evaluates_training(found: Found, status: dict[Loader, str], evaluated: dict[ast.expr, Script]) -> bool:
     """Let evaluations take the samples of training by themselves, each once; whether there is another one of these."""
     known = len(evaluated)
-    for script, loop, loader, sites in found.untrained:
+    for script, loop, _, sites in found.untrained:
         for site in sites:
             if all(status.get(each) == "training" and not trains for each, trains in found.sites[site.node]):
                 evaluated[site.node] = site.script

@@ -12,6 +12,7 @@ from .frames import Found, Frame, Problem
 from .values import (
     Class,
     Function,
+    Instance,
     Items,
     Iteration,
     Loader,
@@ -64,6 +65,7 @@ class State:
         self.files: dict[Script, Module] = {}
         self.known_loaders = loaders
         self.variant: tuple[object, ...] = ()
+        self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
         self.frozen: ast.AST | None = None
         self.parts: set[tuple[Module, str]] = set()

@@ -169,6 +169,8 @@ class Follower(Calls):
                         assert isinstance(inner, Module)
                         inner.parent = inner.parent or (thing if inner is not thing else None)
                         thing.networks = thing.networks or inner.networks
+                if value.is_local and source is not None:
+                    self.sources.setdefault((thing, target.attr), set()).add(source)
                 old = thing.attributes.get(target.attr)
                 thing.attributes[target.attr] = value if old is None else join(old, value)
 

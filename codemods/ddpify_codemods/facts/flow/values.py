@@ -14,6 +14,7 @@ from ..script import Script
 # along its second dimension, its last one, one that is not known.
 # picked: some of those, not as many for each sample.
 # mean: a mean over the samples of this rank.  sum: a sum over them.  size: their number.
+# inverse: a number divided by the number of samples.
 # shape: the sizes of a tensor.  unknown: anything else that depends on this rank's samples.
 Kind = Literal[
     "same",
@@ -26,6 +27,7 @@ Kind = Literal[
     "mean",
     "sum",
     "size",
+    "inverse",
     "shape",
     "unknown",
 ]

@@ -20,7 +20,7 @@ def made(script: Script) -> dict[str, ast.Call]:
         last = script.qualified(call.func).rpartition(".")[2]
         parent = script.parents[call]
         named = isinstance(parent, ast.Assign) and len(parent.targets) == 1 and parent.value is call
-        if named and (last.endswith("SummaryWriter") or made_on_rank_zero(script, call)):
+        if named and (last.endswith(("SummaryWriter", "Visdom")) or made_on_rank_zero(script, call)):
             assert isinstance(parent, ast.Assign)
             if isinstance(parent.targets[0], ast.Name | ast.Attribute):
                 found[ast.unparse(parent.targets[0])] = call
