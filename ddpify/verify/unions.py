@@ -23,6 +23,11 @@ def unions(ranks: Sequence[Record]) -> str:
         passes = []
         for parts in zip_longest(*(rank.drawn.get(number, []) for rank in ranks), fillvalue=[]):
             batches = zip_longest(*parts, fillvalue=[])
-            passes.append([[index for part in batch for index in part] for batch in batches])
+            passes.append([_in_order(batch) for batch in batches])
         given[number] = (length, passes)
     return json.dumps(given)
+
+
+def _in_order(parts: Sequence[Sequence[int]]) -> list[int]:
+    """The samples of the ranks' parts of a batch in the order of the sampler, of which rank r holds every W-th."""
+    return [index for several in zip_longest(*parts) for index in several if index is not None]

@@ -23,7 +23,12 @@ START = "0"  # where generators begin that a script does not seed, as its conver
 @functools.cache
 def plain(name: str, target: str = "cpu", **options: Any) -> dict[str, bytes]:
     """The files that the plain style changes; none for a fixture that it refuses."""
-    return fixtures.converted(fixtures.load(name), target, style="plain", **options)
+    return of_fixture(fixtures.load(name), target, **options)
+
+
+def of_fixture(fixture: Fixture, target: str, **options: Any) -> dict[str, bytes]:
+    """The same of a script that is no fixture."""
+    return fixtures.converted(fixture, target, style="plain", **options)
 
 
 def differences(
@@ -42,7 +47,7 @@ def differences(
     """
     original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
     pretend = {"DDPIFY_PRETEND": "doubled" + " no_dynamo" * (not fixture.compile)} if precise else {}
-    sources = original | plain(fixture.name, target, **options)
+    sources = original | of_fixture(fixture, target, **options)
     many = harness.run_sources(fixture, sources, ranks, settings=NEUTRAL | pretend, start=start)
     if many.rc:
         return [f"the conversion fails: {many.stderr[-3000:]}"]

@@ -126,9 +126,8 @@ def test_a_sum_over_samples_is_scaled() -> None:
     "step",
     [
         "if y[0] == 1: optimizer.step()",
-        "if torch.isnan(model(x)).any(): continue",
-        "seen = set(y.tolist()); print(sorted(seen))",
-        "torch.save(x, 'x.pt')",
+        "for row in x: print(row.sum())",
+        "print(x[y > 0])",
     ],
 )
 def test_a_decision_by_the_samples_of_a_rank_is_refused(step: str) -> None:
@@ -152,6 +151,46 @@ def test_a_number_is_brought_together_where_it_is_read(step: str, expected: str)
     result = plain(training(step=step))
     assert not refusals(result)
     assert expected in result.code
+
+
+@pytest.mark.parametrize(
+    ("step", "expected"),
+    [
+        ("torch.save(x, 'x.pt')", "whole_x = whole_batch(x)\n"),
+        ("if torch.isnan(model(x)).any(): continue", "if whole_batch(torch.isnan(model(x))).any(): continue"),
+        ("print(x[:3], y.float().norm())", "print(whole_batch(x)[:3], whole_batch(y.float()).norm())"),
+        ("print(f1(y.numpy(), x.numpy()))", "print(f1(whole_batch(y.numpy()), whole_batch(x.numpy())))"),
+        ("print(loss.item() / len(x))", "mean_over_ranks(loss.item()) / (len(x) * dist.get_world_size())"),
+        ("print((y > 0).sum() / (x > 0).sum())", "sum_over_ranks((y > 0).sum()) / sum_over_ranks((x > 0).sum())"),
+    ],
+)
+def test_what_a_batch_makes_is_computed_from_the_batches_of_all_ranks(step: str, expected: str) -> None:
+    source = training(step=step).replace("import random\n", "import random\nfrom sklearn.metrics import f1\n")
+    result = plain(source)
+    assert not refusals(result)
+    assert expected in result.code
+
+
+@pytest.mark.parametrize(
+    "loss", [f"{CE} + model(x).norm()", f"{CE} + metric(model(x), y)", f"{CE} / metric(y)", f"{CE} * x[:3].mean()"]
+)
+def test_what_a_loss_is_made_of_is_not_gathered(loss: str) -> None:
+    """It would have no gradient: read elsewhere or not, what is differentiated stays refused."""
+    source = training(loss, step="print(loss.item(), model(x).norm())")
+    assert refusals(plain(source.replace("import random\n", "import random\nfrom metrics import metric\n")))
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("100.0 / len(x)", "100.0 / (len(x) * dist.get_world_size())"),
+        ("2 ** len(x)", "2 ** (len(x) * dist.get_world_size())"),
+        ("100 - len(x)", "100 - len(x) * dist.get_world_size()"),
+    ],
+)
+def test_a_batch_size_is_multiplied_before_it_is_computed_with(shown: str, expected: str) -> None:
+    """100 / len(x) became 100 / len(x) * W."""
+    assert expected in plain(training(step=f"print({shown})")).code
 
 
 @pytest.mark.parametrize(
@@ -230,10 +269,118 @@ def test_what_cannot_be_added_up_is_evaluated_whole(adds: str, shown: str) -> No
     assert "range(dist.get_rank()" not in result.code and "_over_ranks" not in result.code
 
 
+ACCURACY = """\
+def accuracy(loader):
+    correct = 0
+    for x, y in loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+    return correct / len(loader.dataset)
+print(accuracy(train_loader), accuracy(test_loader))
+"""
+
+
+def test_an_evaluation_of_training_takes_each_sample_once() -> None:
+    """DistributedSampler's padding counted twice, without a word of the line."""
+    result = plain(training(after=ACCURACY))
+    assert not refusals(result) and not notes(result)
+    assert "print(accuracy(each_sample_once(train_loader)), accuracy(test_loader))" in result.code
+    assert "sampler=range(dist.get_rank(), len(loader.dataset), dist.get_world_size())" in result.code
+
+
+def test_an_evaluation_of_training_that_is_not_a_sum_is_whole() -> None:
+    adds = "total += F.cross_entropy(model(x), y).item()"
+    after = EVALUATION.format(adds=adds, shown="total / len(train_loader)").replace("in test_loader", "in train_loader")
+    result = plain(training(after=after))
+    assert not refusals(result)
+    assert "for x, y in every_sample(train_loader):" in result.code
+    assert "batch_size=loader.batch_size * dist.get_world_size()," in result.code
+
+
+def test_a_loop_that_trains_in_one_call_and_evaluates_in_another() -> None:
+    function = """\
+def epoch(loader, train):
+    total = 0.0
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y, reduction="sum")
+        if train:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss.item()
+    return total
+print(epoch(train_loader, True), epoch(train_loader, False))
+"""
+    result = plain(HEAD + function)
+    assert not refusals(result)
+    assert "print(epoch(train_loader, True), epoch(each_sample_once(train_loader), False))" in result.code
+
+
+def test_an_evaluation_of_training_whose_loader_has_no_name_there_is_refused() -> None:
+    after = ACCURACY.replace("accuracy(train_loader)", "accuracy([train_loader][0])")
+    assert any("draws twice" in each for each in refusals(plain(training(after=after))))
+
+
+def test_the_first_batch_of_training_is_that_of_all_ranks() -> None:
+    result = plain(training(after="x, y = next(iter(train_loader))\nprint(x.shape)\n"))
+    assert not refusals(result)
+    assert "next(iter(every_sample(train_loader)))" in result.code
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("DataLoader(test_set, batch_size=8)", "DataLoader(test_set, batch_size=8, drop_last=True)"),
+        ("DataLoader(test_set, batch_size=8)", "DataLoader(test_set, batch_size=8, **{'drop_last': True})"),
+        ("total += (m", "total += len(y); break; total += (m"),
+        ("total = 0.0\n", "from somewhere import roc\ntotal = roc(model, test_loader)\n"),
+    ],
+)
+def test_an_evaluation_that_is_not_of_every_sample_is_whole(before: str, after: str) -> None:
+    """Ranks that each leave out their last samples leave out more than one process does."""
+    adds = "total += (model(x).argmax(1) == y).sum().item()"
+    result = plain(training(after=EVALUATION.format(adds=adds, shown="total")).replace(before, after))
+    assert not refusals(result) and notes(result)
+    assert "range(dist.get_rank()" not in result.code
+
+
+def test_a_whole_evaluation_in_random_order_has_the_same_order_on_all_ranks() -> None:
+    """A best model, or an early stop, would be another one on each rank."""
+    after = EVALUATION.format(adds="total += F.cross_entropy(model(x), y).item()", shown="total / len(test_loader)")
+    source = training(after=after).replace(
+        "DataLoader(test_set, batch_size=8)", "DataLoader(test_set, 8, shuffle=True)"
+    )
+    assert "DataLoader(test_set, 8, shuffle=True)" in plain(source).code
+    noise = source.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout(), nn.Linear(4, 3))")
+    assert "DataLoader(test_set, 8, shuffle=False)" in plain(noise).code
+
+
+@pytest.mark.parametrize("shown", ["'{m.val:.3f}'.format(m=meter)", "'{0.val}'.format(meter)", "meter"])
+def test_what_a_text_shows_of_a_meter_is_brought_together(shown: str) -> None:
+    """`"{m.val}".format(m=meter)` showed the number of rank 0."""
+    meter = """\
+class Meter:
+    def update(self, val, n):
+        self.val = val
+
+    def __str__(self):
+        return "{val}".format(**self.__dict__)
+
+
+meter = Meter()
+"""
+    source = training(step=f"meter.update(loss.item(), len(x)); print({shown})").replace("total = 0.0\n", meter)
+    result = plain(source)
+    assert not refusals(result)
+    assert "self.val = mean_over_ranks(val)" in result.code
+
+
 @pytest.mark.parametrize(
     "source",
     [
-        HEAD + "batches = iter(train_loader)\nx, y = next(batches)\n" + training()[len(HEAD) :],
+        training().replace(
+            "for x, y in train_loader:",
+            "batches = iter(train_loader)\n    for _ in range(8):\n        x, y = next(batches)",
+        ),
         training().replace("in train_loader", "in list(train_loader)"),
         training()
         .replace("optimizer =", "from functools import partial\nf = partial(model)\noptimizer =")

@@ -95,7 +95,9 @@ class Expressions(Reading):
     def of_all_ranks(self, node: ast.expr, frame: Frame) -> Value:
         """Something that is computed from the batches of all ranks."""
         for part in operands(node):
-            value = self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame)
+            value = (
+                self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame)
+            )
             if value.is_local or local_entries(value):
                 self.demand(part, value, frame, gathers=True)
         return replace(SAME, made_at=frozenset({node}))

@@ -97,7 +97,7 @@ class Methods(Libraries):
     def shown_fields(
         self, text: Value, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> None:
-        """A text shows attributes of what it is given: `"{loss.avg}".format(loss=losses)`, `text.format(**vars(self))`."""
+        """A text shows attributes: `"{loss.avg}".format(loss=losses)`, `text.format(**self.__dict__)`."""
         known = text.constant if isinstance(text.constant, str) else None
         for key, value in [*enumerate(args), *keywords.items()]:
             for thing in value.only(Instance):

@@ -59,7 +59,13 @@ def _contracts(operator: ast.operator, left: Value, right: Value) -> bool:
 
 
 def _word(value: Value) -> str:
-    words = {"inverse": "number by batch size", "same": "number", "mean": "mean over a batch", "sum": "sum over a batch", "size": "batch size"}
+    words = {
+        "inverse": "number by batch size",
+        "same": "number",
+        "mean": "mean over a batch",
+        "sum": "sum over a batch",
+        "size": "batch size",
+    }
     return words.get(value.kind, "batch")
 
 

@@ -34,7 +34,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         done.add(loader.call)
         if status == "whole":
-            yield _whole(followed, loader)
+            yield from _whole(followed, loader)
         elif status == "sharded":
             name = options(script, loader.call)
             words = target.words
@@ -64,18 +64,21 @@ def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
     return Insert(script.statement(loader.call), code, message, modules=words.imports)
 
 
-def _whole(followed: Followed, loader: Loader) -> Finding:
+def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
     problem = followed.whole.get(loader)
+    remedy = "right, but no faster; --style exact divides it"
     if problem is None:
         message = "every rank evaluates all of it: what is loaded is not said in this call"
-        return Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
+        yield Finding(RULE.id, "note", loader.call.lineno, message, remedy)
+        return
     line = getattr(problem.node, "lineno", loader.call.lineno)
     where = f" (line {line})" if problem.script is loader.script else ""
-    message = f"every rank evaluates all of it: {problem.reason}{where}"
-    if any(word.arg == "shuffle" and not is_false(word.value) for word in loader.call.keywords):
-        message = f"every rank evaluates all of it, in an order of its own: {problem.reason}{where}"
-        return Finding(RULE.id, "warning", loader.call.lineno, message, "evaluate in order: shuffle=False")
-    return Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
+    yield Finding(
+        RULE.id, "note", loader.call.lineno, f"every rank evaluates all of it: {problem.reason}{where}", remedy
+    )
+    shuffled = any(word.arg == "shuffle" and not is_false(word.value) for word in loader.call.keywords)
+    if shuffled and "torch" in followed.drawn:  # each rank would have an order, and so numbers, of its own (E4)
+        yield ChangeArgument(loader.call, "shuffle", "False", "evaluate in the same order on all ranks", "shuffle")
 
 
 RULE = Rule(

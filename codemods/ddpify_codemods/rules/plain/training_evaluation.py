@@ -85,9 +85,9 @@ RULE = Rule(
     id="DDP620",
     title="Evaluate the samples of training once each",
     why="""\
-A loop that takes no step may run over the loader of training, as for the accuracy on the training set. DistributedSampler
-fills the ranks' parts up with samples that would count twice there (D6, E1): it gets a loader without them, in the order of
-the data set, since it is drawn for no step.""",
+A loop that takes no step may run over the loader of training, as for the accuracy on the training set.
+DistributedSampler fills the ranks' parts up with samples that would count twice there (D6, E1): it gets a loader
+without them, in the order of the data set.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

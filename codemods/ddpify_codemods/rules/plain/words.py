@@ -83,6 +83,16 @@ _QUIET = frozenset(
         "copy",
         "deepcopy",
         "named_parameters",
+        "get_lr",
+        "mean",
+        "std",
+        "trace",
+        "diagonal",
+        "numel",
+        "make_grid",
+        "sigmoid",
+        "softmax",
+        "exp",
     ]
 )
 

@@ -101,9 +101,12 @@ def leave_out_noise() -> None:
     Pass.__init__, Pass.__next__ = noted, recorded  # type: ignore[method-assign]
     for name, own in torch_functions.items():
         setattr(torch, name, _constant(own, _NOISE[name], running))
+    torch.randint = _constant(torch.randint, None, running)
 
 
-def _constant(own: Callable[..., torch.Tensor], value: float, running: list[Any]) -> Callable[..., torch.Tensor]:
+def _constant(own: Callable[..., torch.Tensor], value: float | None, running: list[Any]) -> Callable[..., torch.Tensor]:
+    """A function that draws, giving one value while a training loader is run over; None: the smallest it may draw."""
+
     @functools.wraps(own)
     def drawn(*args: Any, **kwargs: Any) -> torch.Tensor:
         if not running or kwargs.get("generator") is not None:
@@ -111,6 +114,12 @@ def _constant(own: Callable[..., torch.Tensor], value: float, running: list[Any]
         with _kept_generators():
             result = own(*args, **kwargs)
         with torch.no_grad():
-            return result.fill_(value)
+            return result.fill_(_lowest(args, kwargs) if value is None else value)
 
     return drawn
+
+
+def _lowest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
+    """`low` of `torch.randint(low, high, size)`; 0 for `torch.randint(high, size)`."""
+    has_low = len([each for each in args if isinstance(each, int)]) > 1
+    return int(args[0]) if has_low else int(kwargs.get("low", 0))

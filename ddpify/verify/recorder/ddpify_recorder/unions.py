@@ -13,7 +13,6 @@ from typing import Any
 from torch.utils.data import DataLoader, Dataset, SequentialSampler
 from torch.utils.data.distributed import DistributedSampler
 
-
 # What the plain style makes evaluations of the samples of training by (DDP620); on every rank all, by the latter.
 AGAIN = ("each_sample_once", "every_sample")
 

@@ -1,0 +1,110 @@
+"""What training loops and evaluations show, plain: prints and files of 2 and 3 ranks are those of one process.
+
+Each script is one form: a meter, a metric of a batch, an evaluation of the samples of training. 65 and 47 samples in
+batches of 12 leave the ranks unequal parts.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.fixtures import Fixture
+from tests.e2e.test_plain import differences
+
+HEAD = """\
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(3)
+train_set = TensorDataset(torch.rand(65, 4), torch.randint(3, (65,)))
+test_set = TensorDataset(torch.rand(47, 4), torch.randint(3, (47,)))
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+class AverageMeter:
+    def __init__(self):
+        self.val = self.avg = self.sum = self.count = 0
+
+    def update(self, val, n=1):
+        self.val = val
+        self.sum += val * n
+        self.count += n
+        self.avg = self.sum / self.count
+
+
+def accuracy(output, target, topk=(1,)):
+    pred = output.topk(max(topk), 1, True, True)[1].t()
+    correct = pred.eq(target.view(1, -1).expand_as(pred))
+    res = []
+    for k in topk:
+        correct_k = correct[:k].reshape(-1).float().sum(0)
+        res.append(correct_k.mul_(100.0 / target.size(0)))
+    return res
+
+
+"""
+STEP = """\
+    for i, (x, y) in enumerate(train_loader):
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+SCRIPTS = {
+    "a meter": f"""\
+for epoch in range(2):
+    losses, top1 = AverageMeter(), AverageMeter()
+{STEP}\
+        losses.update(loss.item(), x.size(0))
+        top1.update(accuracy(out.data, y, topk=(1, 2))[1].item(), x.size(0))
+        text = "{{0}} {{loss.val:.5f}} {{loss.avg:.5f}} {{top1.val:.3f}} {{top1.avg:.3f}}"
+        print(text.format(i, loss=losses, top1=top1))
+    top1 = AverageMeter()
+    with torch.no_grad():
+        for x, y in test_loader:
+            top1.update(accuracy(model(x), y)[0].item(), x.size(0))
+    print(top1.avg)
+""",
+    "metrics of a batch": f"""\
+for epoch in range(2):
+    correct = total = 0
+    seen = []
+{STEP}\
+        seen.append(y.numpy())
+        correct += (out.argmax(1) == y).sum()
+        total += len(y)
+        print(np.bincount(out.argmax(1).numpy() * 3 + y.numpy(), minlength=9), out.norm().item(), correct / total)
+        torch.save(out.detach(), "last.pt")
+    print(np.bincount(np.concatenate(seen)[:30]), y[:5], 100.0 / len(y))
+""",
+    "training is evaluated": f"""\
+def rate(loader):
+    hits = 0
+    for x, y in loader:
+        hits += (model(x).argmax(1) == y).sum().item()
+    return hits / len(loader.dataset)
+
+
+for epoch in range(2):
+{STEP}\
+    print(rate(train_loader), rate(test_loader))
+print(sum(len(x) for x, _ in train_loader))
+""",
+}
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_shown_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
+    (tmp_path / "before.py").write_text(HEAD + SCRIPTS[name])
+    fixture = Fixture(name, tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, ranks)
+    assert not found, "\n".join(found)
