@@ -158,7 +158,10 @@ class Modules(Expressions):
         self.found.backwards.setdefault(node, set()).add(loss.kind)
         self.found.training_forwards |= loss.forwards
         self.found.backward_forwards[node] = max(len(loss.forwards), self.found.backward_forwards.get(node, 0))
-        self.found.training |= loss.loaders
+        evaluated = {
+            each for each in loss.loaders if each.training in loss.loaders
+        }  # kept by a model, of its last call
+        self.found.training |= loss.loaders - evaluated
         if loss.kind not in ("mean", "sum"):
             reason = loss.reason
             if not reason and loss.kind == "same":
@@ -169,7 +172,7 @@ class Modules(Expressions):
         self.found.differentiated |= loss.made_at
         if loss.made_at & self.of_all:
             self.problem(frame, node, "what it is made of is computed from the batches of all ranks")
-        if any(loader.training is not None for loader in loss.loaders):
+        if any(loader.training is not None for loader in loss.loaders - evaluated):
             self.problem(frame, node, "it is trained here on what a loop without a backward pass has read")
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")

@@ -172,7 +172,8 @@ class Follower(Calls):
                 if value.is_local and source is not None:
                     self.sources.setdefault((thing, target.attr), set()).add(source)
                 old = thing.attributes.get(target.attr)
-                thing.attributes[target.attr] = value if old is None else join(old, value)
+                anew = self.in_forward and not self.undecided  # by each call of the model
+                thing.attributes[target.attr] = value if old is None or anew else join(old, value)
 
     def assign_item(self, target: ast.Subscript, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
         owner, key = self.value(target.value, frame), self.key(target.slice, frame)
