@@ -401,7 +401,7 @@ def test_a_model_or_loader_that_cannot_be_followed_is_refused(source: str) -> No
     assert refusals(plain(source))
 
 
-@pytest.mark.parametrize("body", ["h - h.mean(0)", "h @ h.t() @ h"])
+@pytest.mark.parametrize("body", ["h - h.mean(0)", "h @ h.t() @ h", "h * (1.0 / x.size(0))"])
 def test_a_model_that_couples_samples_is_refused(body: str) -> None:
     model = f"""class Net(nn.Module):
     def __init__(self):

@@ -70,7 +70,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if problem or others:
             yield Finding(RULE.id, "refused", node.lineno, problem or "it is a sum here and a mean there", REMEDY)
             continue
-        if kind == "rows" and (target.words.name != "torch" or target.plain_by_way_of):
+        if kind == "rows" and target.words.name != "torch":
             message = f"`{ast.unparse(node)}` is read here: it holds samples of this rank alone"
             yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
             continue

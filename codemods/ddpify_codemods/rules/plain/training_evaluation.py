@@ -40,7 +40,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         loaders = [loader for loader, _ in followed.found.sites.get(node, ()) if loader.training is not None]
         ways = {followed.status.get(loader, "whole") for loader in loaders}
-        if target.plain_by_way_of or target.words.loader or len(ways) > 1:
+        if target.words.loader or len(ways) > 1:
             message = "samples of training are evaluated here, some of which DistributedSampler draws twice (D6)"
             yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
             continue
