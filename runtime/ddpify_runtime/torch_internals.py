@@ -7,7 +7,7 @@ newest torch that we claim; a torch that changes one of them fails there, by its
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -164,6 +164,14 @@ def base_of(tensor: Tensor) -> Tensor:
 def version_of(tensor: Tensor) -> int:
     """How often a tensor was written to; comparing its values would cost as much as loading them."""
     return tensor._version
+
+
+def versions_of(tensors: Iterable[Tensor]) -> Iterator[int]:
+    """As `version_of`, of several tensors, in a loop that runs in C."""
+    return map(_VERSION, tensors)
+
+
+_VERSION = attrgetter("_version")
 
 
 def schema(func: Any) -> Any:

@@ -17,7 +17,7 @@ import sysconfig
 import zlib
 from array import array
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -29,11 +29,11 @@ from torch import Tensor
 
 from ..torch_internals import version_of
 
-_PLAIN = (int, float, complex, str, bytes, bool, type(None))
-_LEAVES = (*_PLAIN, Tensor, ModuleType, type)
-_INTO = 100  # a container with more entries holds samples rather than state: it is not followed into
+PLAIN = (int, float, complex, str, bytes, bool, type(None))
+_LEAVES = (*PLAIN, Tensor, ModuleType, type)
+INTO = 100  # a container with more entries holds samples rather than state: it is not followed into
 _LOOK = 100_000  # and entries of one with more are not compared
-_BYTES = {False: 2**10, True: 2**22}  # of an array that is compared: at each batch, at the first ones
+BYTES = {False: 2**10, True: 2**22}  # of an array that is compared: at each batch, at the first ones
 _DEPTH = 8
 _MOST = 300  # holders, the nearest first: they are looked at around each batch
 _LIBRARIES = (
@@ -47,7 +47,7 @@ class Held(NamedTuple):
     """Something that holds values: its name, and a function that gives them by name.
 
     own: whether all code that can read them is the user's. seeks: whether what it holds finds its place in a file by
-    itself, as an archive does.
+    itself, as an archive does. places: where `values` finds them, for a faster look.
     """
 
     name: str
@@ -55,6 +55,19 @@ class Held(NamedTuple):
     size: int
     own: bool = False
     seeks: bool = False
+    places: Callable[[], Places | None] = lambda: None
+
+
+class Places(NamedTuple):
+    """Where values are.
+
+    whole: mappings and lists. entries: a name, the dict that has it, and its key there. attributes: a name ("" for
+    none), what has it, and the attribute there.
+    """
+
+    whole: Sequence[Any] = ()
+    entries: Sequence[tuple[str, dict[str, Any], str]] = ()
+    attributes: Sequence[tuple[str, Any, str]] = ()
 
 
 _NUMBER_OF_C: Any = ctypes.c_int.__base__
@@ -87,7 +100,7 @@ def reached(*roots: Any) -> Reached:
         seen[id(value)] = value
         for held in _inside(name, value):
             found.held.append(held)
-            if held.size <= _INTO:
+            if held.size <= INTO:
                 waiting += [(_name(name, key), each, depth + 1) for key, each in held.values().items()]
         waiting += [(name, part, depth + 1) for part in _behind(value)]
         if isinstance(value, FunctionType) and not _is_library(value.__code__.co_filename):
@@ -98,19 +111,24 @@ def reached(*roots: Any) -> Reached:
 def _inside(name: str, value: Any) -> Iterator[Held]:
     if isinstance(value, (dict, list, tuple)):
         entries = value if isinstance(value, dict) else None
-        yield Held(name, lambda: dict(enumerate(value)) if entries is None else entries, len(value))
+        whole = partial(Places, [value])
+        yield Held(name, lambda: dict(enumerate(value)) if entries is None else entries, len(value), places=whole)
     if isinstance(value, FunctionType):
-        yield Held("", lambda: dict(_used(value)), 0)
+        yield Held("", lambda: dict(_used(value)), 0, places=partial(_places_used, value))
         if not _is_library(value.__code__.co_filename):
-            yield Held(value.__name__, lambda: vars(value), 0)
-            yield Held(f"{value.__name__}()", lambda: dict(_defaults(value)), 0)
+            yield Held(value.__name__, lambda: vars(value), 0, places=partial(Places, [vars(value)]))
+            given = partial(_places_given, value)
+            yield Held(f"{value.__name__}()", lambda: dict(_defaults(value)), 0, places=given)
     elif isinstance(value, type):
-        yield Held(f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not _is_code(v)}, 0)
+        whole = partial(Places, [vars(value)])
+        yield Held(
+            f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not is_code(v)}, 0, places=whole
+        )
     elif isinstance(value, ContextVar):
         yield Held(value.name, lambda: {"get()": value.get(None)}, 0)
     elif hasattr(value, "__dict__"):
         attributes, own = vars(value), all(map(_is_known_class, type(value).__mro__))
-        yield Held(name, lambda: attributes, 0, own, _is_library_class(type(value)))
+        yield Held(name, lambda: attributes, 0, own, _is_library_class(type(value)), partial(Places, [attributes]))
     if slots := [slot for each in type(value).__mro__ if not _is_library_class(each) for slot in _slots(each)]:
         yield Held(name, lambda: {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}, 0)
 
@@ -155,6 +173,29 @@ def _used(function: FunctionType) -> Iterator[tuple[str, Any]]:
             continue
 
 
+def _places_used(function: FunctionType) -> Places | None:
+    """Where `_used` finds its variables, as long as the modules among them are the same; None where it has to look."""
+    if _is_library(function.__code__.co_filename):
+        return Places()
+    of, entries = function.__globals__, []
+    for code in _codes(function.__code__):
+        for name in code.co_names:
+            entries.append((name, of, name))
+            module = of.get(name)
+            if isinstance(module, ModuleType) and not _is_library(getattr(module, "__file__", None)):
+                entries += [(f"{name}.{each}", vars(module), each) for each in code.co_names]
+    free = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    cells = [(name, cell, "cell_contents") for name, cell in free]
+    return Places((), entries, cells) if all(hasattr(cell, "cell_contents") for _, cell, _ in cells) else None
+
+
+def _places_given(function: FunctionType) -> Places:
+    """Where `_defaults` finds its values."""
+    return Places(
+        [dict(_defaults(function))], (), [("", function, name) for name in ("__defaults__", "__kwdefaults__")]
+    )
+
+
 def _defaults(function: FunctionType) -> Iterator[tuple[str, Any]]:
     """What a function takes for arguments that are not given: made once, and kept."""
     yield from (function.__kwdefaults__ or {}).items()
@@ -171,7 +212,7 @@ def _codes(code: CodeType) -> list[CodeType]:
     return found
 
 
-def _is_code(value: Any) -> bool:
+def is_code(value: Any) -> bool:
     return callable(value) or isinstance(value, (staticmethod, classmethod, property, cached_property))
 
 
@@ -201,21 +242,21 @@ def snapshot(of: Reached, deep: bool) -> Snapshot:
         deep: also look at the entries of large containers and arrays.
     """
     taken: Snapshot = {}
-    for number, (_, values, size, _, seeks) in enumerate(of.held):
-        if size > (_LOOK if deep else _INTO):
+    for number, (_, values, size, _, seeks, _) in enumerate(of.held):
+        if size > (_LOOK if deep else INTO):
             continue
-        most = 0 if size > _INTO else _BYTES[deep]
+        most = 0 if size > INTO else BYTES[deep]
         for key, value in values().items():
-            apart = isinstance(value, _PLAIN) or (seeks and _is_file(value))
-            taken[number, key] = (value, None if apart else _state(value, most))
+            apart = isinstance(value, PLAIN) or (seeks and is_file(value))
+            taken[number, key] = (value, None if apart else state_of(value, most))
     return taken
 
 
-def _state(value: Any, most: int) -> Any:
+def state_of(value: Any, most: int) -> Any:
     """What can change in a value that stays the same object; an array is looked at if it has at most `most` bytes."""
     if isinstance(value, Tensor):
         return None if value.is_inference() else version_of(value)
-    if isinstance(value, (set, deque)) and len(value) <= _INTO:
+    if isinstance(value, (set, deque)) and len(value) <= INTO:
         return [*map(id, value)]
     if isinstance(value, (dict, list, set, deque)):
         return len(value)
@@ -223,7 +264,7 @@ def _state(value: Any, most: int) -> Any:
         return len(value), zlib.crc32(value) if len(value) * getattr(value, "itemsize", 1) <= most else 0
     if isinstance(value, (_NUMBER_OF_C, ctypes.Array, ctypes.Structure)):
         return bytes(value) if ctypes.sizeof(value) <= most else None
-    if _is_file(value):
+    if is_file(value):
         return _position(value)
     if isinstance(value, torch.Generator):
         return bytes(value.get_state().tolist())
@@ -241,7 +282,7 @@ def _state(value: Any, most: int) -> Any:
     return None
 
 
-def _is_file(value: Any) -> bool:
+def is_file(value: Any) -> bool:
     return issubclass(type(value), io.IOBase)  # isinstance() raises for what numpy.load() gives for a .npz
 
 
@@ -268,9 +309,9 @@ def _common_generators() -> list[Any]:
 
 def iterator(of: Reached) -> str:
     """The name of an iterator among them, whose place cannot be seen; "" if there is none."""
-    for name, values, size, _, seeks in of.held:
-        for key, value in values().items() if size <= _INTO else ():
-            if _is_file(value):
+    for name, values, size, _, seeks, _ in of.held:
+        for key, value in values().items() if size <= INTO else ():
+            if is_file(value):
                 if value.closed or seeks or of.seeks or _position(value) is not None:
                     continue
             elif not issubclass(type(value), Iterator):
@@ -300,7 +341,7 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
             if state_now < state:
                 return _name(of.held[place[0]].name, place[1]), filled
             filled = True
-        elif old is new and _is_file(new) and of.seeks:
+        elif old is new and is_file(new) and of.seeks:
             continue  # each sample begins at a place of its own
         elif not _same(old, new, state == state_now) and not _is_only_counted(of, place, new):
             return _name(of.held[place[0]].name, place[1]), filled
@@ -310,7 +351,7 @@ def changed(of: Reached, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
 def _same(old: Any, new: Any, same_state: bool) -> bool:
     if old is new:
         return same_state or any(new is each for each in _common_generators())
-    return type(old) is type(new) and isinstance(new, _PLAIN) and bool(old == new or old != old)
+    return type(old) is type(new) and isinstance(new, PLAIN) and bool(old == new or old != old)
 
 
 def _is_only_counted(of: Reached, place: tuple[int, Any], value: Any) -> bool:

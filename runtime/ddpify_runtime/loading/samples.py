@@ -19,6 +19,7 @@ from ..torch_internals import pin_memory
 from . import collated, held_state, streams, tensor_rows
 from .collated import Form
 from .held_state import Reached, Snapshot
+from .watch import Look, Watch
 
 ORIGINAL = "loading draws random numbers, and DDPIFY_RANDOM=original asks for those of one process"
 _BATCHES = "its __getitems__ draws random numbers for whole batches, or gives no list of samples"
@@ -73,6 +74,7 @@ class Samples(Dataset[Any]):
     def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any]) -> None:
         self.dataset, self.collate = dataset, collate
         self.held: Reached | None = None
+        self.watch: Watch | None = None
         self.of_pass: int | None = None
         self.drawn: set[str] | None = None  # learnt: the generators that samples are made with
 
@@ -89,13 +91,14 @@ class Samples(Dataset[Any]):
             first, reason = self._load(request[:1], request.places[:1], request)
         if watched and (self.held is None or self.of_pass != request.stream):  # the script may have changed it since
             self.held, self.of_pass = held_state.reached(self.dataset, self.collate), request.stream
-        before = self._look(request) if watched else {}
+            self.watch = None
+        before = self._look(request) if watched else None
         if by_batches:
             samples, reason = self._load_at_once(request)
         else:
             more, why = self._load(request[len(first) :], request.places[len(first) :], request)
             samples, reason = first + more, reason or why
-        if watched and not reason:
+        if before is not None and not reason:
             reason = self._change(request, samples, before)
         return self._collated(request, samples, reason)
 
@@ -113,7 +116,7 @@ class Samples(Dataset[Any]):
             with streams.kept():
                 return self._load_and_learn(indices, places, request.stream)
         marks = streams.marks()
-        with streams.kept(self.drawn):
+        with streams.kept(self.drawn) if self.drawn else nullcontext():
             samples = self._load_seeded(indices, places, request.stream, self.drawn)
             moved = streams.moved(marks)
         if late := moved - self.drawn:  # it draws now and then: once more, under all streams
@@ -152,28 +155,38 @@ class Samples(Dataset[Any]):
             samples = self.dataset.__getitems__(list(request))
             return samples, _BATCHES if streams.moved(marks) or not isinstance(samples, list) else ""
 
-    def _look(self, request: Request) -> Snapshot:
+    def _look(self, request: Request) -> Look | Snapshot:
         assert self.held is not None
-        return held_state.snapshot(self.held, deep=not request.part)
+        if not request.part:
+            return held_state.snapshot(self.held, deep=True)
+        self.watch = self.watch or Watch(self.held)
+        return self.watch.look()
 
-    def _changed(self, before: Snapshot, after: Snapshot) -> tuple[str, bool]:
+    def _changed(self, before: Look | Snapshot) -> tuple[str, bool]:
+        """What has changed since the last look, as `held_state.changed`."""
         assert self.held is not None
-        return held_state.changed(self.held, before, after)
+        if not isinstance(before, Look):
+            return held_state.changed(self.held, before, held_state.snapshot(self.held, deep=True))
+        assert self.watch is not None
+        if not self.watch.differs(before):
+            return "", False
+        after = held_state.snapshot(self.held, deep=False)
+        return held_state.changed(self.held, self.watch.snapshot(before), after)
 
-    def _change(self, request: Request, samples: list[Any], before: Snapshot) -> str:
+    def _change(self, request: Request, samples: list[Any], before: Look | Snapshot) -> str:
         """Why samples depend on what was loaded before them; "" if they do not."""
         assert self.held is not None
-        after = self._look(request)
-        name, filled = self._changed(before, after)
+        name, filled = self._changed(before)
         if name:
             return f"loading a sample changes {name}"
-        if request.part:
+        if isinstance(before, Look):
             return ""
         if name := held_state.iterator(self.held):
             return f"samples may come from an iterator ({name})"
         if filled and not _gives_batches(self.dataset):
+            after = held_state.snapshot(self.held, deep=True)
             again, _ = self._load(request[:1], request.places[:1], request)
-            name, filled = self._changed(after, self._look(request))
+            name, filled = self._changed(after)
             if name or filled or not collated.equal(samples[0], again[0]):
                 held_state.put_back(self.held, after)
                 return _AGAIN
@@ -188,15 +201,15 @@ class Samples(Dataset[Any]):
                 copies = deepcopy(samples)  # a collate function may pad or sort in place
             except Exception:  # noqa: BLE001  whatever cannot be copied
                 reason, parts = _COPY, 0
-        before = self._look(request) if own and (request.part or parts) else {}
+        before = self._look(request) if own and (request.part or parts) else None
         with streams.kept() if own and request.stream is not None and not request.part else nullcontext():
             if own and request.stream is not None and not request.part:
                 streams.seed(streams.HOST, ~request.stream, request.places.start)
             marks = streams.marks() if own else {}
             batch = self.collate(samples)
             drew = own and bool(streams.moved(marks))
-        if before and not reason:
-            name, _ = self._changed(before, self._look(request))
+        if before is not None and not reason:
+            name, _ = self._changed(before)
             reason = _COLLATE if drew else f"its collate function changes {name}" if name else ""
         if parts and not reason:
             try:
