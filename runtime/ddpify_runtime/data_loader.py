@@ -214,12 +214,14 @@ class _Batches:
         return len(self.loader)
 
     def __next__(self) -> Any:
-        with region.on_samples():
-            try:
-                loaded = next(self.batches)
-            except StopIteration:
-                self.loader._passed()
-                raise
+        before = region.load(True)  # past a `with`, which costs as much as a small batch
+        try:
+            loaded = next(self.batches)
+        except StopIteration:
+            self.loader._passed()
+            raise
+        finally:
+            region.load(before)
         if not loaded.total:
             if loaded.asked:
                 self.loader._learn(loaded)

@@ -191,6 +191,7 @@ def views_and_writes_are_told() -> None:
     before = internals.version_of(whole)
     whole[1:].add_(1)
     assert internals.version_of(whole) > before
+    assert [*internals.versions_of([whole])] == [internals.version_of(whole)]
 
 
 def a_backward_pass_has_a_number_and_an_end() -> None:

@@ -44,7 +44,7 @@ _ELEMENTWISE = {
     F.soft_margin_loss,
     F.triplet_margin_loss,
 }
-_KNOWN = {*_MEANS, *_SUMS, *CLASSES, *_ELEMENTWISE, F.ctc_loss}
+KNOWN = {*_MEANS, *_SUMS, *CLASSES, *_ELEMENTWISE, F.ctc_loss}
 # Of these, each number of the input gives one, so that there are as many as in the input, if the rest is as large.
 _NUMBER_BY_NUMBER = {
     F.binary_cross_entropy,
@@ -187,7 +187,7 @@ def operation(func: Callable[..., Any], given: dict[str, Any]) -> str:
 
 def reduction(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
     """The arguments by name, with the defaults, of a loss or full reduction that `reduced` knows; None for others."""
-    if func not in _KNOWN:
+    if func not in KNOWN:
         return None
     if func in _MEANS or func in _SUMS:
         is_full = len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0

@@ -115,11 +115,7 @@ def loading() -> bool:
     return _here.loading
 
 
-@contextmanager
-def on_samples() -> Iterator[None]:
-    """Load this rank's part of a batch."""
-    before, _here.loading = _here.loading, True
-    try:
-        yield
-    finally:
-        _here.loading = before
+def load(begins: bool) -> bool:
+    """Load this rank's part of a batch from now on, or no more; returns what was so before, to go back to."""
+    before, _here.loading = _here.loading, begins
+    return before

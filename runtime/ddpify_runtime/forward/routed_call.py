@@ -10,7 +10,6 @@ from __future__ import annotations
 import gc
 import warnings
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -33,7 +32,7 @@ from ..trial import own_numbers
 from ..trial.attempt import NotDivisible
 from ..trial.find_division import confirmed, find
 from . import batch_norm, compiled, parts, region, routes
-from .division import Division, is_compilable, shared, watched
+from .division import Division, computed, is_compilable, watched
 from .inventory import Inventory
 from .settings import Settings
 
@@ -255,20 +254,28 @@ class RoutedCall:
     def _divided(self, found: Division, leaves: list[Any], spec: Form, total: int, device: torch.device) -> Any:
         """total: samples. device: where they are."""
         reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
-        taken: dict[Any, Any] = {}  # what is given twice stays one
-        values = [
-            _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction)) if rows else _whole(leaf)
-            for leaf, rows in zip(leaves, found.inputs, strict=True)
-        ]
+        if len(leaves) == 1 and found.inputs[0] is not None:
+            values = [_rows(leaves[0], total, found.inputs[0], reduction)]
+        else:
+            taken: dict[Any, Any] = {}  # what is given twice stays one
+            values = [
+                _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction))
+                if rows
+                else _whole(leaf)
+                for leaf, rows in zip(leaves, found.inputs, strict=True)
+            ]
         args, kwargs = structure.unflatten(values, spec)
         here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
         here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
         original = self.draws_original or engines.of(device).records  # it would send a seed for each forward
         before = torch.get_rng_state() if original and not found.places else None
         try:
-            eager = compiled.eagerly() if found.eager else nullcontext()
-            with eager, shared(here, None if original else device):
-                output = reduction.forward(*args, **kwargs)
+            own = None if original else device
+            if found.eager:
+                with compiled.eagerly():
+                    output = computed(here, own, reduction.forward, args, kwargs)
+            else:
+                output = computed(here, own, reduction.forward, args, kwargs)
         except Exception as error:  # whatever the user's forward raises
             failure.require_everywhere(error, f"{self._forward()} of {self.name}")
             raise
@@ -284,6 +291,8 @@ class RoutedCall:
             raise RuntimeError(f"ddpify: {self.name} returned another structure than before")
         if found.sizes:
             self._require_equal_sizes(parts, found)
+        if len(parts) == 1 and found.outputs[0] is not None:
+            return structure.unflatten([self._joined(parts[0], total, found.outputs[0], reduction)], form)
         joined: dict[Any, Any] = {}
         whole = [
             _once(joined, part, rows, lambda part, rows: self._joined(part, total, rows, reduction))
@@ -364,7 +373,7 @@ def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tens
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
-    held = leaf.rows if isinstance(leaf, Share) and rows == _FIRST and size(leaf, 0) == total else None
+    held = leaf.rows if rows == _FIRST and isinstance(leaf, Share) and size(leaf, 0) == total else None
     return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
 
 

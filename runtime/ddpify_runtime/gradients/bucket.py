@@ -21,7 +21,8 @@ class Bucket:
     """The gradients of some parameters of one dtype.
 
     places: the numbers of the parameters. waiting: how many of them have no gradient yet in this pass. work: the
-    collective that runs. gradients: those that were sent, where each parameter had one that is dense.
+    collective that runs. gradients: those that were sent, where each parameter had one that is dense. at_once: whether
+    gradients are taken when the bucket is sent.
     """
 
     def __init__(self, places: Sequence[int], parameters: Sequence[nn.Parameter], like: Tensor, flags: int) -> None:
@@ -41,13 +42,13 @@ class Bucket:
             part.as_strided(parameter.shape, torch.empty_like(parameter, device="meta").stride())
             for part, parameter in zip(parts, self.parameters, strict=True)
         ]
-        self._at_once = sum(self._sizes) < _LARGE * len(self._means)
+        self.at_once = sum(self._sizes) < _LARGE * len(self._means)
         self._parts = [*self._means, self._flags]
         self._all = torch.full_like(self._flags, dist.get_world_size())  # flags that are 1 once they are scaled
 
     def take(self, at: int) -> None:
         """A gradient is there: while it is in the processor's cache, if it is large."""
-        if not self._at_once:
+        if not self.at_once:
             self._take(self.parameters[at].grad, self._means[at])
 
     def _take(self, gradient: Tensor | None, mean: Tensor) -> None:
@@ -66,13 +67,13 @@ class Bucket:
         Args:
             flags: of the last bucket, a number for each parameter of all.
         """
-        gradients = [each.grad for each in self.parameters] if self._at_once else []
+        gradients = [each.grad for each in self.parameters] if self.at_once else []
         dense = [each for each in gradients if each is not None and not each.is_sparse]
         self.gradients = dense if len(dense) == len(self._means) else []
         if self.gradients:
             copy_all(self._parts, [*dense, self._all])  # of a gradient that is its mean to itself
             self._flat.mul_(self._scale)
-        elif self._at_once:
+        elif self.at_once:
             for gradient, mean in zip(gradients, self._means, strict=True):
                 self._take(gradient, mean)
         if flags and not (self.gradients and all(flags)):
@@ -99,7 +100,7 @@ class Recorded(Bucket):
     """On a device whose tensors share no memory: put together when it is sent, in the program that is recorded."""
 
     def _make(self, like: Tensor) -> None:
-        self._like = like
+        self._like, self.at_once = like, True
 
     def take(self, at: int) -> None: ...
 

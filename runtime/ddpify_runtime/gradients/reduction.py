@@ -91,13 +91,15 @@ class Reduction:
         self.task = -1
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         align(self.parameters)
-        self.places = {id(parameter): place for place, parameter in enumerate(self.parameters)}
         sparse = {id(part.weight) for part in module.modules() if getattr(part, "sparse", None) is True}
         self.sparse = [place for place, parameter in enumerate(self.parameters) if id(parameter) in sparse]
         dense = [place for place in range(len(self.parameters)) if place not in self.sparse]
         self.buckets = buckets(self.parameters, dense, in_one) if self.parameters else []
         self.where = {place: (bucket, at) for bucket in self.buckets for at, place in enumerate(bucket.places)}
         _reductions[next(_made)] = self
+        self.found = {
+            id(parameter): (place, *self.where.get(place, (None, 0))) for place, parameter in enumerate(self.parameters)
+        }
         self.hooks = [parameter.register_post_accumulate_grad_hook(self._note) for parameter in self.parameters]
 
     def release(self) -> None:
@@ -105,7 +107,7 @@ class Reduction:
         for hook, parameter in zip(self.hooks, self.parameters, strict=True):
             hook.remove()
             forget_empty_hooks(parameter)
-        self.parameters, self.buckets, self.hooks, self.where = [], [], [], {}
+        self.parameters, self.buckets, self.hooks, self.where, self.found = [], [], [], {}, {}
 
     def enter(self) -> None:
         """A backward pass enters the shared region: reduce what it accumulates."""
@@ -126,34 +128,37 @@ class Reduction:
         """A parameter has got its gradient."""
         if self.task == -1 or not parameter.requires_grad:  # it may have been frozen after the forward
             return
-        place = self.places[id(parameter)]
+        place, bucket, at = self.found[id(parameter)]
         again, self.got[place] = self.got[place], 1
-        if place not in self.where:
+        if bucket is None:
             return
-        bucket, at = self.where[place]
         if again and (bucket.work or self.as_views):
             raise RuntimeError(
                 f"ddpify: a parameter of size {list(parameter.shape)} got its gradient twice in one backward, as what "
                 "is used in several parts that are checkpointed; use checkpoint(..., use_reentrant=False)"
             )
-        bucket.take(at)
+        if not bucket.at_once:
+            bucket.take(at)
         if not again:
             bucket.waiting -= 1
-            if not bucket.waiting:
+            if not bucket.waiting and bucket is not self.buckets[-1]:
                 self._send_full()
 
     @torch.no_grad()
     def _send_full(self) -> None:
-        """Send the buckets that are full, as far as those before them are."""
+        """Send the buckets that are full, as far as those before them are; the last one goes when the pass ends."""
         while self.sent < len(self.buckets) - 1 and not self.buckets[self.sent].waiting:
             self.buckets[self.sent].send()
             self.sent += 1
 
-    @torch.no_grad()
     def _complete(self) -> None:
         """All gradients of the pass are there. What earlier passes left is equal on all ranks, and so is its mean."""
         self.task = -1
-        lacking = [place for place, got in enumerate(self.got) if not got]
+        with torch.no_grad():  # as a decorator it costs more than a small bucket
+            self._reduce()
+
+    def _reduce(self) -> None:
+        lacking = [place for place, got in enumerate(self.got) if not got] if 0 in self.got else []
         for place in lacking:
             if place in self.where:
                 bucket, at = self.where[place]

@@ -9,6 +9,7 @@ whole tensor, as if it had been there from the start.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial as partial_of
 from typing import Any
 
 import torch
@@ -57,8 +58,9 @@ class Output(Share):
             return None
         with torch.DisableTorchFunctionSubclass():
             node = self.grad_fn
-            is_foreign, is_leaf = node is not self._node, node is None and self.requires_grad
-        return None if is_foreign or is_leaf else self._rows
+            if node is not self._node or (node is None and self.requires_grad):  # it is foreign, or a leaf
+                return None
+        return self._rows
 
     @property
     def rows(self) -> Tensor | None:
@@ -114,7 +116,11 @@ class Output(Share):
     ) -> Any:
         kwargs = kwargs or {}
         with torch.DisableTorchFunctionSubclass():
-            if func in QUESTIONS:
+            if func in losses.KNOWN:  # looked for first, as what each step calls
+                result = _apart(func, args, kwargs)
+                if result is not None:
+                    return result
+            elif func in QUESTIONS:
                 return func(*args, **kwargs)
             func, args = in_form(func, args)
             if not has_share(args, kwargs):
@@ -194,9 +200,8 @@ class _Later(Function):
 
     @staticmethod
     def forward(ctx: Any, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> Tensor:
-        made = Output(local.detach(), total, place, entered)
-        ctx.arguments = total, place, made.enter
-        return made
+        ctx.arguments = total, place, partial_of(_call, entered)
+        return Output(local, total, place, entered)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
@@ -218,15 +223,18 @@ class _Whole(Function):
 
 def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result computed from this rank's samples, or None where that is not known to be the same."""
-    first = next((value for value in (*args, *kwargs.values()) if isinstance(value, Output)), None)
+    if args and type(args[0]) is Output:
+        first: Output | None = args[0]
+    else:
+        first = next((value for value in (*args, *kwargs.values()) if isinstance(value, Output)), None)
     local = first.local if first is not None else None
     if first is None or local is None:
         return None
     # (F.ctc_loss takes time first, and samples after it.)
-    if first._place == _FIRST and func is not F.ctc_loss:
+    if func in losses.KNOWN and first._place == _FIRST and func is not F.ctc_loss:
         given = losses.reduction(func, args, kwargs)
         if given is not None:
-            return _loss(first, func, given)
+            return _loss(first, local, func, given)
     if not args:
         return None
     alone = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
@@ -268,6 +276,9 @@ def _call(functions: Sequence[Callable[[], None]]) -> None:
 
 
 def _entered(sources: Sequence[Output]) -> tuple[Callable[[], None], ...]:
+    of = [source._entered for source in sources if source._entered]
+    if len(of) < 2 or of.count(of[0]) == len(of):
+        return of[0] if of else ()
     return tuple(dict.fromkeys(entered for source in sources for entered in source._entered))
 
 
@@ -310,7 +321,7 @@ def _part(value: Any, like: Output) -> Any:
         return None
     if value.dim() < like.dim() or (value.dim() == like.dim() and value.size(0) == 1):  # the same for every sample
         return None if isinstance(value, Share) or value.requires_grad else value
-    if value.dim() > like.dim() or len(value) != len(like):
+    if value.dim() > like.dim() or value.size(0) != like.size(0):
         return None
     return _samples(value, like)
 
@@ -323,15 +334,18 @@ def _samples(value: Tensor, like: Output) -> Tensor:
     return split(value.whole() if isinstance(value, Share) else value, like._total, like._place, like.enter)
 
 
-def _loss(first: Output, func: Callable[..., Any], given: dict[str, Any]) -> Tensor | None:
-    """A loss over the whole batch from the samples of every rank; given: its arguments by name."""
+def _loss(first: Output, rows: Tensor, func: Callable[..., Any], given: dict[str, Any]) -> Tensor | None:
+    """A loss over the whole batch from the samples of every rank; given: its arguments by name. rows: of the first."""
     classes = func in losses.CLASSES
     local: dict[str, Any] = {}
+    sources: list[Output] = []
     for name, value in given.items():
-        if not isinstance(value, Tensor):
+        if isinstance(value, Output):
+            sources.append(value)
+        if value is first:
+            local[name] = rows
+        elif not isinstance(value, Tensor):
             local[name] = value
-        elif value is first:
-            local[name] = first.local
         elif classes and name == "weight":
             if value.requires_grad:
                 return None
@@ -342,7 +356,6 @@ def _loss(first: Output, func: Callable[..., Any], given: dict[str, Any]) -> Ten
             local[name] = _part(value, first) if value.shape == first.shape else None
             if local[name] is None:
                 return None
-    sources = [value for value in given.values() if isinstance(value, Output)]
     for source in sources:
         source._used = True
     part, divisor, dtype = losses.summands(func, local, classes and _all_count(given, local["target"]))

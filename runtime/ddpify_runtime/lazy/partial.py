@@ -331,15 +331,15 @@ class _Made(Function):
 
     @staticmethod
     def forward(ctx: Any, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Tensor:
-        made = Partial(part.detach(), None if common is None else common.detach(), divisor, entered)
-        ctx.entered, ctx.has_common, ctx.divisor = entered, common is not None, divisor
-        return made
+        ctx.arguments = entered, common is not None, divisor
+        return Partial(part, common, divisor, entered)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
-        for entered in ctx.entered:
+        functions, has_common, divisor = ctx.arguments
+        for entered in functions:
             entered()
-        return _inside(gradients[0], ctx.divisor), gradients[0] if ctx.has_common else None, None, None
+        return _inside(gradients[0], divisor), gradients[0] if has_common else None, None, None
 
 
 class _Total(Function):

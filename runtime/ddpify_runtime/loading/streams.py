@@ -49,8 +49,9 @@ def _mixed(word: int) -> int:
 
 def marks() -> dict[str, Any]:
     """What the generators' states are compared by; cheap, since it is done for each batch."""
+    state = torch.default_generator.get_state()
     found: dict[str, Any] = {
-        "torch": torch.default_generator.get_state(),
+        "torch": ctypes.string_at(state.data_ptr(), state.numel()),
         "python": (ctypes.string_at(*_WORDS), _COMMON.gauss_next),
     }
     numpy = sys.modules.get("numpy")
@@ -75,8 +76,7 @@ _WORDS = id(_COMMON) + object.__basicsize__, 4 * 625
 def moved(before: dict[str, Any]) -> set[str]:
     """The generators that were drawn from since `marks()`; "device" stands for that of the accelerator."""
     now = marks()
-    names = {name for name in now if name != "torch" and (name not in before or now[name] != before[name])}
-    return names if torch.equal(now["torch"], before["torch"]) else names | {"torch"}
+    return {name for name in now if name not in before or now[name] != before[name]}
 
 
 @contextmanager
@@ -100,7 +100,7 @@ def kept(names: Collection[str] = HOST) -> Iterator[None]:
 def restore(before: dict[str, Any], names: Collection[str]) -> None:
     """Put some generators back to what `marks()` found (but for a normal number that numpy had in hand)."""
     if "torch" in names:
-        torch.set_rng_state(before["torch"])
+        torch.set_rng_state(torch.frombuffer(bytearray(before["torch"]), dtype=torch.uint8))
     if "python" in names:
         words, second = before["python"]
         place, *state = array("I", words)

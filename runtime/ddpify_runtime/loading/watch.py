@@ -84,8 +84,8 @@ class Watch:
         sizes, keys, values = self._found()
         places = self._places(Look(sizes, keys, values, []))
         self._types = [*map(type, values)]
-        self._modules = [at for at, value in enumerate(values) if isinstance(value, ModuleType)]
-        self._are = [values[at] for at in self._modules]
+        self._imported = [at for at, value in enumerate(values) if isinstance(value, ModuleType)]
+        self._as_imported = [values[at] for at in self._imported]
         self._tensors: list[int] = []
         self._sized: list[int] = []
         self._others: list[int] = []
@@ -100,7 +100,8 @@ class Watch:
                 self._others.append(at)
 
     def _fits(self, values: list[Any]) -> bool:
-        return [*map(type, values)] == self._types and all(map(is_, map(values.__getitem__, self._modules), self._are))
+        imported = map(values.__getitem__, self._imported)
+        return [*map(type, values)] == self._types and all(map(is_, imported, self._as_imported))
 
     def _found(self) -> tuple[list[int], list[Any], list[Any]]:
         """Sizes, keys and values."""
