@@ -166,10 +166,13 @@ def summands(
 def _of_one_size(given: dict[str, Any]) -> bool:
     """Whether the tensors that a loss is given have one size, and are of a type in which a sum is no narrower."""
     shape = given["input"].shape
-    tensors = [value for value in given.values() if isinstance(value, Tensor)]
-    return all(each.shape == shape and each.dtype in (torch.float32, torch.float64) for each in tensors)
+    for each in given.values():
+        if isinstance(each, Tensor) and (each.dtype not in _WIDE or each.shape != shape):
+            return False
+    return True
 
 
+_WIDE = {torch.float32, torch.float64}
 _OPERATIONS: dict[tuple[Callable[..., Any], str], str] = {}
 
 
@@ -192,16 +195,23 @@ def reduction(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     if func in _MEANS or func in _SUMS:
         is_full = len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
         return {"input": args[0]} if is_full else None
-    signature, names, defaults = _signature(func)
-    if len(args) + len(kwargs) > len(names) or kwargs.keys() - names[len(args) :]:
-        signature.bind(*args, **kwargs)  # says what is wrong
-    given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
+    form = func, len(args), tuple(kwargs)
+    if form not in _forms:
+        signature, names, defaults = _signature(func)
+        if len(args) + len(kwargs) > len(names) or kwargs.keys() - names[len(args) :]:
+            signature.bind(*args, **kwargs)  # says what is wrong
+        _forms[form] = names[: len(args)], defaults
+    names, defaults = _forms[form]
+    given = {**defaults, **dict(zip(names, args, strict=True)), **kwargs}
     if given.get("size_average") is not None or given.get("reduce") is not None:
         return None
     if func in _DIVIDED_BY_WEIGHTS and given.get("weight") is not None:
         return None
     known = given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
     return given if known else None
+
+
+_forms: dict[tuple[Callable[..., Any], int, tuple[str, ...]], tuple[tuple[str, ...], dict[str, Any]]] = {}
 
 
 def weight_of_targets(given: dict[str, Any]) -> Tensor | int:

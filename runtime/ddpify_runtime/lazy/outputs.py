@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ..forward import losses, region
-from ..sharding.collectives import Join, Rows, count, join, joined, leave, size, split
+from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
 from ..torch_internals import apply, made_wrapper, tree_map_only
 from .batch import QUESTIONS, Share, has_share, in_form, same_memory, wholes
 from .labels import Labels
@@ -37,6 +37,7 @@ class Output(Share):
     _source: tuple[Output, Callable[[Tensor], Tensor]] | None = None  # what it is a view of, and how
     _place: Rows
     _total: int
+    _sizes: list[int]
     _entered: tuple[Callable[[], None], ...]
     _node: Any = None  # the autograd node that made this
     _used = False  # whether its samples were, in place of the whole
@@ -48,6 +49,7 @@ class Output(Share):
         size[place.dim] = size[place.dim] // count(total) * total
         output: Output = made_wrapper(cls, size, local)
         output._rows, output._place, output._total, output._entered = local, place, total, entered
+        output._sizes = size
         return output
 
     @property
@@ -66,7 +68,7 @@ class Output(Share):
     def rows(self) -> Tensor | None:
         """What a divided forward takes in place of rows `[rank::world_size]` of the whole; None if it is not those."""
         local = self.local
-        if local is None or self._place != _FIRST or size(self, 0) != self._total:
+        if local is None or self._place != _FIRST or self._sizes[0] != self._total:
             return None
         self._used = True
         return leave(local, self.enter) if local.requires_grad else local.detach()
@@ -315,6 +317,10 @@ def _binary(first: Output, func: Callable[..., Any], args: tuple[Any, ...], kwar
 
 def _part(value: Any, like: Output) -> Any:
     """This rank's part of an operand: a number is its own; None if it has none."""
+    if type(value) is Output and _is_placed_as(value, like):
+        local = value.local
+        if local is not None:
+            return local
     if isinstance(value, (int, float)):
         return value
     if not isinstance(value, Tensor) or value.device != like.device:
@@ -324,6 +330,12 @@ def _part(value: Any, like: Output) -> Any:
     if value.dim() > like.dim() or value.size(0) != like.size(0):
         return None
     return _samples(value, like)
+
+
+def _is_placed_as(one: Output, other: Output) -> bool:
+    """Whether two are of the same size, with the samples at the same place."""
+    mine = one._sizes, one._total, one._place, one._rows.device
+    return mine == (other._sizes, other._total, other._place, other._rows.device)
 
 
 def _samples(value: Tensor, like: Output) -> Tensor:
@@ -353,7 +365,7 @@ def _loss(first: Output, rows: Tensor, func: Callable[..., Any], given: dict[str
         elif classes and name == "target" and value.dim() and value.size(0) == first.size(0) and first.dim() > 1:
             local[name] = _samples(value, first)
         else:
-            local[name] = _part(value, first) if value.shape == first.shape else None
+            local[name] = _part(value, first) if list(value.shape) == first._sizes else None
             if local[name] is None:
                 return None
     for source in sources:
