@@ -154,7 +154,10 @@ class Reduction:
     def _complete(self) -> None:
         """All gradients of the pass are there. What earlier passes left is equal on all ranks, and so is its mean."""
         self.task = -1
-        with torch.no_grad():  # as a decorator it costs more than a small bucket
+        if not torch.is_grad_enabled():  # as after most passes; the block costs as much as a small bucket
+            self._reduce()
+            return
+        with torch.no_grad():
             self._reduce()
 
     def _reduce(self) -> None:

@@ -77,6 +77,7 @@ class Samples(Dataset[Any]):
         self.watch: Watch | None = None
         self.of_pass: int | None = None
         self.drawn: set[str] | None = None  # learnt: the generators that samples are made with
+        self.steady = False  # learnt: loading a sample changes nothing that a sample depends on
 
     def __getitems__(self, request: Request) -> Loaded:
         if request.part and self.collate is default_collate:
@@ -100,6 +101,7 @@ class Samples(Dataset[Any]):
             samples, reason = first + more, reason or why
         if before is not None and not reason:
             reason = self._change(request, samples, before)
+            self.steady = not reason
         return self._collated(request, samples, reason)
 
     def _load(self, indices: list[Any], places: range, request: Request) -> tuple[list[Any], str]:
@@ -109,10 +111,10 @@ class Samples(Dataset[Any]):
             marks = streams.marks() if watched else {}
             samples = [self.dataset[index] for index in indices]
             return samples, ORIGINAL if watched and streams.moved(marks) else ""
-        if not watched:
+        if not watched and not self.steady:  # nothing may be loaded twice
             with streams.kept():
                 return self._load_seeded(indices, places, request.stream, streams.HOST), ""
-        if self.drawn is None or not request.part:
+        if self.drawn is None or request.parts:
             with streams.kept():
                 return self._load_and_learn(indices, places, request.stream)
         marks = streams.marks()
