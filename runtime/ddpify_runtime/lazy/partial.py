@@ -11,12 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from torch.autograd import Function
 
 from ..forward import region
-from ..sharding.collectives import leave, sum_over_ranks, world_size
+from ..sharding.collectives import add_over_ranks, leave, sum_over_ranks, world_size
 from ..torch_internals import apply, made_wrapper
 from .batch import QUESTIONS, Share, same_memory, wholes
 
@@ -111,7 +110,7 @@ class Partial(Share):
             if region.alone():
                 raise RuntimeError("ddpify: rank 0 alone needs a number of which every process holds a part")
             value = self._part.detach().clone()
-            dist.all_reduce(value)
+            add_over_ranks(value)
             if self._divisor > 1:
                 value /= self._divisor
             self._value = value if self._common is None else value + self._common.detach()

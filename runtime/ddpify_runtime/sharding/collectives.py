@@ -116,6 +116,14 @@ def begin_sum(tensor: Tensor) -> Any:
     return group.allreduce([torch.view_as_real(tensor) if tensor.is_complex() else tensor])
 
 
+def add_over_ranks(tensor: Tensor) -> None:
+    """Add a tensor over ranks, where it is."""
+    if engines.of(tensor.device).records:
+        dist.all_reduce(tensor)
+    else:
+        begin_sum(tensor).wait()
+
+
 def spread(numbers: Tensor, group: Any = None) -> Tensor:
     """By how much each of some numbers differs between the ranks, 0 if not at all; a collective.
 

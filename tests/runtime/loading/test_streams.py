@@ -19,7 +19,6 @@ DRAWS: dict[str, Callable[[], Any]] = {
     "bits": lambda: random.getrandbits(3),
     "a normal number": lambda: random.gauss(0, 1),
     "a shuffle": lambda: random.shuffle([1, 2, 3]),
-    "a seed": lambda: random.seed(3),
 }
 
 
