@@ -39,14 +39,14 @@ class Watch:
     def look(self) -> Look:
         """What is held now."""
         try:
-            found = self._found()
-            if not self._fits(found[2]):
-                self._plan()
-                found = self._found()
-            return Look(*found, self._states(found[2]))
+            sizes, keys, values = self._found()
+            if self._fits(sizes, values):
+                return Look(sizes, keys, values, self._states(values))
         except (ValueError, RuntimeError):  # a variable was deleted, or a tensor of inference took the place of another
-            self._plan()
-            return self.look()
+            pass
+        self._plan()
+        sizes, keys, values = self._found()
+        return Look(sizes, keys, values, self._states(values))
 
     def differs(self, before: Look) -> bool:
         """Whether something has changed since the last look."""
@@ -79,10 +79,12 @@ class Watch:
         self._entries = [each[2] for each in entries], [each[3] for each in entries], repeat(_ABSENT)
         self._attributes = [each[2] for each in attributes], [each[3] for each in attributes]
         self._sizes = [each for _, each in self._whole]
-        self._keys = [_keys(each) for each in self._sizes if isinstance(each, _MAPPINGS)]
-        self._values = [_values(each) for each in self._sizes]
+        full = [each for each in self._sizes if len(each)]  # the others are told by their sizes
+        self._keys = [_keys(each) for each in full if isinstance(each, _MAPPINGS)]
+        self._values = [_values(each) for each in full]
         sizes, keys, values = self._found()
         places = self._places(Look(sizes, keys, values, []))
+        self._filled = [bool(size) for size in sizes]
         self._types = [*map(type, values)]
         self._imported = [at for at, value in enumerate(values) if isinstance(value, ModuleType)]
         self._as_imported = [values[at] for at in self._imported]
@@ -99,9 +101,10 @@ class Watch:
             elif is_file(value) or type(value).__name__ == "ndarray" or state_of(value, BYTES[False]) is not None:
                 self._others.append(at)
 
-    def _fits(self, values: list[Any]) -> bool:
+    def _fits(self, sizes: list[int], values: list[Any]) -> bool:
         imported = map(values.__getitem__, self._imported)
-        return [*map(type, values)] == self._types and all(map(is_, imported, self._as_imported))
+        alike = [*map(type, values)] == self._types and [*map(bool, sizes)] == self._filled
+        return alike and all(map(is_, imported, self._as_imported))
 
     def _found(self) -> tuple[list[int], list[Any], list[Any]]:
         """Sizes, keys and values."""
