@@ -222,6 +222,8 @@ class _Batches:
             raise
         finally:
             region.load(before)
+        if loaded.drawn is not None and self.loader._samples is not None:
+            self.loader._samples.drawn = {*loaded.drawn, *(self.loader._samples.drawn or ())}
         if not loaded.total:
             if loaded.asked:
                 self.loader._learn(loaded)

@@ -54,6 +54,7 @@ class Loaded:
 
     rows: how many samples it has. total: how many the whole has; 0 if this is the whole. asked: whether it was to be
     found out if batches can be loaded in parts. form: how it is made of parts. reason: why they cannot; "" if they can.
+    drawn: the generators that samples are made with, where a process has learnt that just now, for later workers.
     """
 
     batch: Any
@@ -62,6 +63,7 @@ class Loaded:
     asked: bool
     form: Form
     reason: str
+    drawn: frozenset[str] | None = None
 
     def pin_memory(self) -> Loaded:
         self.batch = pin_memory(self.batch)
@@ -87,7 +89,7 @@ class Samples(Dataset[Any]):
         watched = request.part or request.parts > 0
         by_batches = _gives_batches(self.dataset)
         first: list[Any] = []
-        reason = ""
+        reason, known = "", None if self.drawn is None else {*self.drawn}
         if watched and self.held is None and not by_batches:  # the first sample of a process may open a file
             first, reason = self._load(request[:1], request.places[:1], request)
         if watched and (self.held is None or self.of_pass != request.stream):  # the script may have changed it since
@@ -102,7 +104,10 @@ class Samples(Dataset[Any]):
         if before is not None and not reason:
             reason = self._change(request, samples, before)
             self.steady = not reason
-        return self._collated(request, samples, reason)
+        loaded = self._collated(request, samples, reason)
+        if self.drawn is not None and self.drawn != known:
+            loaded.drawn = frozenset(self.drawn)
+        return loaded
 
     def _load(self, indices: list[Any], places: range, request: Request) -> tuple[list[Any], str]:
         """The samples, and why they cannot be loaded in parts, as far as random numbers tell."""

@@ -73,3 +73,11 @@ def test_what_may_not_be_loaded_twice_is_seeded_whole() -> None:
     assert not samples.steady
     load(samples, 12, parts=0)
     assert next(numbers) == 12
+
+
+def test_a_batch_tells_what_its_process_has_learnt() -> None:
+    samples = Samples(Texts(), padded)
+    places = range(6)
+    told = [samples.__getitems__(Request([*places], places, 6, False, parts, 7)).drawn for parts in (2, 0)]
+    late = samples.__getitems__(Request([12], range(12, 13), 6, False, 0, 7)).drawn
+    assert [*told, late] == [{"torch"}, None, {"torch", "python", "numpy"}]
