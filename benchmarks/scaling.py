@@ -1,11 +1,14 @@
 """What a rank costs: CPU seconds of one process against those of the ranks, beside hand-written DDP and frameworks.
 
-    python -m benchmarks.scaling [--ranks 1,2,4,8] [--workloads convolutions,dropout] [--rounds 3]
+    python -m benchmarks.scaling [--ranks 1,2,4,8] [--workloads convolutions,dropout] [--rounds 3] [--instructions]
 
 Efficiency is CPU seconds of one process / (ranks x CPU seconds of one rank), user and system time of all threads, from
 the second epoch on; the global batch is the same. CPU time rather than clock time, so that more ranks than cores can be
 run. All ways of a workload run in turn, and the least of the rounds counts. Frameworks are measured where they are
 installed (`pip install -e '.[benchmarks]'`).
+
+With --instructions the user instructions of a rank are counted instead, with its threads and workers, which a busy
+machine hardly changes: one round will do. Only the system's part of the work is left out.
 
 It takes long: a run of 8 ranks on two cores imports torch eight times. How long all of it will take is said on standard
 error after each cell; on two idle cores a round of all workloads takes about an hour at 1, 2, 4 and 8 ranks.
@@ -36,8 +39,11 @@ class Failed(Exception):
     """A run that ended with an error; its last lines."""
 
 
-def seconds(source: str, ranks: int) -> float:
-    """CPU seconds of the busiest rank, per epoch, after the first. ranks: 0 for one process without a launcher.
+def used(source: str, ranks: int, instructions: bool) -> float:
+    """CPU seconds, or 10^9 instructions, of the busiest rank, per epoch, after the first.
+
+    Args:
+        ranks: 0 for one process without a launcher.
 
     Raises:
         Failed: the script did not run.
@@ -47,6 +53,7 @@ def seconds(source: str, ranks: int) -> float:
         train.write_text(source)
         paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
         settings = {"METER": f"{folder}/rank", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+        settings |= {"METER_COUNTS": "instructions"} if instructions else {}
         launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks else []
         words = [sys.executable, *launcher, str(train)]
         try:
@@ -73,8 +80,8 @@ def converted(source: str) -> str:
     return result.code
 
 
-def least(sources: dict[str, str], ranks: int, rounds: int) -> dict[str, float]:
-    """The least CPU seconds of each way, all run in turn; a way that fails is said, and left out."""
+def least(sources: dict[str, str], ranks: int, rounds: int, instructions: bool) -> dict[str, float]:
+    """The least that each way has used, all run in turn; a way that fails is said, and left out."""
     found: dict[str, float] = {}
     failed: set[str] = set()
     for _ in range(rounds):
@@ -82,7 +89,7 @@ def least(sources: dict[str, str], ranks: int, rounds: int) -> dict[str, float]:
             if way in failed:
                 continue
             try:
-                found[way] = min(seconds(source, ranks), found.get(way, float("inf")))
+                found[way] = min(used(source, ranks, instructions), found.get(way, float("inf")))
             except Failed as error:
                 failed.add(way)
                 found.pop(way, None)
@@ -92,7 +99,7 @@ def least(sources: dict[str, str], ranks: int, rounds: int) -> dict[str, float]:
 
 def cell(one: float, found: dict[str, float], ways: list[str], ranks: int) -> str:
     """The efficiency of each way, and ours beside the hand-written one."""
-    efficiency = {way: one / ranks / used for way, used in found.items()}
+    efficiency = {way: one / ranks / each for way, each in found.items()}
     shown = " / ".join(f"{efficiency[way]:.2f}" if way in efficiency else "-" for way in ways)
     if "hand" not in efficiency or "ours" not in efficiency:
         return shown
@@ -105,6 +112,7 @@ def main() -> None:
     parser.add_argument("--ranks", default="1,2,4,8", help="how many, with commas between")
     parser.add_argument("--workloads", default=",".join(WORKLOADS), help="which, with commas between")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--instructions", action="store_true", help="count these rather than CPU seconds (Linux)")
     options = parser.parse_args()
     ranks, names = [int(each) for each in options.ranks.split(",")], options.workloads.split(",")
     if unknown := set(names) - set(WORKLOADS):
@@ -116,10 +124,10 @@ def main() -> None:
     for name in names:
         plain = script(name, "plain")
         sources = {way: converted(plain) if way == "ours" else script(name, way) for way in ways}
-        one = least({"plain": plain}, 0, options.rounds)["plain"]
+        one = least({"plain": plain}, 0, options.rounds, options.instructions)["plain"]
         row = []
         for count in ranks:
-            row.append(cell(one, least(sources, count, options.rounds), ways, count))
+            row.append(cell(one, least(sources, count, options.rounds, options.instructions), ways, count))
             cells += 1
             took = (time.monotonic() - start) / 60
             left = took / cells * (len(names) * len(ranks) - cells)
@@ -128,7 +136,8 @@ def main() -> None:
             )
         rows.append(f"| {name} | {one:.2f} | {' | '.join(row)} |")
     print(f"Efficiency: {' / '.join(ways)} (ours / hand); the least of {options.rounds} rounds.\n")
-    print(f"| | one process, CPU s per epoch | {' | '.join(f'{count} ranks' for count in ranks)} |")
+    unit = "10^9 instructions" if options.instructions else "CPU s"
+    print(f"| | one process, {unit} per epoch | {' | '.join(f'{count} ranks' for count in ranks)} |")
     print("|---|---|" + "---|" * len(ranks))
     print("\n".join(rows))
 

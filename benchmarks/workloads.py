@@ -189,6 +189,19 @@ class Augmented(Dataset):
         return image, self.labels[index]
 """
 
+_TABLE = """\
+class Table(Dataset):
+    def __init__(self, size):
+        self.rows = torch.randn(size, 64)
+        self.labels = torch.randint(10, (size,))
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, index):
+        return self.rows[index], self.labels[index]
+"""
+
 _TRANSFORMER = """\
 class Net(nn.Module):
     def __init__(self, words, width=64):
@@ -349,6 +362,21 @@ WORKLOADS: dict[str, Workload] = {
                 FABRIC, prepare="generator, generator_optimizer = fabric.setup(generator, generator_optimizer)"
             ),
         },
+    ),
+    "own data set": Workload(
+        {
+            "definitions": _TABLE,
+            "train_set": "Table(4096)",
+            "model": "nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))",
+        }
+    ),
+    "own data set, workers": Workload(
+        {
+            "definitions": _TABLE,
+            "train_set": "Table(4096)",
+            "loading": ", num_workers=2",
+            "model": "nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 10))",
+        }
     ),
     "perceptron": Workload(
         {
