@@ -25,7 +25,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         template = _template(script, call)
         if template and call.args and isinstance(script.parents[call], ast.Expr):
             moved.update(part for part in ast.walk(call) if part is not call.args[0])
-            yield Replace(call, template, "ask Horovod", modules=target.words.imports, parts=call.args[:1])  # type: ignore[arg-type]
+            yield Replace(call, template, "ask Horovod", modules=target.words.imports, parts=tuple(call.args[:1]))
         elif script.qualified(call.func) in SAID and not call.args and not call.keywords:
             moved.update(ast.walk(call.func))
     for node in script.nodes:
