@@ -62,7 +62,7 @@ $(VENV)/ready: pyproject.toml runtime/pyproject.toml
 	touch $@
 
 $(VENV)/models-ready: $(VENV)/ready
-	$(BIN)/pip install --quiet --editable '.[models]'
+	$(BIN)/pip install --quiet $(TORCH) --editable '.[models]'
 	touch $@
 
 $(VENV)-xla/ready:
