@@ -172,7 +172,7 @@ def _out_of_plain(
     from .from_plain import by_hand, options_of, source_of, to_one_device
 
     source = source_of(scripts)
-    if source is None or (style == "plain" and target not in ("", source.name)):
+    if source is None or (style == "plain" and target and target != source.name):
         return {}
     kept = {name: value for name, value in options_of(scripts).items() if value and not options[name]}
     starts = source.starting_itself() if {**options, **kept}["entry"] == "spawn" else source
@@ -187,7 +187,7 @@ def _out_of_plain(
         return _brought_up_to_date(program, plain)
     kept.pop("sync_batchnorm", None)
     texts = {path: result.code for path, result in back.items()}
-    return in_turn(program, back, convert(texts, target or source.name, style=style, **{**options, **kept}))
+    return in_turn(program, back, convert(texts, target if target else source.name, style=style, **{**options, **kept}))
 
 
 def _brought_up_to_date(program: Mapping[Path, str], plain: Mapping[Path, Result]) -> dict[Path, Result]:

@@ -50,9 +50,18 @@ def test_they_mean_what_they_mean_there(imports: str) -> None:
 
 @pytest.mark.parametrize("imports", [STAR, NAMES])
 def test_what_is_refused_is_refused_through_another_file_too(imports: str) -> None:
-    more = "        g = grad(model(x).sum(), list(model.parameters()))\n"
+    more = "        g = torch.func.grad(model)(x)\n"
     files = converted(imports, more=more)
     assert files["train"] == TRAIN.format(imports=imports, more=more)
+
+
+@pytest.mark.parametrize("imports", [STAR, NAMES])
+def test_a_function_that_is_replaced_is_replaced_through_another_file_too(imports: str) -> None:
+    code = converted(imports, more="        g = grad(model(x).sum(), list(model.parameters()))\n")["train"]
+    name = "grad" if imports == STAR else "ddpify_grad"  # what comes later hides what the star brought
+    assert ("    grad,\n" if imports == STAR else "from ddpify_runtime import grad as ddpify_grad\n") in code
+    assert f"g = {name}(model(x).sum()," in code
+    assert code.index(imports) < code.index("from ddpify_runtime")
 
 
 @pytest.mark.parametrize("common", [COMMON + "\n\nclass DataLoader:\n    pass\n", "__all__ = ['torch']\n" + COMMON])

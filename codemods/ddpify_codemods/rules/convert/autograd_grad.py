@@ -19,14 +19,18 @@ _FUNCTIONS = frozenset({"torch.autograd.Function", "torch.autograd.function.Func
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Average the gradients that torch.autograd.grad returns, but for those of tensors that can only be samples."""
     taken = [call for call in script.find(ast.Call) if _takes_gradients_of_parameters(script, call)]
+    imports = {
+        alias.asname or alias.name: (statement, alias.name)
+        for statement in script.find(ast.ImportFrom)
+        for alias in statement.names
+        if f"{statement.module}.{alias.name}" in _NAMES
+    }
     for call in taken:
-        if isinstance(call.func, ast.Attribute):
+        if not isinstance(call.func, ast.Name) or call.func.id not in imports:
             yield Replace(call.func, "grad", _MESSAGE, ("grad",))
-    if any(isinstance(call.func, ast.Name) for call in taken):
-        for statement in script.find(ast.ImportFrom):
-            for alias in statement.names:
-                if f"{statement.module}.{alias.name}" in _NAMES:
-                    yield ReplaceImport(statement, alias.name, _MESSAGE)
+    for name in dict.fromkeys(call.func.id for call in taken if isinstance(call.func, ast.Name)):
+        if name in imports:
+            yield ReplaceImport(*imports[name], _MESSAGE)
 
 
 def _takes_gradients_of_parameters(script: Script, call: ast.Call) -> bool:
