@@ -64,7 +64,7 @@ def test_each_sample_is_computed_once(world_size: int, gradients: bool) -> None:
     ((alone, _),) = run(1, evaluate, gradients)
     ranks = run(world_size, evaluate, gradients)
     assert [numbers for numbers, _ in ranks] == [alone] * world_size
-    few = 3 * world_size - 1  # a trial of gradients computes them whole on every rank, and once in parts; at call 1
+    few = 2 * world_size  # a trial of gradients computes them whole on every rank, and once in parts; at call 1
     trials = few * (world_size + 1) if gradients else 0
     assert sum(rows for _, rows in ranks) == SAMPLES + trials
     assert max(rows for _, rows in ranks) - min(rows for _, rows in ranks) <= 8 + 2  # a row a batch, and a trial
