@@ -25,6 +25,7 @@ from .found import (
     trains,
     untouched,
 )
+from .layout import CALLS, joined, laid_out
 from .move import (
     LOCAL_BATCH_NORM,
     ONE_DEVICE,
@@ -156,7 +157,12 @@ def convert(
         return _rewritten_as_torch(found, chosen, in_folders("modernize"))
     reason = "already converted" if scripts[0].path in views and not any(each.edits for each in found) else ""
     launch = chosen.launch if chosen.launch != TARGETS[name].launch else ""
-    results = {each.script.path: Result(rewritten(each), each.changes, each.findings, reason, launch) for each in found}
+    results = {
+        each.script.path: Result(
+            laid_out(each.script.text, rewritten(each), CALLS), each.changes, each.findings, reason, launch
+        )
+        for each in found
+    }
     changed = {path: result.code for path, result in results.items()}
     if changed != dict(program):
         _, again = read(changed, tuple(roots))
@@ -294,7 +300,9 @@ def _moved(
             results[path] = Result(program[path], findings=findings)
             continue
         changes = (*found[path].changes, *(replace(each, line=lines(each.line)) for each in result.changes))
-        code = _without_unused(path, result.code) if path in moves and update else result.code
+        code = result.code
+        if path in moves:
+            code = _without_unused(path, code) if update else joined(program[path], code, CALLS)
         reason = "" if code != program[path] else "not converted"
         ordered = tuple(sorted(changes, key=lambda change: change.line))
         results[path] = Result(code, ordered, tuple(sorted(findings, key=line_of)), reason, result.launch)

@@ -17,12 +17,12 @@ from typing import Any, TypeAlias
 from .facts import plain_code
 from .facts.script import Script
 from .found import Found, ask, is_refused, rewritten, untouched
-from .layout import joined
+from .layout import CALLS, joined
 from .reading import read
 from .result import Result, original_lines
 from .rule import Finding
 from .targets import Target, of_backend
-from .to_plain import CALLS, to_plain, without_idle_imports
+from .to_plain import to_plain, without_idle_imports
 
 Told: TypeAlias = Mapping[Path, Sequence[Finding]]
 _SURE = ("DDP701", "DDP702", "DDP705")

@@ -5,6 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Collection
 
+from .facts.tree import parsed
+
+# What is laid out on several lines where a conversion has made it too long for one.
+CALLS = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer")
 _LONGEST_LINE = 100
 
 
@@ -15,9 +19,11 @@ def laid_out(before: str, after: str, functions: Collection[str]) -> str:
         before: the text of the original, whose lines stay as they are. after: the text to lay out. functions: the last
             names of what is called.
     """
+    if before == after:
+        return after
     known = set(before.splitlines())
     lines = after.splitlines(keepends=True)
-    calls = [node for node in ast.walk(ast.parse(after)) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(parsed(after)) if isinstance(node, ast.Call)]
     done: set[int] = set()
     for call in sorted(calls, key=lambda node: (-node.lineno, node.col_offset)):
         number = call.lineno - 1
@@ -36,7 +42,7 @@ def joined(before: str, after: str, functions: Collection[str]) -> str:
     Args: as for `laid_out`; calls that the text before has as they are stay so.
     """
     lines = after.splitlines(keepends=True)
-    calls = [node for node in ast.walk(ast.parse(after)) if isinstance(node, ast.Call)]
+    calls = [node for node in ast.walk(parsed(after)) if isinstance(node, ast.Call)]
     for call in sorted(calls, key=lambda node: -node.lineno):
         last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
         start, end = call.lineno - 1, call.end_lineno or call.lineno
@@ -55,7 +61,9 @@ def _is_broken(call: ast.Call, text: str) -> bool:
     arguments = [*call.args, *(word.value for word in call.keywords)]
     places = [(each.lineno, each.end_lineno) for each in arguments]
     each_on_its_own = places == [(call.lineno + n, call.lineno + n) for n in range(1, len(places) + 1)]
-    return each_on_its_own and call.end_lineno == call.lineno + len(places) + 1 and not set("#\r\t") & set(text)
+    *arguments_of, last = text.splitlines()
+    plain = not set("#\r\t") & set("".join(arguments_of)) and not set("\r\t") & set(last)
+    return each_on_its_own and call.end_lineno == call.lineno + len(places) + 1 and plain
 
 
 def _broken(call: ast.Call, line: str) -> str:

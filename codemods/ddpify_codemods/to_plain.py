@@ -11,15 +11,12 @@ from .facts import distribution
 from .facts.script import Script
 from .facts.trail import lost_trail
 from .found import Found, ask, ask_program, is_refused, refused_at, rewritten, trains, untouched
-from .layout import laid_out
+from .layout import CALLS, laid_out
 from .plain_words import TORCH
 from .reading import parse, read
 from .result import ConversionBug, Result, original_lines, unchanged
 from .rule import Delete, DropImport, Edit, Finding, Folder
 from .targets import TARGETS, Target
-
-# What is laid out on several lines where a conversion has made it too long for one.
-CALLS = ("DataLoader", "auto_dataloader", "ZeroRedundancyOptimizer")
 
 
 def to_plain(

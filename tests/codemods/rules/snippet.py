@@ -7,6 +7,7 @@ from pathlib import Path
 from textwrap import dedent
 
 from ddpify_codemods import Finding, Result, convert
+from ddpify_codemods.layout import CALLS, laid_out
 
 _BEGIN, _END = "# begin\n", "# end\n"
 _SCRIPT = """\
@@ -34,7 +35,7 @@ def check_transformed(before: str, after: str, target: str = "cuda", imports: st
     assert not result.reason
     assert not [each for each in result.findings if each.severity == "refused"]
     code = result.code
-    assert code.split(_BEGIN)[1].split(_END)[0] == _tidy(after)
+    assert code.split(_BEGIN)[1].split(_END)[0] == laid_out(_tidy(before), _tidy(after), CALLS)
     compile(code, "train.py", "exec")
 
 

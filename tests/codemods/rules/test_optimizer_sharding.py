@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 from ddpify_codemods import Result, convert
+from ddpify_codemods.layout import CALLS, laid_out
 
 SCRIPT = """\
 import torch
@@ -47,7 +48,7 @@ def converted(lines: str, target: str = "cpu", sharded: bool = True) -> Result:
 def test_it_hands_over_the_class(before: str, after: str) -> None:
     result = converted(f"optimizer = {before}")
     assert not [each for each in result.findings if each.severity == "refused"]
-    assert f"optimizer = ZeroRedundancyOptimizer{after}\n" in result.code
+    assert laid_out("", f"optimizer = ZeroRedundancyOptimizer{after}\n", CALLS) in result.code
     assert convert({PATH: result.code}, "cpu")[PATH].code == result.code
     assert convert({PATH: result.code}, "cpu", optimizer_sharding=True)[PATH].code == result.code
 

@@ -102,7 +102,12 @@ init_process_group("gloo")
 
 model = nn.Linear(8, 2)
 model = DistributedDataParallel(model)
-optimizer = ZeroRedundancyOptimizer(model.parameters(), optimizer_class=optim.Adam, lr=1e-3, weight_decay=0.1)
+optimizer = ZeroRedundancyOptimizer(
+    model.parameters(),
+    optimizer_class=optim.Adam,
+    lr=1e-3,
+    weight_decay=0.1,
+)
 for _ in range(10):
     loss = model(torch.rand(16, 8)).square().mean()
     optimizer.zero_grad()

@@ -80,7 +80,11 @@ from torch.utils.data import TensorDataset
 init_process_group("gloo")
 
 data = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
-loader = DataLoader(data, batch_size=8 * get_world_size(), sampler=DistributedSampler(data, shuffle=True))
+loader = DataLoader(
+    data,
+    batch_size=8 * get_world_size(),
+    sampler=DistributedSampler(data, shuffle=True),
+)
 model = torch.nn.Linear(4, 1)
 model = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
