@@ -60,7 +60,7 @@ def test_what_goes_wrong_is_seen(right: bytes, wrong: bytes, monkeypatch: pytest
     code = plain(fixture.name, "ignite")[fixture.entry]
     assert right in code
     changed = b"from torch.utils.data.distributed import DistributedSampler\n" + code.replace(right, wrong)
-    monkeypatch.setattr("tests.e2e.test_plain.plain", lambda name, target: {fixture.entry: changed})
+    monkeypatch.setattr("tests.e2e.test_plain.of_fixture", lambda fixture, target: {fixture.entry: changed})
     assert differences(fixture, 3, target="ignite", start=in_forks)
 
 
