@@ -150,6 +150,7 @@ def _verify_plain(options: Options, script: Path, program: Program, setting: Tri
             lambda number: run_original(setting, script, settings | _disturbed(number)),
             options.tolerance,
             given=True,
+            pictures=program.pictures,
         )
     found.notes += [
         "the order of samples is that of DistributedSampler: the original drew what the ranks drew",

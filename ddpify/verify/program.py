@@ -19,18 +19,22 @@ from ddpify.programs import program
 from ddpify.report import Report
 from ddpify.report import text as told
 
+PICTURES = "DDP627"  # the rule that says which pictures are of rank 0's samples
+
 
 @dataclass(frozen=True)
 class Program:
     """files: the script and its local modules, real paths. text: all their code. changed: their converted bytes.
 
     local_batch_norm: BatchNorm was to take the statistics of each rank's rows; here it takes those of the batch.
+    pictures: whether it draws pictures of rank 0's samples.
     """
 
     files: tuple[Path, ...]
     text: str
     changed: Mapping[Path, bytes] = field(default_factory=dict)
     local_batch_norm: bool = False
+    pictures: bool = False
 
 
 def reached(script: Path) -> Program:
@@ -73,4 +77,5 @@ def converted(name: str, target: str, style: str = "exact", optimizer_sharding: 
         )
         raise BadInput(name, f"has nothing to convert ({reason})", "give the script that holds the training loop")
     changed = {source.path: source.encode(code) for source, code in outcome.codes.items()}
-    return Program(found.files, found.text, changed, local)
+    pictures = any(each.rule == PICTURES for result in converted.results.values() for each in result.findings)
+    return Program(found.files, found.text, changed, local, pictures)

@@ -34,6 +34,7 @@ AMPLIFIED = 10  # a difference may be so many times that of the control run
 CLIPPED = 1e-3  # relative difference of a norm that is clipped
 ROUNDING = 5e-2  # a first difference above this is none that rounding makes, and needs no control run
 CONTROLS = 5  # so many runs with other noise each, before a difference is one: a ReLU turns over in some of them only
+_IMAGES = (".png", ".jpg", ".jpeg", ".gif", ".bmp")
 
 
 @dataclass(frozen=True)
@@ -71,6 +72,7 @@ def judge(
     control: Callable[[int], Run],
     tolerance: float = 0.0,
     given: bool = False,
+    pictures: bool = False,
 ) -> Verdict:
     """Compare a run of many processes with one of the original.
 
@@ -79,7 +81,8 @@ def judge(
         text: the source code of the original.
         control: runs the original again, with noise of rounding's size, another for each number.
         tolerance: relative difference that is allowed; 0 for that of docs/contract.md.
-        given: whether the original was given the batches of the other run.
+        given: whether the original was given the batches of the other run. pictures: whether images that it writes are
+            of rank 0's samples.
     """
     records = [other.records[rank] for rank in range(world_size)]
     evidence = Evidence(original, other, world_size, compare_batches(original.records[0], records), text)
@@ -101,7 +104,7 @@ def judge(
     else:
         verdict.differences += _batches(verdict, evidence)
     verdict.differences += _printed(verdict, evidence, once)
-    verdict.differences += _files(verdict, evidence, once)
+    verdict.differences += _files(verdict, evidence, once, _IMAGES if pictures else ())
     _randomness(verdict, evidence)
     return verdict
 
@@ -269,19 +272,26 @@ def _quoted(line: str | None) -> str:
     return "nothing" if line is None else repr(line if len(line) < 100 else f"{line[:99]}…")
 
 
-def _files(verdict: Verdict, evidence: Evidence, control: Callable[[], Run]) -> Iterator[Difference]:
+def _files(
+    verdict: Verdict, evidence: Evidence, control: Callable[[], Run], partial: tuple[str, ...]
+) -> Iterator[Difference]:
+    """Files; partial: the endings of those that show rank 0's samples alone."""
     original, other = evidence.original.files, evidence.other.files
-    left_out: list[str] = []
     found = list(_file_differences(evidence.original, evidence.other, verdict.tolerance))
+    left_out = [name for name, _ in found if name.endswith(partial) and {name} <= {*original} & {*other}]
+    if left_out:
+        verdict.notes.append(f"not compared, since they show samples of rank 0: {', '.join(dict.fromkeys(left_out))}")
+        found = [(name, message) for name, message in found if name not in left_out]
     if found and not verdict.differences:
         again = control()
         unstable = {name for name, _ in _file_differences(evidence.original, again, verdict.tolerance)}
         unstable |= _renamed(original, again.files, other)
-        left_out = [name for name, _ in found if name in unstable]
-        if left_out:
+        changing = [name for name, _ in found if name in unstable]
+        if changing:
             verdict.notes.append(
-                f"not compared, since two runs of the original differ in it: {', '.join(dict.fromkeys(left_out))}"
+                f"not compared, since two runs of the original differ in it: {', '.join(dict.fromkeys(changing))}"
             )
+        left_out += changing
         found = [(name, message) for name, message in found if name not in unstable]
     if found:
         yield from (Difference(message, hazards.of_file(message)) for _, message in found[:1])

@@ -40,7 +40,15 @@ NOT_KEPT: dict[str, tuple[set[str], set[str]]] = {
             "os.makedirs('checkpoint', exist_ok=True)",
         },
     ),
+    "began": ({"os.makedirs(OUT)"}, {"os.makedirs(OUT, exist_ok=True)"}),
     # The device has no number, and files are loaded to it.
+    "gan": (
+        {"device = torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')", "os.makedirs(opt.outf)"},
+        {
+            "device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')",
+            "os.makedirs(opt.outf, exist_ok=True)",
+        },
+    ),
     "ema": (
         {"device = torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')"},
         {"device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')"},

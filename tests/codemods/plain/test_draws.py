@@ -80,3 +80,12 @@ def test_a_data_set_draws_for_each_rank_other_numbers() -> None:
 
 def test_a_script_without_noise_is_not_seeded_again() -> None:
     assert SEED not in plain(training()).code
+
+
+def test_a_seed_that_is_drawn_is_the_same_on_all_ranks() -> None:
+    drawn = training().replace("random.seed(0)\n", "seed = random.randint(1, 9)\nrandom.seed(seed)\n")
+    drawn = drawn.replace("torch.manual_seed(0)\n", "").replace(
+        "random.seed(seed)", "random.seed(seed)\ntorch.manual_seed(seed)"
+    )
+    code = plain(drawn).code
+    assert code.index("random.seed(0)") < code.index("random.randint(1, 9)")

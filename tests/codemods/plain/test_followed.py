@@ -388,11 +388,6 @@ meter = Meter()
         training()
         .replace("nn.Linear(4, 3)", "nn.Sequential(nn.Linear(4, 8), nn.Linear(8, 3))")
         .replace("model(x)", "model[1](model[0](x))"),
-        training()
-        .replace("nn.Linear(4, 3)", "nn.Linear(8, 3)")
-        .replace("optimizer =", "first = nn.Linear(4, 8)\noptimizer =")
-        .replace("SGD(model.parameters()", "SGD([*first.parameters(), *model.parameters()]")
-        .replace("model(x)", "model(first(x))"),
         training(after="    for p in model.parameters(): p.requires_grad = False\n"),
         training(step="loss.backward()"),
     ],

@@ -18,10 +18,15 @@ from .values import (
     Method,
     Module,
     Value,
+    cut,
+    differentiated,
     join,
     made_of,
     of,
 )
+
+# What they give back is not differentiated.
+_WITHOUT_GRADIENTS = frozenset({"detach", "item", "tolist", "numpy", "argmax", "argmin", "size", "len", "backward"})
 
 
 class Calls(Methods):
@@ -29,18 +34,24 @@ class Calls(Methods):
 
     def call(self, node: ast.Call, frame: Frame, alone: bool = False) -> Value:
         self.count()
-        function = self.value(node.func, frame)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
             return self.backward(node, frame)
+        function = self.value(node.func, frame)
         args = [value for each in node.args for value in self.given(each, frame)]
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         found: Value | None = None
+        own = any(isinstance(thing, Function | Class) for thing in function.things)
+        if not own:
+            self.may_take([*args, *keywords.values()])
         for thing in function.things:
             one = self.called(thing, node, args, keywords, frame, alone)
             found = one if found is None else join(found, one)
-        if found is not None:
-            return found
-        return self.unknown_call(node, [function, *args, *keywords.values()], frame, alone)
+        if found is None:
+            found = self.unknown_call(node, [function, *args, *keywords.values()], frame, alone)
+        if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
+            return cut(found)
+        owners = [thing.owner for thing in function.only(Method) if isinstance(thing, Method)]
+        return found if own else differentiated(found, [*owners, *args, *keywords.values()])
 
     def given(self, node: ast.expr, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""
@@ -150,6 +161,8 @@ class Calls(Methods):
             initial = self.method_of(cls, "__init__", of(made))
         elif isinstance(made, Module):
             self.modules[node] = made
+        if isinstance(made, Module):
+            self.new_modules.add(made)
         if initial is not None:
             self.enter(initial, node, args, keywords, frame)
         elif isinstance(made, Instance):
@@ -164,3 +177,7 @@ def is_without_gradients(node: ast.expr) -> bool:
     """Whether `with` makes computations that are not differentiated."""
     name = ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
     return name in ("no_grad", "inference_mode")
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")

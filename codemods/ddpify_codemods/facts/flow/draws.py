@@ -33,6 +33,8 @@ def library_of(name: str) -> str:
     return next(found, "torch" if module == "torch.nn.init" and last.endswith("_") and last not in _CONSTANT else "")
 
 
+# Methods of tensors that fill them with what they draw.
+DRAWING = frozenset({"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"})
 _CONSTANT = frozenset({"zeros_", "ones_", "constant_", "eye_", "dirac_"})
 
 

@@ -104,9 +104,15 @@ class Site:
 class Found:
     """What is found out while a program is followed.
 
-    sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the loops over
-    training loaders that do not train, and the ways by which the loader comes there, the nearest first. wanted: the
-    expressions that make something unknown which is read. differentiated: those that a loss is made by.
+    called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls of
+    the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
+    zero before. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
+    that are called again before the backward pass. shared: parts of a module that are parts of another one, too, and
+    that one. parameters_of: the modules that an expression is whose parameters are taken. training_forwards: the calls
+    of models by whose gradients steps are made. pictures: the calls that draw samples of this rank. sites: the loaders
+    that come to loops by an expression, each with whether the loop trains. untrained: the loops over training loaders
+    that do not train, and the ways by which the loader comes there, the nearest first. wanted: the expressions that
+    make something unknown which is read. differentiated: those that a loss is made by.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -115,8 +121,14 @@ class Found:
     backwards: dict[ast.Call, set[Kind]] = field(default_factory=dict)
     training_forwards: set[ast.Call] = field(default_factory=set)
     forwards: dict[ast.Call, tuple[Script, Module]] = field(default_factory=dict)
+    called_models: dict[ast.Call, set[ast.AST]] = field(default_factory=dict)
+    reached: dict[tuple[ast.Call, ast.AST], set[ast.Call]] = field(default_factory=dict)
+    stepped: set[tuple[ast.Call, ast.AST]] = field(default_factory=set)
+    not_averaged: dict[tuple[ast.Call, ast.AST], Problem] = field(default_factory=dict)
+    repeated: set[ast.AST] = field(default_factory=set)
+    shared: set[tuple[Module, Module]] = field(default_factory=set)
+    parameters_of: dict[ast.expr, set[Module]] = field(default_factory=dict)
     evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)
-    backward_forwards: dict[ast.Call, int] = field(default_factory=dict)
     loops: dict[ast.AST, set[Loader]] = field(default_factory=dict)
     training: set[Loader] = field(default_factory=set)
     loaders: set[Loader] = field(default_factory=set)
@@ -126,9 +138,9 @@ class Found:
     scripts: dict[ast.AST, Script] = field(default_factory=dict)
     called_with: dict[ast.AST, set[tuple[ast.Call, Script]]] = field(default_factory=dict)
     passes: set[Pass] = field(default_factory=set)
-    forward_backwards: dict[ast.Call, set[ast.Call]] = field(default_factory=dict)
     unused: set[ast.AST] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
+    pictures: dict[ast.Call, Script] = field(default_factory=dict)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)

@@ -12,8 +12,8 @@ from .einsum import einsum
 from .frames import Frame, Problem, Site, local_entries
 from .layout import axis
 from .modules import Modules
-from .operation_names import FACTORIES, LOSSES, PREDICATES, WEIGHTED
-from .operations import combined, loss_of, on_number, on_rows
+from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
+from .operations import combined, loss_of, of_sizes, on_number, on_rows
 from .values import (
     COUPLES,
     DRAWN,
@@ -78,12 +78,14 @@ class Libraries(Modules):
             modules = self.parameters_in(given)
             if modules:
                 self.found.optimizer_calls[node] = frame.script
-                self.wrapped, self.frozen = True, None
+                self.makes_optimizer(node, modules)
                 self.found.trained |= set(modules)
                 return of(Optimizer(node, modules))
             if is_optimizer_class(frame.script, node.func):
                 self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
             return SAME
+        if name == "next" and self.loaders_in(*args[:1]):
+            return self.each_of(args[0], node)
         passed = self.iteration(name, last, args, node, frame)
         if passed is not None:
             return passed
@@ -106,6 +108,9 @@ class Libraries(Modules):
             return args[0]
         if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
             return self.attribute_of(args[0], args[1].constant, node, frame)
+        if name in PICTURES and local:
+            self.pictured(node, frame)
+            return SAME
         if name in ("print", "input"):
             self.shown(node, frame)
             return SAME
@@ -128,9 +133,10 @@ class Libraries(Modules):
         if not library or any(word.arg == "generator" for word in node.keywords):
             return None
         apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
-        if apart or (library == "torch" and self.contexts):
+        for_samples = library != "random" and local_rows_or_sizes(entries(local))
+        if apart or (self.contexts and (library == "torch" or for_samples)):
             self.drawn.add(library)
-        if not self.began or library not in self.drawn or (library == "torch" and local_rows_or_sizes(entries(local))):
+        if not self.began or library not in self.drawn or for_samples:
             return None
         if changes(name):
             self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
@@ -199,7 +205,9 @@ class Libraries(Modules):
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument.value if isinstance(argument, ast.Starred) else argument, value, frame)
             return replace(SAME, host=True)
-        if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor", "torch.Tensor") and first.is_local:
+        if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
+            return made_of(first.kind, [first])
+        if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
             return made_of(first.kind, [first])
         if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (
             local_rows(given) and name.startswith("torch.")
@@ -224,6 +232,10 @@ class Libraries(Modules):
                 return made_of(next(iter(kinds)), inner)
         if name.startswith("torch.") and last == "randperm":
             return made_of("unknown", local, reason=COUPLES)
+        if name in TENSOR_TYPES or (name.startswith("numpy.") and last in NUMPY_FACTORIES):
+            made = of_sizes(given if name in TENSOR_TYPES else given[-1:])
+            if made is not None:
+                return made
         sizes = [value for value in entries(given) if value.is_local]
         if name.startswith("torch.") and last in FACTORIES and all(each.kind in ("size", "shape") for each in sizes):
             return made_of("rows", sizes)

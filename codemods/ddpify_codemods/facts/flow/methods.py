@@ -6,8 +6,10 @@ import ast
 import re
 from typing import TypeGuard
 
+from .draws import DRAWING
 from .frames import Frame, local_entries
 from .libraries import Libraries
+from .operation_names import PICTURES
 from .operations import combined, on_number, on_rows
 from .values import (
     ADDITIVE,
@@ -52,6 +54,9 @@ class Methods(Libraries):
         owner, name = method.owner, method.name
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
+        self.steps(owner, name, node, frame)
+        if name in DRAWING and owner.kind in LOCAL_ROWS and self.contexts:
+            self.drawn.add("torch")
         for thing in owner.things:
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:
@@ -85,6 +90,9 @@ class Methods(Libraries):
             return args[0]
         if local and name == "format":
             self.shown(node, frame)
+            return SAME
+        if local and name in PICTURES:
+            self.pictured(node, frame)
             return SAME
         if local and name in _SHOWN | {"write"} and self.is_bar(owner):
             return SAME
@@ -135,14 +143,17 @@ class Methods(Libraries):
         """A method of something that is known; None for others."""
         if isinstance(thing, Module):
             if name == "requires_grad_":
-                self.freezes(owner, node)
+                self.freezes(owner, node, args[0].constant if args else True)
             if name in ("train", "eval"):
                 on = args[0].constant if args else name == "train"
                 root_of(thing).evaluates = on is False
             if name in _MODULE_SELF:
                 return owner
             if name in _PARAMETERS:
-                return of(Parameters((thing,)))
+                modules = tuple(each for each in owner.things if isinstance(each, Module))
+                if isinstance(node.func, ast.Attribute):
+                    self.found.parameters_of.setdefault(node.func.value, set()).update(modules)
+                return of(Parameters(modules))
             if name in ("children", "modules", "named_children", "named_modules"):
                 return SAME
             if not any(value.is_local or local_entries(value) for value in given):
@@ -167,7 +178,7 @@ class Methods(Libraries):
                 )
                 return SAME
         if isinstance(thing, Parameters) and name == "requires_grad_":
-            self.freezes(owner, node)
+            self.freezes(owner, node, args[0].constant if args else True)
         elif isinstance(thing, Parameters) and name.endswith("_"):
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)

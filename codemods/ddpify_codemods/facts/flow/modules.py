@@ -7,11 +7,11 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..script import Script
-from .expressions import Expressions
 from .frames import Frame, local_entries
 from .library_modules import of_library_module
 from .operation_names import LOSS_CLASSES, WEIGHTED
 from .operations import loss_of
+from .training import Training, leaves_outputs
 from .values import (
     ADDITIVE,
     DRAWN,
@@ -27,7 +27,7 @@ from .values import (
 )
 
 
-class Modules(Expressions):
+class Modules(Training):
     """What models and losses make of batches."""
 
     def forward(
@@ -55,15 +55,18 @@ class Modules(Expressions):
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
-        if self.in_forward and self.undecided and module.networks and not trained:
+        left_out = self.undecided or self.without_gradients > self.quiet_around
+        if self.in_forward and left_out and module.networks and not trained:
             self.found.unused.add(root.made)
-        if trained and root is module and self.without_gradients:
-            self.found.forwards[node] = (frame.script, module)
-            self.evaluated(module, node)
-            return result
         if trained and root is module:
             self.found.forwards[node] = (frame.script, module)
+            self.found.called_models.setdefault(node, set()).add(root.made)
             self.evaluated(module, node)
+            if self.without_gradients:
+                return result
+            self.calls_wrapper(root.made, node)
+            if len(self.trained) > 1 and leaves_outputs(frame.script, node, result):
+                self.found.unused.add(root.made)
             result = self.tagged(result, node)
         elif trained:
             result = self.tagged(result, None, node)
@@ -98,6 +101,8 @@ class Modules(Expressions):
         method = self.method_of(module.cls, "forward", of(module))
         if method is None:
             return None
+        if not self.in_forward:
+            self.quiet_around = self.without_gradients
         self.in_forward.append(module)
         undecided, self.undecided = self.undecided, self.undecided if len(self.in_forward) > 1 else 0
         try:
@@ -156,8 +161,7 @@ class Modules(Expressions):
         self.backwards += 1
         self.found.scripts[node] = frame.script
         self.found.backwards.setdefault(node, set()).add(loss.kind)
-        self.found.training_forwards |= loss.forwards
-        self.found.backward_forwards[node] = max(len(loss.forwards), self.found.backward_forwards.get(node, 0))
+        self.reaches(node, loss, frame)
         evaluated = {
             each for each in loss.loaders if each.training in loss.loaders
         }  # kept by a model, of its last call
@@ -176,15 +180,6 @@ class Modules(Expressions):
             self.problem(frame, node, "it is trained here on what a loop without a backward pass has read")
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")
-        for forward in loss.forwards:
-            others = self.found.forward_backwards.setdefault(forward, set())
-            others.add(node)
-            if len(others) > 1:
-                self.problem(
-                    frame,
-                    node,
-                    "two backward passes go through one forward, which DistributedDataParallel counts as one",
-                )
         if self.frozen is not None and loss.forwards:
             self.problem(
                 frame,
@@ -201,6 +196,7 @@ class Modules(Expressions):
 
     def library_module(self, name: str, node: ast.Call, given: list[Value]) -> Value:
         module = self.modules.setdefault(node, Module(node, name))
+        self.new_modules.add(module)
         last = name.rpartition(".")[2]
         module.networks = last not in LOSS_CLASSES
         if given:
@@ -209,7 +205,7 @@ class Modules(Expressions):
             for inner in value.only(Module):
                 assert isinstance(inner, Module)
                 if inner is not module:
-                    inner.parent = inner.parent or module
+                    self.belongs(inner, module)
         return of(module)
 
 

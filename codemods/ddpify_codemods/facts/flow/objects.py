@@ -22,6 +22,7 @@ from .values import (
     Module,
     Thing,
     Value,
+    cut,
     join,
     made_of,
     of,
@@ -50,9 +51,12 @@ class Objects(Loops):
                 return self.shape_of(owner)
             if name in ("T", "mT"):
                 return made_of(turned(owner.kind) if name == "T" else "rows_moved", [owner])
-            return made_of("batch" if owner.kind == "batch" else owner.kind, [owner])
+            found = made_of("batch" if owner.kind == "batch" else owner.kind, [owner])
+            return cut(found) if name == "data" else found
         if owner.is_local:
-            return owner if name == "data" else made_of("unknown", [owner]) if name not in SHAPE_ATTRIBUTES else SAME
+            if name == "data":
+                return cut(owner)
+            return made_of("unknown", [owner]) if name not in SHAPE_ATTRIBUTES else SAME
         return SAME
 
     def attribute_of_thing(self, thing: Thing, name: str, node: ast.expr, frame: Frame) -> Value | None:
@@ -130,7 +134,7 @@ class Objects(Loops):
 
     def shape_of(self, owner: Value) -> Value:
         """The sizes of a tensor; their constant is the dimension of the samples."""
-        return replace(made_of("shape", [owner]), constant=axis(owner.kind))
+        return replace(cut(made_of("shape", [owner])), constant=axis(owner.kind))
 
     def size_in(self, shape: Value, key: object) -> Value:
         """One of the sizes of a tensor."""

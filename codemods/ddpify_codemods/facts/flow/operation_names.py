@@ -258,10 +258,37 @@ KEEP_SHAPE = frozenset(
 )
 # Without a dimension they work along the last one, or one that their argument's shape says.
 LAST = frozenset({"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue"})
-SHAPE_ATTRIBUTES = frozenset({"dtype", "device", "ndim", "is_cuda", "requires_grad", "grad_fn", "layout", "itemsize"})
+SHAPE_ATTRIBUTES = frozenset(
+    {
+        "dtype",
+        "device",
+        "ndim",
+        "is_cuda",
+        "is_xpu",
+        "is_mps",
+        "is_cpu",
+        "requires_grad",
+        "grad_fn",
+        "layout",
+        "itemsize",
+    }
+)
 FACTORIES = frozenset(
     {"ones", "zeros", "full", "rand", "randn", "empty", "LongTensor", "FloatTensor", "normal", "randint"}
 )
+# `Tensor = torch.cuda.FloatTensor if cuda else torch.FloatTensor`: of sizes they make a tensor, of data a copy.
+TENSOR_TYPES = frozenset(
+    f"torch.{where}{each}Tensor"
+    for where in ("", "cuda.")
+    for each in ("", "Float", "Long", "Double", "Half", "Int", "Short", "Byte", "Bool", "Char", "BFloat16")
+)
+# Of numpy and numpy.random; the size comes last, or is the only argument.
+NUMPY_FACTORIES = frozenset(
+    {"ones", "zeros", "full", "empty", "normal", "uniform", "rand", "randn", "randint", "random", "random_sample"}
+    | {"standard_normal", "choice"}
+)
+# They draw samples that they are given first: a picture of rank 0's shows what one of all would.
+PICTURES = frozenset({"torchvision.utils.save_image", "add_image", "add_images"})
 # They ask whether a number is one, and are not differentiated.
 PREDICATES = frozenset({"isnan", "isinf", "isfinite"})
 KEEP_NUMBER = frozenset(

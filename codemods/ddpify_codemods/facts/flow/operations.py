@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .layout import (
+    along,
     axis,
     differ,
     flattened,
@@ -22,7 +23,7 @@ from .layout import (
     unsqueezed,
 )
 from .operation_names import ALONG, COUPLE, CUTS, EACH, HOST, KEEP_NUMBER, KEEP_SHAPE, LAST, LAYOUTS, NEW, PARTS
-from .values import COUPLES, LOCAL_ROWS, OWN_SHAPE, OWN_SIZE, SAME, Items, Kind, Value, join, made_of, of
+from .values import COUPLES, LOCAL_ROWS, OWN_SHAPE, OWN_SIZE, SAME, Items, Kind, Value, entries, join, made_of, of
 
 
 def combined(operator: ast.operator, left: Value, right: Value) -> Value:
@@ -223,6 +224,16 @@ def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
     if name in ("add", "sub"):
         return combined(ast.Add(), value, given[0] if given else SAME)
     return None
+
+
+def of_sizes(given: Sequence[Value]) -> Value | None:
+    """A new tensor of some sizes, or of those in a tuple; None where they are not those of a rank's samples."""
+    sizes = _flat(given)
+    local = [value for value in entries(given) if value.is_local]
+    places = [place for place, value in enumerate(sizes) if value.is_local]
+    if not local or not all(value.kind in ("size", "shape") for value in local) or not places:
+        return None
+    return made_of(along(places[0]), local)
 
 
 def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:

@@ -69,14 +69,16 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     evaluated: dict[ast.expr, Script] = {}
     of_all: set[ast.expr] = set()
     found = Found()
+    wrapped: set[ast.Call] = set()
     for _ in range(_ROUNDS):
-        before = dict(status), set(trained), set(drawn)
-        found, large = _once(scripts, status, trained, loaders, drawn, evaluated, of_all)
+        before = dict(status), set(trained), set(drawn), set(wrapped)
+        found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
         training = found.training
         trained |= modules
+        wrapped = found.training_forwards
         for call in found.loaders:
             if call in training:
                 status[call] = "training"
@@ -84,7 +86,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
                 status[call] = "sharded" if divides and _can_be_divided(call) else "whole"
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
-        if (status, trained, drawn) != before or _evaluates_training(found, status, evaluated):
+        if (status, trained, drawn, wrapped) != before or _evaluates_training(found, status, evaluated):
             continue
         stuck = _whole(found, status, whole)
         wanted = found.wanted - found.differentiated - of_all
@@ -145,10 +147,11 @@ def _once(
     trained: set[ast.AST],
     loaders: dict[object, Loader],
     drawn: set[str],
+    wrapped: set[ast.Call],
     evaluated: dict[ast.expr, Script],
     of_all: set[ast.expr],
 ) -> tuple[Found, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders, drawn, evaluated, of_all)
+    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all)
     try:
         follower.run()
     except (TooLarge, RecursionError):

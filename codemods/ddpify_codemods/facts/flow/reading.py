@@ -21,7 +21,6 @@ from .values import (
     Value,
     made_of,
     of,
-    root_of,
 )
 
 
@@ -81,12 +80,6 @@ class Reading(Objects):
             return made_of("unknown", [value])
         return Value(things=frozenset(value.only(Module)) | frozenset(value.only(Parameters)))
 
-    def freezes(self, owner: Value, node: ast.AST) -> None:
-        """Parameters are frozen or unfrozen."""
-        modules = [thing for thing in owner.things if isinstance(thing, Module)] + list(self.parameters_in([owner]))
-        if self.wrapped and not self.in_forward and any(root_of(each).made in self.trained for each in modules):
-            self.frozen = node
-
     def demand(self, node: ast.expr, value: Value, frame: Frame, gathers: bool = False) -> None:
         """Something is decided or computed of a number that has to be the same on all ranks.
 
@@ -138,6 +131,15 @@ class Reading(Objects):
         """A call shows or writes what it is given."""
         changes = self.name_of(node.func).endswith("_")
         self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame, changes)
+
+    def pictured(self, node: ast.Call, frame: Frame) -> None:
+        """A call draws samples; what else it is given is shown."""
+        given = [*node.args, *(word.value for word in node.keywords)]
+        values = {part: self.value(part, frame) for part in given}
+        samples = {part for part, value in values.items() if value.is_local and value.kind not in ADDITIVE}
+        self.shown_parts([part for part in given if part not in samples], frame)
+        if samples:
+            self.found.pictures[node] = frame.script
 
     def shown_parts(self, parts: Sequence[ast.expr], frame: Frame, changes: bool = False) -> None:
         """Values are shown or written; changes: something that all ranks have is changed by them."""

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..inherited import _local as imported_file
 from ..script import Script
 from .frames import Found, Frame, Problem
+from .gradients import Gradients
 from .values import (
     Class,
     Function,
@@ -49,16 +50,22 @@ class State:
         trained: set[ast.AST],
         loaders: dict[object, Loader],
         drawn: set[str],
+        wrapped_calls: set[ast.Call],
         evaluated: dict[ast.expr, Script],
         of_all: set[ast.expr],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
+        self.wrapped_calls = wrapped_calls
+        self.gradients, self.left_early = Gradients(), list[Gradients]()
+        self.frozen_when_wrapped: set[ast.AST] = set()
+        self.optimizers_of: dict[ast.AST, set[ast.Call]] = {}
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
         self.found = Found()
         self.contexts: list[Context] = []
         self.in_forward: list[Module] = []
         self.stack: list[ast.AST] = []
         self.modules: dict[ast.AST, Module] = {}
+        self.new_modules: set[Module] = set()
         self.classes: dict[ast.ClassDef, Class] = {}
         self.class_attributes: dict[ast.ClassDef, dict[str, Value]] = {}
         self.frames: dict[Script, Frame] = {}
@@ -67,6 +74,7 @@ class State:
         self.variant: tuple[object, ...] = ()
         self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
+        self.quiet_around = 0
         self.frozen: ast.AST | None = None
         self.parts: set[tuple[Module, str]] = set()
         self.work, self.began = 0, False

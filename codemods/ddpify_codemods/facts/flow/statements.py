@@ -36,6 +36,7 @@ class Follower(Calls):
         entry = self.scripts[0]
         frame = self.module_frame(entry)
         self.block(entry.tree.body, frame)
+        self.end_gradients()
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         for statement in body:
@@ -161,13 +162,14 @@ class Follower(Calls):
         elif value.is_local and any((thing, target.attr) in self.parts for thing in owner.only(Module)):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
         if target.attr == "requires_grad" and (owner.only(Parameters) or owner.only(Module)):
-            self.freezes(owner, target)
+            self.freezes(owner, target, value.constant)
         for thing in owner.things:
             if isinstance(thing, Module | Instance):
                 if isinstance(thing, Module):
                     for inner in value.only(Module):
                         assert isinstance(inner, Module)
-                        inner.parent = inner.parent or (thing if inner is not thing else None)
+                        if inner is not thing:
+                            self.belongs(inner, thing)
                         thing.networks = thing.networks or inner.networks
                 if value.is_local and source is not None:
                     self.sources.setdefault((thing, target.attr), set()).add(source)
@@ -210,6 +212,7 @@ class Follower(Calls):
             if context.node is loop and self.uneven(context):
                 reason = "a loop over a rank's part of an evaluation ends before its end"
                 self.problem(frame, node, reason, context.loaders)
+        self.left_early.append(self.gradients)
 
     def do_return(self, node: ast.Return, frame: Frame) -> None:
         frame.returns.append(self.value(node.value, frame) if node.value else ZERO)
@@ -220,15 +223,18 @@ class Follower(Calls):
         test = self.value(node.test, frame)
         self.decided(node.test, test, frame)
         decided = test.constant if isinstance(test.constant, bool) else None
-        before = dict(frame.names)
+        before, gradients = dict(frame.names), self.gradients
         self.undecided += decided is None
         if decided is not False:
             self.block(node.body, frame)
         first, frame.names = frame.names, dict(before)
+        if decided is None:
+            gradients, self.gradients = self.gradients, gradients
         if decided is not True:
             self.block(node.orelse, frame)
         self.undecided -= decided is None
         if decided is None:
+            self.gradients = self.gradients.or_else(gradients)
             self.merge(frame, first, ends=_leaves(node.body), other_ends=_leaves(node.orelse))
         elif decided:
             frame.names = first
@@ -261,7 +267,7 @@ class Follower(Calls):
             for _ in range(2):
                 before = dict(frame.names)
                 self.assign(node.target, self.each_of(over, node.iter), frame)
-                self.block(node.body, frame)
+                self.turn(node.body, frame, always=bool(over.only(Parameters)))
                 self.merge(frame, before)
         self.mark(node, over, frame)
         self.block(node.orelse, frame)
@@ -285,9 +291,20 @@ class Follower(Calls):
         for _ in range(2):
             self.decided(node.test, self.value(node.test, frame), frame)
             before = dict(frame.names)
-            self.block(node.body, frame)
+            self.turn(node.body, frame)
             self.merge(frame, before)
         self.block(node.orelse, frame)
+
+    def turn(self, body: Sequence[ast.stmt], frame: Frame, always: bool = False) -> None:
+        """Go through a loop once, or not at all; always: whether that cannot be."""
+        before, around, self.left_early = self.gradients, self.left_early, []
+        self.block(body, frame)
+        for each in (*self.left_early, *([] if always else [before])):
+            self.gradients = self.gradients.or_else(each)
+        self.left_early = around
+
+    def do_continue(self, node: ast.Continue, frame: Frame) -> None:
+        self.left_early.append(self.gradients)
 
     def do_with(self, node: ast.With, frame: Frame) -> None:
         quiet = any(is_without_gradients(item.context_expr) for item in node.items)
@@ -302,12 +319,14 @@ class Follower(Calls):
     do_asyncwith = do_with
 
     def do_try(self, node: ast.Try, frame: Frame) -> None:
-        before = dict(frame.names)
+        before, gradients = dict(frame.names), self.gradients
         self.block(node.body, frame)
         for handler in node.handlers:
-            first = frame.names
+            first, body = frame.names, self.gradients
             frame.names = {**before, **{name: value for name, value in first.items() if name not in before}}
+            self.gradients = body.or_else(gradients)
             self.block(handler.body, frame)
+            self.gradients = self.gradients.or_else(body)
             self.merge(frame, first, ends=_leaves(node.body), other_ends=_leaves(handler.body))
         self.block(node.orelse, frame)
         self.block(node.finalbody, frame)

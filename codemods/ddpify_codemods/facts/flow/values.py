@@ -221,6 +221,21 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
     )
 
 
+def cut(value: Value) -> Value:
+    """A value through which no backward pass goes."""
+    return replace(value, forwards=frozenset(), bypasses=frozenset()) if value.forwards or value.bypasses else value
+
+
+def differentiated(value: Value, given: Iterable[Value]) -> Value:
+    """A value that backward passes go through, to what it is made of."""
+    values = entries(given)
+    forwards = value.forwards.union(*(each.forwards for each in values))
+    bypasses = value.bypasses.union(*(each.bypasses for each in values))
+    if (forwards, bypasses) == (value.forwards, value.bypasses):
+        return value
+    return replace(value, forwards=forwards, bypasses=bypasses)
+
+
 def join(first: Value, second: Value) -> Value:
     """What is one of two values."""
     if first is second or first == second:

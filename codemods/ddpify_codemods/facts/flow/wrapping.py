@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -10,7 +11,7 @@ from ..bindings import bindings
 from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
-from .frames import Problem
+from .frames import Found, Problem
 from .program import Program
 from .values import root_of
 
@@ -20,51 +21,155 @@ _SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "re
 
 
 @dataclass(eq=False)
-class Wrapping:
-    """What is wrapped. model, name: the model's code, and the wrapper's. at: the statements before which that is
-    done. calls: what is called in training, and its code afterwards. modules: uses of the wrapper that need the model.
+class Wrapped:
+    """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. base:
+    where an optimizer is given its parameters, in a file. at: the statements before which it is wrapped.
     """
 
-    model: str = ""
-    name: str = ""
-    at: list[tuple[Script, ast.stmt]] = field(default_factory=list)
+    made: frozenset[ast.AST]
+    model: str
+    name: str
+    script: Script
+    base: Base
+    at: list[ast.stmt]
+
+
+@dataclass(eq=False)
+class Wrapping:
+    """What is wrapped. models: in the order in which that is done. calls: what is called in training, and its code
+    afterwards. modules: uses of a wrapper that need the model.
+    """
+
+    models: list[Wrapped] = field(default_factory=list)
     calls: dict[ast.expr, tuple[Script, str]] = field(default_factory=dict)
     modules: dict[ast.expr, Script] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
     parameters: set[tuple[ast.AST, str]] = field(default_factory=set)
 
+    @property
+    def model(self) -> str:
+        """The code of the first model; "" for none."""
+        return self.models[0].model if self.models else ""
+
+    @property
+    def at(self) -> list[tuple[Script, ast.stmt]]:
+        """The statements before which the first model is wrapped."""
+        return [(each.script, at) for each in self.models[:1] for at in each.at]
+
 
 def wrapping(program: Program) -> Wrapping:
-    """Decide where the trained model of a program is wrapped."""
+    """Decide where the trained models of a program are wrapped."""
     found = program.followed.found
     result = Wrapping()
     roots = {root_of(module).made for module in found.trained}
     bases = list(_bases(program))
-    if len(roots) != 1 or not bases:
+    if not roots or not bases or (program.fully_sharded and len(roots) > 1):
         what = "no model is seen that is trained"
         if roots:
             what = f"{len(roots)} models are trained" if len(roots) > 1 else "the trained model is not seen by its name"
-        script, node = next(
-            iter((s, c) for c, s in found.optimizer_calls.items()), (program.scripts[0], program.scripts[0].tree)
-        )
-        result.problems.append(Problem(script, node, f"{what}: which forwards belong to which backward cannot be told"))
-        return result
-    script, optimizer, base = bases[0]
-    codes = {base.code for _, _, base in bases}
-    if len(codes) > 1 or len({s for s, _, _ in bases}) > 1 or base.each_of or base.bound_at or not _is_plain(base.node):
         result.problems.append(
-            Problem(script, optimizer.call, f"the model goes by several names: {', '.join(sorted(codes))}")
+            _of_optimizer(program, f"{what}: which forwards belong to which backward cannot be told")
         )
         return result
-    result.model, result.name = base.code, _free(script, base.code)
-    for _, each, one in bases:
-        result.at.append((script, place(script, each.call, one)))
+    for made, ones in _models(program, bases, roots):
+        script, optimizer, base = ones[0]
+        codes = {base.code for _, _, base in ones}
+        files = {each for each, _, _ in ones}
+        if len(codes) > 1 or len(files) > 1 or base.each_of or base.bound_at or not _is_plain(base.node):
+            reason = f"the model goes by several names: {', '.join(sorted(codes))}"
+            result.problems.append(Problem(script, optimizer.call, reason))
+            return result
+        at = [place(script, each.call, one) for _, each, one in ones]
+        at = at if len(roots) == 1 else _once(at, script)  # one model is wrapped again for another optimizer
+        result.models.append(Wrapped(made, base.code, _free(script, base.code), script, base, at))
+    result.models.sort(key=lambda each: (each.at[0].lineno, each.base.node.lineno, each.base.node.col_offset))
+    _check(program, result, roots)
+    if result.problems:
+        return result
     for call in sorted(found.training_forwards, key=lambda node: node.lineno):
-        if call in found.forwards:
-            _call(program, result, found.forwards[call][0], call.func, script, base)
+        for each in result.models:
+            if each.made & found.called_models.get(call, set()):
+                _call(program, result, found.forwards[call][0], call.func, each)
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
         _uses(program, result, function, name)
     return result
+
+
+def _of_optimizer(program: Program, reason: str) -> Problem:
+    """A problem at the first optimizer."""
+    calls = program.followed.found.optimizer_calls
+    first = program.scripts[0]
+    script, node = next(iter((script, call) for call, script in calls.items()), (first, first.tree))
+    return Problem(script, node, reason)
+
+
+_Bases = list[tuple[Script, Optimizer, Base]]
+
+
+def _models(program: Program, bases: _Bases, roots: set[ast.AST]) -> Iterator[tuple[frozenset[ast.AST], _Bases]]:
+    """The models, and where optimizers are given the parameters of each: what goes by one name is one of several."""
+    if len(roots) == 1:
+        yield frozenset(roots), bases
+        return
+    for _, same in itertools.groupby(sorted(bases, key=_name_of), key=_name_of):
+        ones = [*same]
+        yield frozenset().union(*(_is_made(program, base.node) for _, _, base in ones)), ones
+
+
+def _name_of(each: tuple[Script, Optimizer, Base]) -> tuple[str, str]:
+    return str(each[0].path), each[2].code
+
+
+def _is_made(program: Program, node: ast.expr) -> set[ast.AST]:
+    """The trained model that an expression is a part of."""
+    taken = program.followed.found.parameters_of.items()
+    modules = {module for expression, each in taken for module in each if node in ast.walk(expression)}
+    return {root_of(module).made for module in modules}
+
+
+def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
+    """Refuse several models of which not all are seen by a name of their own, or whose gradients are not."""
+    found = program.followed.found
+    if len(roots) < 2:
+        return
+    known = [made for each in result.models for made in each.made]
+    called = {made for call in found.training_forwards for made in found.called_models.get(call, ())}
+    scopes = {each.script.scope(at) for each in result.models for at in each.at}
+    reason = ""
+    if {*known} != roots or len(known) > len(roots) or not all(each.made for each in result.models):
+        reason = "and which of them are given to which optimizer cannot be told"
+    elif any(_share(each, other, found) for each, other in itertools.combinations(result.models, 2)):
+        reason = "and they have parts in common, whose gradients two wrappers would average"
+    elif roots - called:
+        missing = next(each.model for each in result.models if each.made - called)
+        reason = f"and no call of `{missing}` is seen that a backward pass goes through"
+    elif len(scopes) > 1:
+        reason = "and their optimizers are made in several functions"
+    if reason:
+        result.problems.append(_of_optimizer(program, f"{len(roots)} models are trained, {reason}"))
+
+
+def _share(one: Wrapped, other: Wrapped, found: Found) -> bool:
+    """Whether two models have a part in common."""
+    roots = ({root_of(part).made, root_of(module).made} for part, module in found.shared)
+    return any(pair & one.made and pair & other.made for pair in roots)
+
+
+def _once(places: list[ast.stmt], script: Script) -> list[ast.stmt]:
+    """The statements of which each run passes one: the first, and those in other branches."""
+    found: list[ast.stmt] = []
+    for place in sorted(dict.fromkeys(places), key=lambda node: node.lineno):
+        around = [place, *script.ancestors(place)]
+        if not any(each in _block(script, first) for first in found for each in around):
+            found.append(place)
+    return found
+
+
+def _block(script: Script, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements that are run with one, of the same block."""
+    parent = script.parents[statement]
+    blocks = (getattr(parent, name, ()) for name in ("body", "orelse", "finalbody"))
+    return next(([*block] for block in blocks if isinstance(block, list) and statement in block), [statement])
 
 
 def _is_plain(node: ast.expr) -> bool:
@@ -102,33 +207,34 @@ def _free(script: Script, code: str) -> str:
     return f"{owner}{dot}{name}"
 
 
-def _call(program: Program, result: Wrapping, script: Script, node: ast.expr, at: Script, base: Base) -> None:
+def _call(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> None:
     """Let an expression that is the model be the wrapper."""
-    if node in result.calls:
+    at, base = model.script, model.base
+    if node in result.calls and result.calls[node][1] == model.name:
         return
     code = ast.unparse(node)
     if isinstance(base.node, ast.Attribute) or "." in base.code:
         same_class = _class_of(script, node) is _class_of(at, base.node)
         if script is at and code == base.code and same_class:
-            result.calls[node] = (script, result.name)
+            result.calls[node] = (script, model.name)
             return
     if isinstance(node, ast.Name):
         binder = _binder(script, node)
         same = isinstance(base.node, ast.Name) and binder is _binder(at, base.node)
         given = isinstance(binder, _FUNCTIONS) and node.id in _parameters(binder)
         if script is at and code == base.code and same and (not given or _binds_here(result, binder)):
-            result.calls[node] = (script, result.name)
+            result.calls[node] = (script, model.name)
             return
         if given:
-            _parameter(program, result, binder, node.id, at, base)
+            _parameter(program, result, binder, node.id, model)
             return
     reason = f"`{code}` is called in training, and it cannot be followed to `{base.code}`, whose parameters are trained"
     result.problems.append(Problem(script, node, reason))
 
 
 def _binds_here(result: Wrapping, function: ast.AST) -> bool:
-    """Whether the wrapper is made in a function."""
-    return any(function in script.ancestors(at) for script, at in result.at)
+    """Whether the wrappers are made in a function."""
+    return any(function in each.script.ancestors(at) for each in result.models for at in each.at)
 
 
 def _class_of(script: Script, node: ast.AST) -> ast.AST | None:
@@ -151,20 +257,22 @@ def _parameters(function: ast.AST) -> set[str]:
     return {each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)}
 
 
-def _parameter(program: Program, result: Wrapping, function: ast.AST, name: str, at: Script, base: Base) -> None:
+def _parameter(program: Program, result: Wrapping, function: ast.AST, name: str, model: Wrapped) -> None:
     """Let a parameter of a function take the wrapper, in all of its calls."""
     if (function, name) in result.parameters:
         return
     result.parameters.add((function, name))
     calls = program.followed.found.called_with.get(function, set())
     if not calls:
-        result.problems.append(Problem(at, function, f"the calls that give `{name}` to this function cannot be seen"))
+        result.problems.append(
+            Problem(model.script, function, f"the calls that give `{name}` to this function cannot be seen")
+        )
     for call, script in sorted(calls, key=lambda each: each[0].lineno):
         given = argument(function, name, call, script)
         if given is None:
             result.problems.append(Problem(script, call, f"what this call gives for `{name}` cannot be seen"))
         else:
-            _call(program, result, script, given, at, base)
+            _call(program, result, script, given, model)
 
 
 def argument(function: ast.AST, name: str, call: ast.Call, script: Script) -> ast.expr | None:

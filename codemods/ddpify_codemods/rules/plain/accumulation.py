@@ -32,9 +32,18 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         test = _condition(script, loop, set(found.backwards))
         at = next(each for each in loop.body if each is script.statement(forward) or _holds(each, forward))
         if test is not None and at in loop.body:
-            name = calls[forward.func][1] if forward.func in calls else ast.unparse(forward.func)
-            code = f"{name}.require_backward_grad_sync = {ast.unparse(test)}"
-            yield Insert(at, code, "average gradients once for each step, as no_sync() does")
+            for name in _wrappers(script, loop, found.training_forwards, calls):
+                code = f"{name}.require_backward_grad_sync = {ast.unparse(test)}"
+                yield Insert(at, code, "average gradients once for each step, as no_sync() does")
+
+
+def _wrappers(
+    script: Script, loop: ast.For, forwards: set[ast.Call], calls: dict[ast.expr, tuple[Script, str]]
+) -> list[str]:
+    """What a loop calls in training."""
+    inside = [node for node in ast.walk(loop) if isinstance(node, ast.Call) and node in forwards]
+    inside.sort(key=lambda call: (call.lineno, call.col_offset))
+    return [*dict.fromkeys(calls[call.func][1] if call.func in calls else ast.unparse(call.func) for call in inside)]
 
 
 def _condition(script: Script, loop: ast.For, backwards: set[ast.Call]) -> ast.expr | None:

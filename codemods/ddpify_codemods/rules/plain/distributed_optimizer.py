@@ -65,6 +65,9 @@ def _problems(program: Program) -> Iterator[tuple[Script, ast.AST, str]]:
         for call in script.find(ast.Call):
             if isinstance(call.func, ast.Attribute) and call.func.attr == "add_param_group":
                 yield script, call, "Horovod does not average the gradients of parameters that are added later"
+    if len({root_of(module).made for module in found.trained}) > 1:
+        script, call = next((s, c) for c, s in found.optimizer_calls.items())
+        yield script, call, "several models are trained, and Horovod's optimizer is given the names of one"
     if any(root_of(module).made in found.unused for module in found.trained):
         script, call = next((s, c) for c, s in found.optimizer_calls.items())
         message = "parameters that a batch does not use: Horovod gives them gradients of zero, where they had none"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.flow.draws import library_of
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
@@ -37,7 +38,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     missing = []
     for library, names in _SEEDS.items():
         draws = library == "torch" or any(name.startswith(_DRAWS[library]) for name in called)
-        if draws and not called & set(names):
+        if draws and (not called & set(names) or _draws_before(script, library)):
             missing.append(library)
     if missing:
         at, where = joined_after(script)
@@ -45,6 +46,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         modules = tuple(f"import {library}" for library in missing)
         message = "draw the same random numbers on all ranks"
         yield Insert(at, code, message, where, modules=modules, last=True)
+
+
+def _draws_before(script: Script, library: str) -> bool:
+    """Whether a script draws from a generator before it seeds it: `random.seed(random.randint(1, 10000))`."""
+    calls = [call for call in script.find(ast.Call) if isinstance(script.scope(call), ast.Module)]
+    seeded = [call.lineno for call in calls if script.qualified(call.func) in _SEEDS[library]]
+    drawn = (call.lineno for call in calls if library_of(script.qualified(call.func)) == library)
+    return bool(seeded) and min(drawn, default=min(seeded)) < min(seeded)
 
 
 RULE = Rule(

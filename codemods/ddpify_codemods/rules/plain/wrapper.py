@@ -1,4 +1,4 @@
-"""DDP602: the model is wrapped in torch's DistributedDataParallel, which training calls and nothing else."""
+"""DDP602: models are wrapped in torch's DistributedDataParallel, which training calls and nothing else."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.flow.program import Program
-from ...facts.flow.values import root_of
-from ...facts.flow.wrapping import Wrapping, wrapping
+from ...facts.flow.wrapping import Wrapped, Wrapping, wrapping
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -25,7 +24,7 @@ _MESSAGE = "call the wrapped model in training"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Wrap the model before its optimizer is made, and call the wrapper where a backward pass follows."""
+    """Wrap each model before its optimizer is made, and call the wrapper where a step follows."""
     program = program_of(script)
     found = wrapping(program)
     for problem in found.problems:
@@ -38,9 +37,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _edits(script: Script, found: Wrapping, program: Program, target: Target) -> Iterator[Edit | Finding]:
-    for other, at in found.at:
-        if is_here(script, other):
-            yield _wrapped(script, found, at, program, target)
+    last = found.models[-1] if found.models else None
+    for model in found.models:
+        for at in model.at if is_here(script, model.script) else ():
+            yield _wrapped(model, at, program, target, ends=model is last)
     for node, (other, name) in found.calls.items():
         if is_here(script, other):
             yield Replace(node, name, _MESSAGE)
@@ -59,23 +59,23 @@ def _unwrapped(node: ast.expr, program: Program, words: Words) -> Replace | Find
     return Replace(node, template.format(ast.unparse(node)), "take the model out of its wrapper")
 
 
-def _wrapped(script: Script, found: Wrapping, at: ast.stmt, program: Program, target: Target) -> Insert:
-    arguments = [found.model]
+def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target, ends: bool) -> Insert:
+    arguments = [model.model]
     if target.plain_wrapper_arguments:
         arguments.append(target.plain_wrapper_arguments)
-    if keeps_buffers(program):
+    if keeps_buffers(program, model.made):
         arguments.append("broadcast_buffers=False")
-    if any(root_of(module).made in program.followed.found.unused for module in program.followed.found.trained):
+    if model.made & program.followed.found.unused:
         arguments.append("find_unused_parameters=True")
     converts = synchronized(program, target)
     if converts and target.words.synchronized:
         arguments.append(target.words.synchronized)
-    code = f"{found.name} = {target.words.model.format(', '.join(arguments))}"
+    code = f"{model.name} = {target.words.model.format(', '.join(arguments))}"
     if converts and not target.words.synchronized:
-        code = f"{found.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({found.model})\n{code}"
+        code = f"{model.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({model.model})\n{code}"
     classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
-    drawn, modules = noise(program, target)
-    return Insert(at, code + drawn, f"make {found.model} distributed as {found.name}", modules=(*classes, *modules))
+    drawn, modules = noise(program, target) if ends else ("", ())
+    return Insert(at, code + drawn, f"make {model.model} distributed as {model.name}", modules=(*classes, *modules))
 
 
 def noise(program: Program, target: Target) -> tuple[str, tuple[str, ...]]:
@@ -94,12 +94,16 @@ def synchronized(program: Program, target: Target) -> bool:
     return program.sync_batchnorm and target.synchronizes_batch_norm and normalizes(program)
 
 
-def keeps_buffers(program: Program) -> bool:
-    """Whether forwards may not send buffers: where ranks do not call the wrapper equally often (in an evaluation), or a
-    second forward would change what the backward pass of the first one needs."""
+def keeps_buffers(program: Program, made: frozenset[ast.AST]) -> bool:
+    """Whether forwards may not send the buffers of a model: where ranks do not call the wrapper equally often (in an
+    evaluation), or a second forward would change what the backward pass of the first one needs."""
     found = program.followed.found
-    several = any(count > 1 for count in found.backward_forwards.values())
-    return several or bool(set(found.evaluations) & found.training_forwards)
+    reached = [calls for (_, model), calls in found.reached.items() if model in made]
+    several = any(len(calls) > 1 or calls - found.training_forwards for calls in reached)
+    evaluated = {*found.evaluations} & found.training_forwards
+    return (
+        several or bool(made & found.repeated) or any(made & found.called_models.get(call, set()) for call in evaluated)
+    )
 
 
 def _synchronized(script: Script, program: Program, words: Words) -> Iterator[Insert | Finding]:
@@ -146,7 +150,9 @@ RULE = Rule(
 DistributedDataParallel averages the gradients of the ranks. The model keeps its name, so that its parameters, its
 attributes, evaluations and checkpoints stay what they were, and load in the original (M1-M3, I7). What is called in
 training is the wrapper. Where evaluations call it too, or a backward pass follows several forwards, buffers are not
-sent in each forward (M8): ranks would wait for each other, or change what the backward pass needs.""",
+sent in each forward (M8): ranks would wait for each other, or change what the backward pass needs. Several models are
+wrapped each (M17), and called by their wrapper where a step takes the gradients: a discriminator in its own step, not
+in the generator's.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

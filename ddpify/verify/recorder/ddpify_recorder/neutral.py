@@ -5,8 +5,9 @@ from __future__ import annotations
 import functools
 import random
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -16,7 +17,10 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter as Pass
 
 from ddpify_recorder import unions
 
-_NOISE = {"randn": 0.0, "rand": 0.5, "randn_like": 0.0, "rand_like": 0.5}
+# What each gives instead of what it draws; None: the smallest number that it may draw.
+_NOISE = {"randn": 0.0, "rand": 0.5, "randn_like": 0.0, "rand_like": 0.5, "randint": None, "normal": 0.0}
+_IN_PLACE = {"normal_": 0.0, "uniform_": 0.5}
+_NUMPY_NOISE = {"normal": 0.0, "randn": 0.0, "standard_normal": 0.0, "uniform": 0.5, "rand": 0.5, "randint": None}
 
 
 def normalize_with_running_statistics() -> None:
@@ -81,7 +85,7 @@ def _kept_generators() -> Iterator[None]:
 def leave_out_noise() -> None:
     """Let what is drawn while a training loader is run over be constant: its amount depends on the batch."""
     running: list[Any] = []
-    next_batch, torch_functions = Pass.__next__, {name: getattr(torch, name) for name in _NOISE}
+    next_batch = Pass.__next__
 
     @functools.wraps(next_batch)
     def recorded(self: Any) -> Any:
@@ -99,27 +103,39 @@ def leave_out_noise() -> None:
         init(self, loader, *args, **kwargs)
 
     Pass.__init__, Pass.__next__ = noted, recorded  # type: ignore[method-assign]
-    for name, own in torch_functions.items():
-        setattr(torch, name, _constant(own, _NOISE[name], running))
-    torch.randint = _constant(torch.randint, None, running)
+    _replace(torch, _NOISE, running)
+    _replace(torch.Tensor, _IN_PLACE, running)
+    if "numpy" in sys.modules:  # torch has imported it
+        _replace(sys.modules["numpy"].random, _NUMPY_NOISE, running)
 
 
-def _constant(own: Callable[..., torch.Tensor], value: float | None, running: list[Any]) -> Callable[..., torch.Tensor]:
-    """A function that draws, giving one value while a training loader is run over; None: the smallest it may draw."""
+def _replace(owner: Any, values: Mapping[str, float | None], running: list[Any]) -> None:
+    for name, value in values.items():
+        setattr(owner, name, _constant(getattr(owner, name), value, running))
+
+
+def _constant(own: Callable[..., Any], value: float | None, running: list[Any]) -> Callable[..., Any]:
+    """What draws, or, while a training loader is run over, gives one value; None: the smallest it may draw."""
 
     @functools.wraps(own)
-    def drawn(*args: Any, **kwargs: Any) -> torch.Tensor:
+    def drawn(*args: Any, **kwargs: Any) -> Any:
         if not running or kwargs.get("generator") is not None:
             return own(*args, **kwargs)
         with _kept_generators():
             result = own(*args, **kwargs)
-        with torch.no_grad():
-            return result.fill_(_lowest(args, kwargs) if value is None else value)
+        least = _lowest(args, kwargs) if value is None else value
+        if isinstance(result, torch.Tensor):
+            with torch.no_grad():
+                return result.fill_(least)
+        if isinstance(result, int | float):
+            return type(result)(least)
+        result.fill(least)
+        return result
 
     return drawn
 
 
 def _lowest(args: tuple[Any, ...], kwargs: dict[str, Any]) -> int:
-    """`low` of `torch.randint(low, high, size)`; 0 for `torch.randint(high, size)`."""
-    has_low = len([each for each in args if isinstance(each, int)]) > 1
-    return int(args[0]) if has_low else int(kwargs.get("low", 0))
+    """`low` of `randint(low, high, size)`, of torch or numpy; 0 for `randint(high, size)`."""
+    has_low = kwargs.get("high") is not None or (len(args) > 1 and isinstance(args[1], Integral))
+    return int(args[0] if args else kwargs.get("low", 0)) if has_low else 0

@@ -1,0 +1,53 @@
+"""Which backward passes have left gradients in a model, and whether DistributedDataParallel averages the next ones."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+
+# What a model is known by: the call that makes it.
+Made = ast.AST
+
+
+@dataclass(frozen=True)
+class Gradients:
+    """The gradients of all models at one point of a program.
+
+    left: of each model, the backward passes whose gradients it holds. awaited: the models whose wrapper has been called
+    since it averaged gradients: it averages those of the next backward pass, and of no other one (L10). frozen: the
+    models whose parameters get no gradients; None for one of which that is so in one case and not in another.
+    """
+
+    left: Mapping[Made, frozenset[ast.Call]] = field(default_factory=dict)
+    awaited: frozenset[Made] = frozenset()
+    frozen: Mapping[Made, bool | None] = field(default_factory=dict)
+
+    def called(self, model: Made) -> Gradients:
+        """After its wrapper has been called."""
+        return replace(self, awaited=self.awaited | {model})
+
+    def passed(self, model: Made, backward: ast.Call) -> Gradients:
+        """After a backward pass has gone through it."""
+        left = {**self.left, model: self.left.get(model, frozenset()) | {backward}}
+        return replace(self, left=left, awaited=self.awaited - {model})
+
+    def zeroed(self, models: Iterable[Made]) -> Gradients:
+        """After the gradients of models were set to zero."""
+        return replace(self, left={**self.left, **dict.fromkeys(models, frozenset[ast.Call]())})
+
+    def froze(self, models: Iterable[Made], frozen: bool) -> Gradients:
+        """After all parameters of models were frozen, or unfrozen."""
+        return replace(self, frozen={**self.frozen, **dict.fromkeys(models, frozen)})
+
+    def or_else(self, other: Gradients) -> Gradients:
+        """After one of two ways was taken."""
+        if self is other:
+            return self
+        models = {*self.left, *other.left}
+        either = {each: self.left.get(each, frozenset()) | other.left.get(each, frozenset()) for each in models}
+        frozen: dict[Made, bool | None] = {}
+        for each in {*self.frozen, *other.frozen}:
+            one, two = self.frozen.get(each, False), other.frozen.get(each, False)
+            frozen[each] = one if one == two else None
+        return Gradients(either, self.awaited & other.awaited, frozen)

@@ -1,0 +1,128 @@
+"""Follows gradients: which backward passes leave them where, and which steps are made with them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from ..script import Script
+from .expressions import Expressions
+from .frames import Frame, Problem
+from .values import Items, Module, Optimizer, Parameters, Value, entries, root_of
+
+_TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
+_UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
+_FROZEN = "whether a model has frozen parameters here cannot be told"
+
+
+class Training(Expressions):
+    """What backward passes and steps do to the gradients of the trained models."""
+
+    def reaches(self, node: ast.Call, loss: Value, frame: Frame) -> None:
+        """A backward pass goes through calls of trained models."""
+        models: dict[ast.AST, set[ast.Call]] = {}
+        for forward in loss.forwards:
+            for model in self.found.called_models.get(forward, ()):
+                models.setdefault(model, set()).add(forward)
+        for model, forwards in models.items():
+            frozen = self.gradients.frozen.get(model, False)
+            if frozen:
+                continue
+            if frozen is None:
+                self.problem(frame, node, _FROZEN)
+            self.found.reached.setdefault((node, model), set()).update(forwards)
+            if model not in self.gradients.awaited:
+                self.found.not_averaged[node, model] = Problem(frame.script, node, _TWICE)
+            self.gradients = self.gradients.passed(model, node)
+
+    def calls_wrapper(self, model: ast.AST, node: ast.Call) -> None:
+        """A trained model is called, by its wrapper if steps are made with the gradients that follow."""
+        if node in self.wrapped_calls:
+            if model in self.gradients.awaited:
+                self.found.repeated.add(model)
+            self.gradients = self.gradients.called(model)
+
+    def steps(self, owner: Value, name: str, node: ast.Call, frame: Frame) -> None:
+        """A method of an optimizer, or of a model, that may take its gradients or set them to zero."""
+        optimizers = [thing for thing in owner.things if isinstance(thing, Optimizer)]
+        if name == "step" and optimizers:
+            models = {root_of(module).made for each in optimizers for module in each.modules} & self.trained
+            if len(self.trained) > 1 and any(not self.gradients.left.get(model) for model in models):
+                self.problem(frame, node, _UNFED)
+            self.takes(models)
+        if name == "zero_grad" and len(owner.things) == 1:
+            thing = next(iter(owner.things))
+            whole = [thing] if isinstance(thing, Module) and root_of(thing) is thing else []
+            models = {root_of(module).made for each in optimizers for module in each.modules}
+            alone = {model for model in models if len(self.optimizers_of.get(model, ())) == 1}
+            self.gradients = self.gradients.zeroed(alone | {each.made for each in whole})
+
+    def takes(self, models: Iterable[ast.AST]) -> None:
+        """Something is made with the gradients of models."""
+        for model in models:
+            self.found.stepped |= {(each, model) for each in self.gradients.left.get(model, ())}
+
+    def may_take(self, given: Iterable[Value]) -> None:
+        """A library gets optimizers or parameters: a GradScaler, what clips gradients."""
+        for value in entries(given):
+            for thing in value.things:
+                if isinstance(thing, Optimizer | Parameters):
+                    self.takes({root_of(module).made for module in thing.modules})
+
+    def makes_optimizer(self, node: ast.Call, modules: Iterable[Module]) -> None:
+        """An optimizer is made; models are wrapped before."""
+        self.wrapped, self.frozen = True, None
+        for module in modules:
+            model = root_of(module).made
+            self.optimizers_of.setdefault(model, set()).add(node)
+            if self.gradients.frozen.get(model, False) is not False:
+                self.frozen_when_wrapped.add(model)
+
+    def belongs(self, part: Module, module: Module) -> None:
+        """A module is a part of another one."""
+        if part in self.new_modules:
+            self.new_modules.discard(part)
+        elif part.parent is not None and not isinstance(part.made, ast.Attribute):
+            self.found.shared.add((part, module))
+        part.parent = part.parent or module
+
+    def freezes(self, owner: Value, node: ast.AST, requires: object) -> None:
+        """Parameters are frozen or unfrozen; requires: what requires_grad is set to, if that is known."""
+        modules = [thing for thing in owner.things if isinstance(thing, Module)] + list(self.parameters_in([owner]))
+        models = {each.made for each in modules if root_of(each) is each}
+        whole = len(owner.things) == 1 and len(models) == len(modules)
+        late = True
+        if whole and isinstance(requires, bool):
+            self.gradients = self.gradients.froze(models, not requires)
+            late = requires and bool(models & self.frozen_when_wrapped)
+        if late and self.wrapped and not self.in_forward and {root_of(each).made for each in modules} & self.trained:
+            self.frozen = node
+
+    def end_gradients(self) -> None:
+        """Decide which calls have to go through wrappers: those by whose gradients steps are made."""
+        found = self.found
+        known = set() if self.reads_gradients() else {model for _, model in found.stepped}
+        found.stepped |= {pair for pair in found.reached if pair[1] not in known}
+        found.training_forwards = {call for pair in found.stepped for call in found.reached.get(pair, ())}
+        found.problems += [problem for pair, problem in found.not_averaged.items() if pair in found.stepped]
+
+    def reads_gradients(self) -> bool:
+        """Whether the program reads `.grad` of anything."""
+        return any(
+            node.attr == "grad" and not script.qualified(node).startswith(("torch.", "autograd."))
+            for script in self.scripts
+            for node in script.find(ast.Attribute)
+        )
+
+
+def leaves_outputs(script: Script, call: ast.Call, result: Value) -> bool:
+    """Whether a model gives back several tensors, of which some may not be differentiated: `validity, _ = model(x)`."""
+    if not any(isinstance(thing, Items) and len(thing.known) > 1 for thing in result.things):
+        return False
+    parent = script.parents[call]
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    if not isinstance(target, ast.Tuple | ast.List):
+        return True
+    names = [part.id for part in target.elts if isinstance(part, ast.Name)]
+    read = {node.id for node in script.find(ast.Name) if isinstance(node.ctx, ast.Load)}
+    return len(names) < len(target.elts) or any(name.startswith("_") or name not in read for name in names)
