@@ -49,7 +49,7 @@ def options_of(scripts: Sequence[Script]) -> dict[str, Any]:
     """The further arguments of `convert` with which a program was converted, as far as it shows them."""
     nodes = [node for script in scripts for node in script.nodes]
     drawn = [script for script in scripts if any(plain_code.draws_part(script, node) for node in script.nodes)]
-    divided = any(isinstance(node.op, ast.FloorDiv) for script in drawn for node in script.find(ast.BinOp))
+    divided = any(isinstance(getattr(node, "op", None), ast.FloorDiv) for script in drawn for node in script.nodes)
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
     return {
         "sync_batchnorm": "convert_sync_batchnorm" in names,

@@ -215,6 +215,7 @@ def test_options_of_loaders_in_a_dictionary_come_back() -> None:
     before = before.replace("train_loader =", "options = {'batch_size': 8, 'shuffle': True}\ntrain_loader =")
     assert "options.pop" in plain(before=before)
     assert convert({PATH: plain(before=before)}, ONE_DEVICE)[PATH].code == before
+    assert convert({PATH: plain(before=before)}, "cpu", style="plain")[PATH].reason == "already converted"
 
 
 @pytest.mark.parametrize("target", ["cpu", "cuda", "xpu"])
