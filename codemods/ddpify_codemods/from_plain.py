@@ -106,7 +106,7 @@ def _code(found: Found) -> str:
 def _left(program: Mapping[Path, str], before: Sequence[Script], scripts: Sequence[Script]) -> Told:
     """Where files still speak of the process group, or import what a file has no more."""
     told: dict[Path, list[Finding]] = {}
-    gone = {name for script in before for name in plain_code.helpers(script)}
+    gone = {name for script in before for name in plain_code.helpers(script) | plain_code.evaluators(script)}
     for script in scripts:
         lines = original_lines(program[script.path], script.text)
         for statement in script.find(ast.ImportFrom):

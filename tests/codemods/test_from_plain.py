@@ -11,6 +11,7 @@ import pytest
 from ddpify_codemods import ONE_DEVICE, Finding, convert
 
 from tests.e2e import fixtures
+from tests.e2e.test_plain_metrics import HEAD, SCRIPTS
 
 PATH = Path("train.py")
 _TRAINING = "DataLoader(train, batch_size=batch_size, shuffle=True)"
@@ -320,6 +321,20 @@ def test_downloads_logs_and_names_come_back() -> None:
     there = plain(before=before)
     assert "mean_loss = mean_over_ranks(" in there and "from_rank_0(" in there and there.count("dist.barrier()") == 2
     assert convert({PATH: there}, ONE_DEVICE)[PATH].code == before
+
+
+@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
+def test_meters_batches_and_evaluations_of_training_come_back(name: str, target: str) -> None:
+    before = HEAD + SCRIPTS[name]
+    assert convert({PATH: plain(target, before)}, ONE_DEVICE)[PATH].code == before
+
+
+def test_an_evaluation_whose_loader_a_person_has_chosen_is_refused() -> None:
+    before = HEAD + SCRIPTS["training is evaluated"]
+    edited = plain(before=before).replace("rate(test_loader)", "rate(each_sample_once(test_loader))")
+    assert "each_sample_once(test_loader)" in edited
+    assert refusals(edited)
 
 
 def test_a_wrapper_in_the_place_of_its_model_is_refused() -> None:

@@ -17,7 +17,22 @@ _TO_ALL = "return total.to(value.device) if torch.is_tensor(value) else total.to
 _SUM = f"total = torch.as_tensor(value).detach().clone()\ndist.all_reduce(total)\n{_TO_ALL}"
 _MEAN = _SUM.replace("return", "total = total / dist.get_world_size()\nreturn", 1)
 _OF_RANK_0 = "values = [value]\ndist.broadcast_object_list(values)\nreturn values[0]"
-_BODIES = frozenset({_SUM, _MEAN, _OF_RANK_0})
+_GATHER = """\
+part = torch.as_tensor(value).detach().contiguous()
+parts = [torch.empty_like(part) for _ in range(dist.get_world_size())]
+dist.all_gather(parts, part)
+batch = torch.stack(parts, 1).flatten(0, 1)
+if torch.is_tensor(value):
+    return batch.to(value.device)
+return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()"""
+_BODIES = frozenset({_SUM, _MEAN, _OF_RANK_0, _GATHER})
+_LOADS = "return torch.utils.data.DataLoader(loader.dataset, batch_size=loader.batch_size"
+_ALIKE = "num_workers=loader.num_workers, collate_fn=loader.collate_fn, pin_memory=loader.pin_memory"
+_SHARE = "sampler=range(dist.get_rank(), len(loader.dataset), dist.get_world_size())"
+_EVALUATORS = frozenset(
+    {f"{_LOADS}, {_SHARE}, {_ALIKE})"}
+    | {f"{_LOADS}{times}, {_ALIKE}, drop_last=loader.drop_last)" for times in ("", " * dist.get_world_size()")}
+)
 _QUIET = "sys.stdout = open(os.devnull, 'w')"
 
 
@@ -107,15 +122,30 @@ def is_every_wth(script: Script, node: ast.AST) -> bool:
 @lru_cache(maxsize=KEPT)
 def helpers(script: Script) -> frozenset[str]:
     """The functions of a file that bring a value together from the ranks, by what they do: in one process, nothing."""
+    return _functions(script, "value", _BODIES)
+
+
+@lru_cache(maxsize=KEPT)
+def evaluators(script: Script) -> frozenset[str]:
+    """The functions of a file that make a loader for an evaluation of the samples of training (DDP620)."""
+    return _functions(script, "loader", _EVALUATORS)
+
+
+def _functions(script: Script, parameter: str, bodies: frozenset[str]) -> frozenset[str]:
     if script.imported.get("dist") != DIST or script.imported.get("torch") != "torch":
         return frozenset()
     found = [node for node in script.tree.body if isinstance(node, ast.FunctionDef)]
-    return frozenset(node.name for node in found if _body(node) in _BODIES and ast.unparse(node.args) == "value")
+    return frozenset(node.name for node in found if _body(node) in bodies and ast.unparse(node.args) == parameter)
 
 
 def is_helper(script: Script, call: ast.AST) -> bool:
-    """Whether an expression calls one of those functions."""
-    named = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in helpers(script)
+    """Whether an expression calls a function that brings a value together."""
+    return is_call_of(call, helpers(script))
+
+
+def is_call_of(call: ast.AST, functions: frozenset[str]) -> bool:
+    """Whether an expression calls one of some functions of its file with one argument."""
+    named = isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id in functions
     return named and len(call.args) == 1 and not call.keywords  # type: ignore[attr-defined]
 
 

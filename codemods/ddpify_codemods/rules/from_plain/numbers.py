@@ -62,7 +62,7 @@ def _named_for_rank_0(script: Script, node: ast.Assign) -> ast.Name | None:
     if len(uses) != 1 or not after or not isinstance(after[0], ast.If) or not is_rank_0(script, after[0].test):
         return None
     inside = isinstance(uses[0].ctx, ast.Load) and uses[0] in set(ast.walk(after[0]))
-    return uses[0] if inside and target.id.startswith(("mean_", "sum_")) else None
+    return uses[0] if inside and target.id.startswith(("mean_", "sum_", "whole_")) else None
 
 
 def _is_brought(script: Script, node: ast.AST) -> bool:
