@@ -177,3 +177,25 @@ def test_batches_of_an_untrained_loader_may_be_taken_one_by_one() -> None:
     source = source.replace("G, D =", "others = DataLoader(TensorDataset(torch.rand(9, 4)), batch_size=4)\nG, D =")
     result = plain(source)
     assert all("next()" not in each for each in refusals(result))
+
+
+@pytest.mark.parametrize(
+    ("drawn", "shown"),
+    [
+        ("save_image(fake.data[:25], 'fake.png')", "save_image(whole_fake[:25], 'fake.png')"),
+        ("save_image(x, 'real.png', nrow=5)", "save_image(whole_x, 'real.png', nrow=5)"),
+    ],
+)
+def test_pictures_show_the_samples_of_all_ranks(drawn: str, shown: str) -> None:
+    source = "from torchvision.utils import save_image\n" + adversarial(GENERATOR, DISCRIMINATOR, f"{drawn}\n")
+    result = plain(source)
+    assert shown in result.code
+    assert all(each.rule != "DDP627" for each in result.findings)
+
+
+def test_a_picture_of_as_many_samples_as_a_rank_chooses_is_that_of_rank_0() -> None:
+    drawn = "bright = fake.data[fake.data.amax(1) > 0.5]\nsave_image(bright, 'fake.png')\n"
+    source = "from torchvision.utils import save_image\n" + adversarial(GENERATOR, DISCRIMINATOR, drawn)
+    result = plain(source)
+    assert "save_image(bright, 'fake.png')" in result.code
+    assert [each.rule for each in result.findings if each.severity == "note"].count("DDP627") == 1

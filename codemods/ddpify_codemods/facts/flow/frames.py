@@ -109,10 +109,11 @@ class Found:
     zero before. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
     that are called again before the backward pass. shared: parts of a module that are parts of another one, too, and
     that one. parameters_of: the modules that an expression is whose parameters are taken. training_forwards: the calls
-    of models by whose gradients steps are made. pictures: the calls that draw samples of this rank. sites: the loaders
-    that come to loops by an expression, each with whether the loop trains. untrained: the loops over training loaders
-    that do not train, and the ways by which the loader comes there, the nearest first. wanted: the expressions that
-    make something unknown which is read. differentiated: those that a loss is made by.
+    of models by whose gradients steps are made. pictures: the calls that draw samples; partial: those that can only
+    draw this rank's. sites: the loaders that come to loops by an expression, each with whether the loop trains.
+    untrained: the loops over training loaders that do not train, and the ways by which the loader comes there, the
+    nearest first. wanted: the expressions that make something unknown which is read. differentiated: those that a loss
+    is made by.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -141,6 +142,7 @@ class Found:
     unused: set[ast.AST] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
     pictures: dict[ast.Call, Script] = field(default_factory=dict)
+    partial: set[ast.Call] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)

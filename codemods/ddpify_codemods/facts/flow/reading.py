@@ -133,13 +133,18 @@ class Reading(Objects):
         self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame, changes)
 
     def pictured(self, node: ast.Call, frame: Frame) -> None:
-        """A call draws samples; what else it is given is shown."""
+        """A call draws samples: those of all ranks, or of this one where no way leads to the others."""
         given = [*node.args, *(word.value for word in node.keywords)]
-        values = {part: self.value(part, frame) for part in given}
-        samples = {part for part, value in values.items() if value.is_local and value.kind not in ADDITIVE}
-        self.shown_parts([part for part in given if part not in samples], frame)
-        if samples:
-            self.found.pictures[node] = frame.script
+        partial = [part for part in given if self.is_of_this_rank(self.value(part, frame))]
+        self.shown_parts([part for part in given if part not in partial], frame)
+        self.found.pictures[node] = frame.script
+        self.found.partial |= {node} if partial else set()
+
+    def is_of_this_rank(self, value: Value) -> bool:
+        """Whether something holds samples of training that cannot be brought together."""
+        divided = all(self.status.get(each) == "training" for each in value.loaders)
+        can_be = value.kind in ADDITIVE or value.made_at or self.can_be_gathered(value)
+        return value.is_local and divided and not can_be
 
     def shown_parts(self, parts: Sequence[ast.expr], frame: Frame, changes: bool = False) -> None:
         """Values are shown or written; changes: something that all ranks have is changed by them."""

@@ -1,7 +1,8 @@
-"""DDP627: a picture of samples is one of rank 0's samples, which is said."""
+"""DDP627: a picture of samples that cannot be brought together is one of rank 0's samples, which is said."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ...facts.script import Script
@@ -12,9 +13,10 @@ from .words import is_here, program_of
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Say which pictures are drawn of a part of a batch."""
-    pictures = program_of(script).followed.found.pictures
-    for call, other in sorted(pictures.items(), key=lambda each: each[0].lineno):
-        if is_here(script, other):
+    found = program_of(script).followed.found
+    for call, other in sorted(found.pictures.items(), key=lambda each: each[0].lineno):
+        divided = target.words.name != "torch" and any(part in found.reductions for part in ast.walk(call))
+        if is_here(script, other) and (call in found.partial or divided):
             message = "this picture shows samples of rank 0 alone: its part of the batch, and not the whole"
             yield Finding(RULE.id, "note", call.lineno, message, "none needed; --style exact draws the whole batch")
 
@@ -23,8 +25,9 @@ RULE = Rule(
     id="DDP627",
     title="Pictures of samples",
     why="""\
-Images that a generator makes, or that a batch holds, are looked at and not computed with. Rank 0 draws those that it
-has: another part of the data, and fewer where a batch is smaller than the picture (I2, D15).""",
+Images that a generator makes, or that a batch holds, are looked at and not computed with. They are those of all ranks
+(DDP605) where that can be told; else rank 0 draws those that it has: another part of the data, and fewer where a batch
+is smaller than the picture (I2, D15).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -39,7 +42,8 @@ for (x,) in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
-    save_image(y.data[:4], "last.png")
+    bright = y.data[y.data.amax((1, 2, 3)) > 0.5]
+    save_image(bright, "last.png")
 """,
     after="""\
 import os
@@ -70,8 +74,9 @@ for (x,) in loader:
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
+    bright = y.data[y.data.amax((1, 2, 3)) > 0.5]
     if dist.get_rank() == 0:
-        save_image(y.data[:4], "last.png")
+        save_image(bright, "last.png")
 
 dist.destroy_process_group()
 """,
