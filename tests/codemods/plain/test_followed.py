@@ -546,3 +546,19 @@ def test_what_was_saved_on_a_gpu_is_loaded_to_the_cpu(before: str, place: str) -
     load = f'model.load_state_dict(torch.load("a.pt"{before}))  # of cuda\n'
     result = plain(HEAD + load + LOOP.format(loss=CE, step="optimizer.step()"))
     assert place in result.code and not any("GPU" in each for each in refusals(result))
+
+
+@pytest.mark.parametrize(
+    ("write", "first", "second"),
+    [
+        ("shown.write(str(value))", "len(x)", "7"),
+        ("shown.write(str(value))", "7", "len(x)"),
+        ("shown.write(bytes(value))", "y.tolist()", "[1, 2]"),
+        ("shown.write(bytes(value))", "[1, 2]", "y.tolist()"),
+    ],
+)
+def test_what_is_written_of_divided_batches_and_of_other_numbers_is_refused(write: str, first: str, second: str) -> None:
+    source = training(step=f"loss.backward()\n        log({first})\n        log({second})\n        optimizer.step()")
+    log = f"def log(value):\n    with open('log', 'wb') as shown:\n        {write}\n\n\n"
+    source = source.replace("model = ", f"{log}model = ", 1)
+    assert "is read here of divided batches and of whole ones" in " ".join(refusals(plain(source)))

@@ -43,6 +43,9 @@ class Calls(Methods):
         own = any(isinstance(thing, Function | Class) for thing in function.things)
         if not own:
             self.may_take([*args, *keywords.values()])
+            given = [*zip(node.args, args, strict=False)]
+            given += [(word.value, keywords[word.arg or "**"]) for word in node.keywords]
+            self.found.read_same |= {part for part, value in given if not differs(value)}
         for thing in function.things:
             one = self.called(thing, node, args, keywords, frame, alone)
             found = one if found is None else join(found, one)
@@ -177,6 +180,11 @@ def is_without_gradients(node: ast.expr) -> bool:
     """Whether `with` makes computations that are not differentiated."""
     name = ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
     return name in ("no_grad", "inference_mode")
+
+
+def differs(value: Value) -> bool:
+    """Whether a value may be another one on each rank; nothing is added up in one that is zero."""
+    return value.is_local or value.zero or bool(local_entries(value))
 
 
 def _last(func: ast.expr) -> str:

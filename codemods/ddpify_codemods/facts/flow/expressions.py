@@ -100,6 +100,8 @@ class Expressions(Reading):
             )
             if value.is_local or local_entries(value):
                 self.demand(part, value, frame, gathers=True)
+            elif not value.zero:
+                self.found.read_same.add(part)
         return replace(SAME, made_at=frozenset({node}))
 
     def of_parts(self, node: ast.expr, frame: Frame) -> Value:
