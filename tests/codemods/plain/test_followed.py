@@ -557,8 +557,15 @@ def test_what_was_saved_on_a_gpu_is_loaded_to_the_cpu(before: str, place: str) -
         ("shown.write(bytes(value))", "[1, 2]", "y.tolist()"),
     ],
 )
-def test_what_is_written_of_divided_batches_and_of_other_numbers_is_refused(write: str, first: str, second: str) -> None:
+def test_what_is_written_of_divided_batches_and_of_other_numbers_is_refused(
+    write: str, first: str, second: str
+) -> None:
     source = training(step=f"loss.backward()\n        log({first})\n        log({second})\n        optimizer.step()")
     log = f"def log(value):\n    with open('log', 'wb') as shown:\n        {write}\n\n\n"
     source = source.replace("model = ", f"{log}model = ", 1)
     assert "is read here of divided batches and of whole ones" in " ".join(refusals(plain(source)))
+
+
+def test_a_program_that_is_not_settled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ddpify_codemods.facts.flow.program._ROUNDS", 2)
+    assert "not settled" in " ".join(refusals(plain(training())))

@@ -17,6 +17,7 @@ from .statements import Follower
 from .values import Loader, root_of
 
 _ROUNDS = 12
+_UNSETTLED = f"which batches are divided, and which calls are wrapped, is not settled after {_ROUNDS} rounds"
 _DRAWN_TWICE = (
     "this loop does not train, and runs over the samples of training, some of which DistributedSampler draws twice"
 )
@@ -93,6 +94,8 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         if not stuck and not wanted:
             break
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
+    else:
+        found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
     problems = tuple(dict.fromkeys(found.problems))
     return Followed(found, status, problems, whole, frozenset(drawn), evaluated)
 
