@@ -194,6 +194,11 @@ def plan(options: Options, script: Path, needed: Sequence[Path], modules: Mappin
     is_here = script.is_relative_to(here) and here not in (Path.home().resolve(), *Path.home().resolve().parents)
     folder = here if is_here or modules else script.parent
     root = Path(os.path.commonpath([folder, *(path.parent for path in needed)]))
+    home, temporary = Path.home().resolve(), Path(tempfile.gettempdir()).resolve()
+    if root != folder and (root in (home, *home.parents) or temporary.is_relative_to(root)):
+        far = next(path for path in needed if not path.is_relative_to(folder))
+        remedy = "keep it near the script, or install it (pip install) so that it counts as a library"
+        raise BadInput(shown(far), f"lies far from the script: {shown(root)} would be copied for each run", remedy)
     settings: dict[str, str] = {"CUDA_VISIBLE_DEVICES": ""} if options.target == "cpu" else {}
     if options.sgd:
         settings["DDPIFY_PLAIN"] = "1"

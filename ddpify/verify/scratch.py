@@ -64,9 +64,10 @@ def survey(root: Path, links: Collection[Path]) -> Project:
         linked |= {here / name for name in folders if (here / name).is_symlink()}
         folders[:] = sorted(name for name in folders if here / name not in linked and not _is_cache(here / name))
         for path in (here / name for name in sorted(names)):
-            if path.is_file() and path not in linked:
-                copied.append(path)
-                total += path.stat().st_size
+            with contextlib.suppress(FileNotFoundError):  # others may work in the folder
+                if path.is_file() and path not in linked:
+                    total += path.stat().st_size
+                    copied.append(path)
         if total > LIMIT:
             raise BadInput(
                 shown(root), f"more than {LIMIT // 2**30} GB to copy for each run", _what_to_link(copied, root)
@@ -96,6 +97,8 @@ def make(project: Project, folder: Path, changed: Mapping[Path, bytes]) -> None:
         place.parent.mkdir(parents=True, exist_ok=True)
         if content := changed.get((project.root / name).resolve()):
             place.write_bytes(content)
+        elif not (project.root / name).exists():  # somebody has removed it since
+            continue
         else:
             shutil.copy2(project.root / name, place)
         place.chmod(place.stat().st_mode | 0o600)

@@ -209,3 +209,22 @@ def test_what_is_distributed_by_hand_has_no_form_for_one_process(tmp_path: Path)
     (tmp_path / "train.py").write_text(by_hand.read_text())
     done = ddpify("verify", "train.py", cwd=tmp_path, code=2)
     assert b"train.py: is distributed by hand already" in done.stdout + done.stderr
+
+
+def test_a_module_far_from_the_script_is_not_copied_with_all_that_lies_between(tmp_path: Path) -> None:
+    far, script = tmp_path / "elsewhere" / "far.py", tmp_path / "project" / "train.py"
+    for path in (far, script):
+        path.parent.mkdir()
+    far.write_text("import torch\n\n\ndef build():\n    return torch.nn.Linear(4, 2)\n")
+    script.write_text(
+        "import torch\nfrom far import build\nmodel = build()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "model(torch.ones(4, 4)).mean().backward()\noptimizer.step()\n"
+    )
+    variables = environment() | {"PYTHONPATH": str(far.parent), "TMPDIR": str(tmp_path)}
+    ran = subprocess.run(
+        [*COMMAND, "verify", "train.py"], cwd=script.parent, env=variables, capture_output=True, text=True, check=False
+    )
+    assert ran.returncode == 2
+    (line,) = ran.stderr.splitlines()
+    assert line.startswith(f"{far}: lies far from the script: {tmp_path} would be copied for each run; keep it near")
