@@ -23,7 +23,7 @@ from tests.properties.scripts import script
 from tests.runtime.processes import run
 
 FIRST = int(os.environ.get("DDPIFY_FIRST_SCRIPT", "0"))
-COUNT = int(os.environ.get("DDPIFY_SCRIPTS", "40"))
+COUNT = int(os.environ.get("DDPIFY_SCRIPTS", "25"))
 TOLERANCE = 1e-11  # relative, in float64: rounding, amplified by some 10 steps
 
 

@@ -46,6 +46,7 @@ def _folder(parent: Path, name: str) -> Path:
     return folder
 
 
+@pytest.mark.nightly
 def test_spawned(tmp_path: Path) -> None:
     converted = runs.convert(runs.SCRIPTS / "spawned.py", tmp_path)
     eager = _folder(tmp_path, "eager")

@@ -16,7 +16,9 @@ def test_collectives() -> None:
         assert f"rank {rank} of 4 is right" in printed
 
 
-@pytest.mark.parametrize(("devices", "reduction"), [(2, "ddp"), (2, "native"), (4, "ddp")])
+@pytest.mark.parametrize(
+    ("devices", "reduction"), [(2, "ddp"), (2, "native"), pytest.param(4, "ddp", marks=pytest.mark.nightly)]
+)
 def test_the_runtime_trains_over_torch_xlas_own_process_group(devices: int, reduction: str) -> None:
     """What a TPU runs: torch's reducer failed there in its second backward, in the broadcast of its buckets."""
     printed = runs.xla(runs.SCRIPTS / "own_group.py", devices, reduction)
