@@ -25,7 +25,7 @@ from ..lazy import outputs
 from ..lazy.batch import Share
 from ..lazy.partial import Partial
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, device_of, divides, leave, size, split, spread, world_size
+from ..sharding.collectives import Rows, count, device_of, divides, enter_whole, leave, size, split, spread, world_size
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, uncompiled
 from ..trial import own_numbers
@@ -261,7 +261,7 @@ class RoutedCall:
             values = [
                 _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction))
                 if rows
-                else _whole(leaf)
+                else _entering(leaf, reduction)
                 for leaf, rows in zip(leaves, found.inputs, strict=True)
             ]
         args, kwargs = structure.unflatten(values, spec)
@@ -375,6 +375,12 @@ def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tens
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
     held = leaf.rows if rows == _FIRST and isinstance(leaf, Share) and size(leaf, 0) == total else None
     return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
+
+
+def _entering(leaf: Any, reduction: AnyReduction) -> Any:
+    whole = _whole(leaf)
+    trained = isinstance(whole, Tensor) and whole.requires_grad and torch.is_grad_enabled()
+    return enter_whole(whole, reduction.enter) if trained else whole
 
 
 def _left(part: Any, reduction: AnyReduction) -> Any:

@@ -30,7 +30,7 @@ def grad(
 
     Their gradients are averaged, as those of `.backward()` are: the rule of sharding/collectives.py makes that right
     for what was used inside and outside of a divided forward. What a script makes of parameters, such as the weights of
-    an inner step, counts as one; samples do not, which a forward takes apart and joins by itself.
+    an inner step, counts as one; samples inside of a divided forward do not.
 
     Args: of torch.autograd.grad.
     Returns: as many gradients as inputs, of their shapes; differentiable again with `create_graph`.
@@ -62,7 +62,7 @@ def grad(
 def _is_trained(tensor: Tensor, inside: bool) -> bool:
     if isinstance(tensor, Share):  # joined by its own torch.autograd.grad
         return False
-    return isinstance(tensor, nn.Parameter) or not (inside or tensor.is_leaf)
+    return isinstance(tensor, nn.Parameter) or not inside  # inside of a divided forward, others are samples
 
 
 def _averaged(gradients: list[Tensor | None]) -> list[Tensor | None]:

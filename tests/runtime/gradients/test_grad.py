@@ -96,6 +96,29 @@ def inner_steps(model: Any, x: Tensor, y: Tensor) -> None:
     F.cross_entropy(model(x, weights), y).backward()
 
 
+def inner_steps_of_the_first_order(model: Any, x: Tensor, y: Tensor) -> None:
+    """The weights of each step are new leaves; what they end at is the gradient of the model."""
+    weights = _of(model)
+    for _ in range(3):
+        found = grad(F.cross_entropy(model(x, weights), y), weights)
+        weights = [
+            each.detach().requires_grad_() for each in _stepped(weights, [one for one in found if one is not None])
+        ]
+    F.cross_entropy(model(x, weights), y).backward()
+    for parameter, weight in zip(_of(model), weights, strict=True):
+        parameter.grad = weight.grad
+
+
+def inner_steps_by_torch(model: Any, x: Tensor, y: Tensor) -> None:
+    """With respect to weights that the forward is given, which are true gradients by themselves."""
+    weights = [each.detach().requires_grad_() for each in _of(model)]
+    for _ in range(3):
+        found = torch.autograd.grad(F.cross_entropy(model(x, weights), y), weights)
+        weights = [each.detach().requires_grad_() for each in _stepped(weights, list(found))]
+    for parameter, weight in zip(_of(model), weights, strict=True):
+        parameter.grad = parameter.detach() - weight.detach()
+
+
 def of_samples(model: Any, x: Tensor, y: Tensor) -> None:
     x = x.requires_grad_()
     scores = model(x)
@@ -113,6 +136,8 @@ STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any, Tensor, Tensor], 
     "a penalty in the forward": (PenaltyInside, penalty_inside),
     "an inner step in the forward": (InnerStepOfAPart, inner_step_inside),
     "inner steps": (Network, inner_steps),
+    "inner steps of the first order": (Network, inner_steps_of_the_first_order),
+    "inner steps by torch": (Network, inner_steps_by_torch),
     "of samples": (Network, of_samples),
 }
 
