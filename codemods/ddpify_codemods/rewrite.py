@@ -13,9 +13,16 @@ from dataclasses import replace
 from typing import TypeAlias
 
 import libcst as cst
-from libcst.helpers import get_full_name_for_node
 
 from .arguments import with_keyword, with_name, with_second, without_keyword
+from .leading_lines import (
+    Statement,
+    after_block,
+    lines_above,
+    with_lines_above,
+    without_first_blanks,
+    without_last_blanks,
+)
 from .places import Place, Places, Span, spans
 from .rule import (
     ChangeArgument,
@@ -33,9 +40,9 @@ from .rule import (
     place_of,
 )
 from .runtime_names import runtime_import
+from .statements import as_function, as_line, insertions, remaining, unguarded, with_parameters
 from .template import OWN_PARENTHESES, fill
 
-Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
 StatementEdit: TypeAlias = (
     Insert | Delete | ReplaceImport | DropImport | RewriteImport | ChangeParameters | GuardToFunction | Guard | Unguard
 )
@@ -187,18 +194,18 @@ class _Rewriter(cst.CSTTransformer):
             statements, left = self._statement(old, new)
             touched = touched or statements != [new]
             if statements and orphans:
-                statements[0] = _with_lines_above(statements[0], orphans)
+                statements[0] = with_lines_above(statements[0], orphans)
                 orphans = []
             if body and isinstance(body[-1], cst.BaseCompoundStatement):
-                statements = _after_block(statements, _lines_above(new))
+                statements = after_block(statements, lines_above(new))
             body += statements
-            orphans = [*_without_last_blanks(orphans, left), *left]
+            orphans = [*without_last_blanks(orphans, left), *left]
         if not touched:
             return updated
         if body and isinstance(original, cst.IndentedBlock) and not getattr(original.body[0], "leading_lines", ()):
-            body[0] = body[0].with_changes(leading_lines=_without_blanks(_lines_above(body[0])))
+            body[0] = body[0].with_changes(leading_lines=without_first_blanks(lines_above(body[0])))
         if not body and isinstance(updated, cst.IndentedBlock):
-            body = [_with_lines_above(cst.SimpleStatementLine([cst.Pass()]), orphans)]
+            body = [with_lines_above(cst.SimpleStatementLine([cst.Pass()]), orphans)]
             orphans = []
         if not any(line.comment for line in orphans):
             orphans = []  # blank lines above a last statement that went away
@@ -221,18 +228,18 @@ class _Rewriter(cst.CSTTransformer):
             return self._small_statements(old.body, new)
         edits = self._edits_at(old)
         if any(isinstance(edit, Delete) for edit in edits):
-            return [], _lines_above(new)
+            return [], lines_above(new)
         if any(isinstance(edit, Unguard) for edit in edits):
             assert isinstance(new, cst.If)
-            return _unguarded(new)
+            return unguarded(new)
         following: list[Statement] = []
         for edit in edits:
             if isinstance(edit, ChangeParameters):
-                new = _with_parameters(new, edit)
+                new = with_parameters(new, edit)
             elif isinstance(edit, GuardToFunction):
                 assert isinstance(new, cst.If)
                 following = self._parse(edit.code)
-                new = _function(new, edit)
+                new = as_function(new, edit)
         return [*self._inserted(edits, "before"), new, *following, *self._inserted(edits, "after")], []
 
     def _small_statements(
@@ -244,8 +251,8 @@ class _Rewriter(cst.CSTTransformer):
             return [line], []
         parts: list[list[cst.BaseSmallStatement] | Statement] = [[]]
         for small, edits in zip(line.body, edits_of, strict=True):
-            parts += [*self._inserted(edits, "before"), []] if _inserts(edits, "before") else []
-            kept = _kept(self._rewritten(small, edits), edits)
+            parts += [*self._inserted(edits, "before"), []] if insertions(edits, "before") else []
+            kept = remaining(self._rewritten(small, edits), edits)
             guard = next((edit for edit in edits if isinstance(edit, Guard)), None)
             if kept is not None and guard is not None:
                 parts += [self._guarded(kept, guard, line), []]
@@ -253,18 +260,18 @@ class _Rewriter(cst.CSTTransformer):
                 group = parts[-1]
                 assert isinstance(group, list)
                 group.append(kept)
-            parts += [*self._inserted(edits, "after"), []] if _inserts(edits, "after") else []
+            parts += [*self._inserted(edits, "after"), []] if insertions(edits, "after") else []
         groups = [part for part in parts if isinstance(part, list) and part]
-        above = any(edit.above for edits in edits_of for edit in _inserts(edits, "before"))
+        above = any(edit.above for edits in edits_of for edit in insertions(edits, "before"))
         statements: list[Statement] = []
         for part in parts:
             if not isinstance(part, list):
                 statements.append(part)
             elif part:
                 first = part is groups[0] and not above
-                statements.append(_line_of(part, line, first=first, last=part is groups[-1]))
+                statements.append(as_line(part, line, first=first, last=part is groups[-1]))
         if above or (statements and not groups):
-            statements[0] = _with_lines_above(statements[0], list(line.leading_lines))
+            statements[0] = with_lines_above(statements[0], list(line.leading_lines))
             return statements, []
         return statements, [] if groups else list(line.leading_lines)
 
@@ -283,121 +290,12 @@ class _Rewriter(cst.CSTTransformer):
         return small
 
     def _inserted(self, edits: Iterable[Edit], where: str) -> list[Statement]:
-        return [statement for edit in _inserts(edits, where) for statement in self._parse(edit.code)]
+        return [statement for edit in insertions(edits, where) for statement in self._parse(edit.code)]
 
     def _parse(self, code: str) -> list[Statement]:
         indent, newline = self._module.default_indent, self._module.default_newline
         code = re.sub(r"^(?: {4})+", lambda match: indent * (len(match[0]) // 4), code.rstrip("\n") + "\n", flags=re.M)
         parsed = cst.parse_module(code.replace("\n", newline), self._module.config_for_parsing)
         body = [node for node in parsed.body if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))]
-        body[0] = _with_lines_above(body[0], parsed.header)
+        body[0] = with_lines_above(body[0], parsed.header)
         return body
-
-
-def _with_parameters(function: Statement, edit: ChangeParameters) -> Statement:
-    assert isinstance(function, cst.FunctionDef)
-    kept = [parameter for parameter in function.params.params if parameter.name.value not in edit.dropped]
-    if edit.first:
-        kept.insert(0, cst.Param(cst.Name(edit.first)))
-    elif kept and kept[-1] is not function.params.params[-1]:
-        kept[-1] = kept[-1].with_changes(comma=function.params.params[-1].comma)
-    return function.with_changes(params=function.params.with_changes(params=kept))
-
-
-def _unguarded(guard: cst.If) -> tuple[list[Statement], list[cst.EmptyLine]]:
-    """The statements of a block without the `if` above them."""
-    if isinstance(guard.body, cst.SimpleStatementSuite):
-        line = cst.SimpleStatementLine(guard.body.body, trailing_whitespace=guard.body.trailing_whitespace)
-        return [line.with_changes(leading_lines=guard.leading_lines)], []
-    assert isinstance(guard.body, cst.IndentedBlock)
-    first, *others = guard.body.body
-    assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
-    statements = [_with_lines_above(first, guard.leading_lines), *others]
-    return statements, list(guard.body.footer)  # type: ignore[return-value]
-
-
-def _function(guard: cst.If, edit: GuardToFunction) -> cst.FunctionDef:
-    """The block of a main guard as a function."""
-    parameters = cst.Parameters([cst.Param(cst.Name(edit.parameter))])
-    return cst.FunctionDef(cst.Name(edit.name), parameters, guard.body, leading_lines=guard.leading_lines)
-
-
-def _inserts(edits: Iterable[Edit], where: str) -> list[Insert]:
-    found = [edit for edit in edits if isinstance(edit, Insert) and edit.where == where]
-    return sorted(found, key=lambda edit: edit.last)
-
-
-def _line_of(
-    group: list[cst.BaseSmallStatement], line: cst.SimpleStatementLine, first: bool, last: bool
-) -> cst.SimpleStatementLine:
-    if group[-1] is not line.body[-1]:
-        group[-1] = group[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-    return cst.SimpleStatementLine(
-        group,
-        leading_lines=line.leading_lines if first else (),
-        trailing_whitespace=line.trailing_whitespace if last else cst.TrailingWhitespace(),
-    )
-
-
-def _kept(small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmallStatement | None:
-    for edit in edits:
-        if isinstance(edit, Delete):
-            return None
-    names = {edit.name for edit in edits if isinstance(edit, (ReplaceImport, DropImport))}
-    if not names:
-        return small
-    assert isinstance(small, (cst.Import, cst.ImportFrom)) and not isinstance(small.names, cst.ImportStar)
-    kept = [alias for alias in small.names if get_full_name_for_node(alias.name) not in names]
-    if not kept:
-        return None
-    if kept[-1] is not small.names[-1]:
-        kept[-1] = kept[-1].with_changes(comma=_closing_comma(kept[-1], small.names[-1]))
-    return small.with_changes(names=kept)
-
-
-def _closing_comma(kept: cst.ImportAlias, last: cst.ImportAlias) -> cst.Comma | cst.MaybeSentinel:
-    """The comma of the name that is last now: none, or the old last one's, with the comment of the kept one."""
-    if not isinstance(last.comma, cst.Comma) or not isinstance(kept.comma, cst.Comma):
-        return cst.MaybeSentinel.DEFAULT
-    mine, theirs = kept.comma.whitespace_after, last.comma.whitespace_after
-    if isinstance(mine, cst.ParenthesizedWhitespace) and isinstance(theirs, cst.ParenthesizedWhitespace):
-        theirs = theirs.with_changes(first_line=mine.first_line)
-    return last.comma.with_changes(whitespace_after=theirs)
-
-
-def _after_block(statements: list[Statement], lines: Sequence[cst.EmptyLine]) -> list[Statement]:
-    """Keep the blank lines that follow a block above what was inserted, the comments above their statement."""
-    if len(statements) < 2 or _lines_above(statements[0]) or not lines:
-        return statements
-    blank = next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
-    return [
-        statements[0].with_changes(leading_lines=lines[:blank]),
-        *(
-            each.with_changes(leading_lines=lines[blank:]) if _lines_above(each) == list(lines) else each
-            for each in statements[1:]
-        ),
-    ]
-
-
-def _without_blanks(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    first = next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
-    return list(lines[first:])
-
-
-def _lines_above(statement: Statement) -> list[cst.EmptyLine]:
-    return list(getattr(statement, "leading_lines", ()))
-
-
-def _without_last_blanks(lines: Sequence[cst.EmptyLine], following: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
-    """Lines without the blank ones at their end, where blank ones follow."""
-    kept = list(lines)
-    while following and following[0].comment is None and kept and kept[-1].comment is None:
-        kept.pop()
-    return kept
-
-
-def _with_lines_above(statement: Statement, lines: Sequence[cst.EmptyLine]) -> Statement:
-    own = _lines_above(statement)
-    changed = statement.with_changes(leading_lines=[*_without_last_blanks(lines, own), *own])
-    assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
-    return changed

@@ -1,0 +1,50 @@
+"""The comments and blank lines above a statement, where statements come and go around it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import libcst as cst
+
+Statement: TypeAlias = cst.SimpleStatementLine | cst.BaseCompoundStatement
+
+
+def lines_above(statement: Statement) -> list[cst.EmptyLine]:
+    return list(getattr(statement, "leading_lines", ()))
+
+
+def with_lines_above(statement: Statement, lines: Sequence[cst.EmptyLine]) -> Statement:
+    """A statement with more lines above its own."""
+    own = lines_above(statement)
+    changed = statement.with_changes(leading_lines=[*without_last_blanks(lines, own), *own])
+    assert isinstance(changed, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    return changed
+
+
+def without_last_blanks(lines: Sequence[cst.EmptyLine], following: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Lines without the blank ones at their end, where blank ones follow."""
+    kept = list(lines)
+    while following and following[0].comment is None and kept and kept[-1].comment is None:
+        kept.pop()
+    return kept
+
+
+def without_first_blanks(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
+    """Lines without the blank ones at their start."""
+    first = next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
+    return list(lines[first:])
+
+
+def after_block(statements: list[Statement], lines: Sequence[cst.EmptyLine]) -> list[Statement]:
+    """Keep the blank lines that follow a block above what was inserted, the comments above their statement."""
+    if len(statements) < 2 or lines_above(statements[0]) or not lines:
+        return statements
+    blank = next((number for number, line in enumerate(lines) if line.comment is not None), len(lines))
+    return [
+        statements[0].with_changes(leading_lines=lines[:blank]),
+        *(
+            each.with_changes(leading_lines=lines[blank:]) if lines_above(each) == list(lines) else each
+            for each in statements[1:]
+        ),
+    ]

@@ -1,0 +1,86 @@
+"""What an edit makes of one statement: its parameters, its guard, its imports, its place on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import libcst as cst
+from libcst.helpers import get_full_name_for_node
+
+from .leading_lines import Statement, with_lines_above
+from .rule import ChangeParameters, Delete, DropImport, Edit, GuardToFunction, Insert, ReplaceImport
+
+
+def with_parameters(function: Statement, edit: ChangeParameters) -> Statement:
+    """A function with other parameters."""
+    assert isinstance(function, cst.FunctionDef)
+    kept = [parameter for parameter in function.params.params if parameter.name.value not in edit.dropped]
+    if edit.first:
+        kept.insert(0, cst.Param(cst.Name(edit.first)))
+    elif kept and kept[-1] is not function.params.params[-1]:
+        kept[-1] = kept[-1].with_changes(comma=function.params.params[-1].comma)
+    return function.with_changes(params=function.params.with_changes(params=kept))
+
+
+def unguarded(guard: cst.If) -> tuple[list[Statement], list[cst.EmptyLine]]:
+    """The statements of a block without the `if` above them."""
+    if isinstance(guard.body, cst.SimpleStatementSuite):
+        line = cst.SimpleStatementLine(guard.body.body, trailing_whitespace=guard.body.trailing_whitespace)
+        return [line.with_changes(leading_lines=guard.leading_lines)], []
+    assert isinstance(guard.body, cst.IndentedBlock)
+    first, *others = guard.body.body
+    assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    statements = [with_lines_above(first, guard.leading_lines), *others]
+    return statements, list(guard.body.footer)  # type: ignore[return-value]
+
+
+def as_function(guard: cst.If, edit: GuardToFunction) -> cst.FunctionDef:
+    """The block of a main guard as a function."""
+    parameters = cst.Parameters([cst.Param(cst.Name(edit.parameter))])
+    return cst.FunctionDef(cst.Name(edit.name), parameters, guard.body, leading_lines=guard.leading_lines)
+
+
+def insertions(edits: Iterable[Edit], where: str) -> list[Insert]:
+    """What goes before or after a statement, in its order; where: "before" or "after"."""
+    found = [edit for edit in edits if isinstance(edit, Insert) and edit.where == where]
+    return sorted(found, key=lambda edit: edit.last)
+
+
+def as_line(
+    group: list[cst.BaseSmallStatement], line: cst.SimpleStatementLine, first: bool, last: bool
+) -> cst.SimpleStatementLine:
+    """Some of the statements of a line as a line; first, last: whether they stood first, or last, in it."""
+    if group[-1] is not line.body[-1]:
+        group[-1] = group[-1].with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
+    return cst.SimpleStatementLine(
+        group,
+        leading_lines=line.leading_lines if first else (),
+        trailing_whitespace=line.trailing_whitespace if last else cst.TrailingWhitespace(),
+    )
+
+
+def remaining(small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseSmallStatement | None:
+    """A statement without the names that are no longer imported; None where nothing of it is left."""
+    for edit in edits:
+        if isinstance(edit, Delete):
+            return None
+    names = {edit.name for edit in edits if isinstance(edit, (ReplaceImport, DropImport))}
+    if not names:
+        return small
+    assert isinstance(small, (cst.Import, cst.ImportFrom)) and not isinstance(small.names, cst.ImportStar)
+    kept = [alias for alias in small.names if get_full_name_for_node(alias.name) not in names]
+    if not kept:
+        return None
+    if kept[-1] is not small.names[-1]:
+        kept[-1] = kept[-1].with_changes(comma=_closing_comma(kept[-1], small.names[-1]))
+    return small.with_changes(names=kept)
+
+
+def _closing_comma(kept: cst.ImportAlias, last: cst.ImportAlias) -> cst.Comma | cst.MaybeSentinel:
+    """The comma of the name that is last now: none, or the old last one's, with the comment of the kept one."""
+    if not isinstance(last.comma, cst.Comma) or not isinstance(kept.comma, cst.Comma):
+        return cst.MaybeSentinel.DEFAULT
+    mine, theirs = kept.comma.whitespace_after, last.comma.whitespace_after
+    if isinstance(mine, cst.ParenthesizedWhitespace) and isinstance(theirs, cst.ParenthesizedWhitespace):
+        theirs = theirs.with_changes(first_line=mine.first_line)
+    return last.comma.with_changes(whitespace_after=theirs)
