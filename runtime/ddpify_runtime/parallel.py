@@ -19,7 +19,8 @@ from torch import nn
 
 from . import report
 from .forward import batch_norm, compiled, late_draws, routes
-from .forward.routed_call import RoutedCall, release, route, say_what_was_not_called
+from .forward.routed_call import RoutedCall, route
+from .forward.routes import release, say_what_was_not_called
 from .gradients.reduction import Reduction
 from .torch_internals import CALL, call_past_slot
 

@@ -12,7 +12,7 @@ import torch.distributed as dist
 
 from . import engines, report
 from .agreement import check, failure, random_states, standard_streams
-from .forward.routed_call import release
+from .forward.routes import release
 from .launch import environment, failures, restarts
 from .launch.start import start_processes
 from .sharding.collectives import broadcast_object

@@ -7,40 +7,35 @@ needed: any loss is exact, also one that couples samples (HAZARDS L1-L6, E6, L19
 
 from __future__ import annotations
 
-import gc
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import engines, report
-from ..agreement import check, failure
-from ..gradients.reduction import NoReduction, PartOfReduction, Reduction
+from ..agreement import check
+from ..gradients.reduction import NoReduction, PartOfReduction
 from ..launch import environment
-from ..lazy import outputs
 from ..lazy.batch import Share
-from ..lazy.partial import Partial
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, device_of, divides, enter_whole, leave, size, split, spread, world_size
+from ..sharding.collectives import device_of, divides, world_size
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, uncompiled
 from ..trial import own_numbers
 from ..trial.attempt import NotDivisible
 from ..trial.find_division import confirmed, find
 from . import batch_norm, compiled, parts, region, routes
-from .division import Division, computed, is_compilable, watched
+from .divided import AnyReduction, divided, kind, name_of, whole_of
+from .division import Division, is_compilable, watched
 from .inventory import Inventory
 from .settings import Settings
 
-AnyReduction: TypeAlias = Reduction | NoReduction
-
 FEW = "it is given fewer samples than there are processes"
 SINGLE = "a process would have a single sample to take the statistics of, with sync_batch_norm=False"
-_FIRST = Rows(0)
 ROOM = 8  # samples on each process below which a device has little to do
 
 
@@ -93,7 +88,10 @@ class RoutedCall:
             total, place = found.samples(leaves), device_of(leaves[found.batch[0]])
             if divides(total, place):
                 self.divided = self.divided or torch.is_grad_enabled()
-                output = self._divided(found, leaves, spec, total, place)
+                reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
+                output = divided(self.module, found, leaves, spec, total, place, reduction, self.draws_original)
+                if not self.sync_batch_norm:
+                    batch_norm.follow_first(self.batch_norms)
                 self.settings.after_forward()
                 return output
         reason = SINGLE if single else found.reason or FEW
@@ -103,7 +101,7 @@ class RoutedCall:
                 "devices need where all ranks run one program"
             )
         if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
-            args, kwargs = structure.unflatten(map(_whole, leaves), spec)
+            args, kwargs = structure.unflatten(map(whole_of, leaves), spec)
         if self.root is not None:
             return self.call(*args, **kwargs)
         output = self._in_parts(args, kwargs) if self._has_parts(found.reason, leaves) else self.call(*args, **kwargs)
@@ -136,9 +134,9 @@ class RoutedCall:
         """What became of a forward that is not divided as a whole."""
         divided = dict.fromkeys(part.name for part in self.parts.values() if part.divided)
         if not divided:
-            self._warn(reason)
+            self.warn(reason)
             return
-        what = f"{self._forward()} of {self.name}"
+        what = f"{kind()} of {self.name}"
         text = f"{what} is divided in parts ({', '.join(divided)}); the rest runs whole on every process: {reason}"
         report.note(f"{id(self)} {reason}", text)
 
@@ -147,21 +145,18 @@ class RoutedCall:
         few = not self.sync_batch_norm and found.samples(leaves) < 2 * dist.get_world_size()
         return few and any(call.module.training for call in self.batch_norms)
 
-    def _warn(self, reason: str) -> None:
+    def warn(self, reason: str) -> None:
         """Once for each reason."""
         if reason in self.said:
             return
         self.said.add(reason)
-        text = f"{self._forward()} of {self.name} runs whole on every process (exact, but no faster): {reason}"
+        text = f"{kind()} of {self.name} runs whole on every process (exact, but no faster): {reason}"
         report.note(f"{id(self)} {reason}", text)
         warnings.warn(f"ddpify: {text}", stacklevel=4)
 
-    def _forward(self) -> str:
-        return "the training forward" if torch.is_grad_enabled() else "the forward without gradients"
-
     @property
     def name(self) -> str:
-        return type(uncompiled(self.module)).__name__
+        return name_of(self.module)
 
     def _division(self, leaves: list[Any], spec: Form) -> Division:
         """How this form of input is divided.
@@ -198,7 +193,7 @@ class RoutedCall:
         self.batch_norms = batch_norm.route(self.module, local=not self.sync_batch_norm)
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = uncompiled(self.module)
-        whole = [_whole(leaf) for leaf in leaves]
+        whole = [whole_of(leaf) for leaf in leaves]
         if self.root is not None:  # computed on each rank, and so equal up to rounding
             whole = [_as_on_rank_zero(leaf) for leaf in whole]
         for place in self.settings.arguments:
@@ -212,7 +207,7 @@ class RoutedCall:
         if found.reason:
             if known is not None and not new:
                 raise RuntimeError(
-                    f"ddpify: {self._forward()} of {self.name} was divided over the processes, but at call {calls} "
+                    f"ddpify: {kind()} of {self.name} was divided over the processes, but at call {calls} "
                     f"{found.reason}. The steps since the last check may be wrong; leave this module out of "
                     "DistributedDataParallel"
                 )
@@ -220,7 +215,7 @@ class RoutedCall:
             with compiled.eagerly():
                 check.gradient(self.module, lambda: confirmed(module, call, whole, found))
         if known is None and not found.reason and self.root is None:
-            key = f"{id(self)} {self._forward()}"
+            key = f"{id(self)} {kind()}"
             report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
         self.divisions[form] = found
         return found
@@ -242,7 +237,7 @@ class RoutedCall:
     def _how(self, found: Division, samples: int) -> str:
         """A line about a division, for people."""
         world_size = dist.get_world_size()
-        text = f"{self._forward()} of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
+        text = f"{kind()} of {self.name} is divided: {samples} samples, {samples // world_size} per rank"
         if found.eager:
             text += "; not compiled, since it draws, normalises batches, computes its loss or decides by its samples"
         if not self.sync_batch_norm and self.batch_norms:
@@ -250,80 +245,6 @@ class RoutedCall:
         if samples < ROOM * world_size:
             text += f"; the batch stays the global one: give it {world_size} times as many to fill the devices"
         return text
-
-    def _divided(self, found: Division, leaves: list[Any], spec: Form, total: int, device: torch.device) -> Any:
-        """total: samples. device: where they are."""
-        reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
-        if len(leaves) == 1 and found.inputs[0] is not None:
-            values = [_rows(leaves[0], total, found.inputs[0], reduction)]
-        else:
-            taken: dict[Any, Any] = {}  # what is given twice stays one
-            values = [
-                _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction))
-                if rows
-                else _entering(leaf, reduction)
-                for leaf, rows in zip(leaves, found.inputs, strict=True)
-            ]
-        args, kwargs = structure.unflatten(values, spec)
-        here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
-        here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
-        original = self.draws_original or engines.of(device).records  # it would send a seed for each forward
-        before = torch.get_rng_state() if original and not found.places else None
-        try:
-            own = None if original else device
-            if found.eager:
-                with compiled.eagerly():
-                    output = computed(here, own, reduction.forward, args, kwargs)
-            else:
-                output = computed(here, own, reduction.forward, args, kwargs)
-        except Exception as error:  # whatever the user's forward raises
-            failure.require_everywhere(error, f"{self._forward()} of {self.name}")
-            raise
-        if before is not None and not torch.equal(before, torch.get_rng_state()):
-            raise RuntimeError(
-                f"ddpify: the forward of {self.name} began to draw random numbers after it had been "
-                "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
-            )
-        if not self.sync_batch_norm:
-            batch_norm.follow_first(self.batch_norms)
-        parts, form = structure.flatten(output)
-        if len(parts) != len(found.outputs):
-            raise RuntimeError(f"ddpify: {self.name} returned another structure than before")
-        if found.sizes:
-            self._require_equal_sizes(parts, found)
-        if len(parts) == 1 and found.outputs[0] is not None:
-            return structure.unflatten([self._joined(parts[0], total, found.outputs[0], reduction)], form)
-        joined: dict[Any, Any] = {}
-        whole = [
-            _once(joined, part, rows, lambda part, rows: self._joined(part, total, rows, reduction))
-            if rows
-            else _left(part, reduction)
-            for part, rows in zip(parts, found.outputs, strict=True)
-        ]
-        return structure.unflatten(whole, form)
-
-    def _require_equal_sizes(self, parts: Sequence[Any], found: Division) -> None:
-        """A collective."""
-        sizes = [
-            size
-            for part, rows in zip(parts, found.outputs, strict=True)
-            if rows
-            for dim, size in enumerate(part.shape)
-            if dim != rows.dim
-        ]
-        if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
-            raise RuntimeError(
-                f"ddpify: {self._forward()} of {self.name} returned rows of another size on "
-                f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "
-                "sequence. Give it that size as an argument, or leave it out of DistributedDataParallel"
-            )
-
-    def _joined(self, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
-        if part.size(rows.dim) % count(total):
-            raise RuntimeError(
-                f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {self.name}"
-            )
-        return outputs.output(part, total, rows, reduction.enter)
 
     def _reduction(self) -> AnyReduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
@@ -357,40 +278,11 @@ def route(
     root: RoutedCall | None = None,
 ) -> RoutedCall:
     """Put a routed call in front of a module's; arguments as for RoutedCall."""
-    release(module.parameters())  # another module that has them gets no view from now on
+    routes.release(module.parameters())  # another module that has them gets no view from now on
     routed = RoutedCall(module, call, reduce, sync_batch_norm, root)
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
     vars(module)[CALL] = routed
     return routed
-
-
-def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:
-    key = id(tensor), rows
-    if key not in made:
-        made[key] = make(tensor, rows)
-    whole: Tensor = made[key]
-    return whole
-
-
-def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
-    held = leaf.rows if rows == _FIRST and isinstance(leaf, Share) and size(leaf, 0) == total else None
-    return held if held is not None else split(_whole(leaf), total, rows, reduction.enter)
-
-
-def _entering(leaf: Any, reduction: AnyReduction) -> Any:
-    whole = _whole(leaf)
-    trained = isinstance(whole, Tensor) and whole.requires_grad and torch.is_grad_enabled()
-    return enter_whole(whole, reduction.enter) if trained else whole
-
-
-def _left(part: Any, reduction: AnyReduction) -> Any:
-    if isinstance(part, Partial):
-        return part.left()
-    return leave(part, reduction.enter) if isinstance(part, Tensor) and part.requires_grad else part
-
-
-def _whole(leaf: Any) -> Any:
-    return leaf.whole() if isinstance(leaf, Share) else leaf
 
 
 def _as_on_rank_zero(leaf: Any) -> Any:
@@ -415,30 +307,3 @@ def _few(leaves: Sequence[Any]) -> bool:
     """
     sizes = [len(leaf) for leaf in leaves if isinstance(leaf, Tensor) and leaf.dim()]
     return bool(sizes) and sizes[0] < dist.get_world_size()
-
-
-def say_what_was_not_called() -> None:
-    """Trained past its routed call: `model.forward(x)`, a method, a function under torch.compile that calls it."""
-    covered = {id(parameter) for call in routes.calls if call.called for parameter in call.module.parameters()}
-    for call in list(routes.calls):
-        trained = [parameter for parameter in call.module.parameters() if parameter.grad is not None]
-        if any(id(parameter) not in covered for parameter in trained):
-            call._warn(
-                "it is never called itself; call the model, rather than its forward or another method of it, and "
-                "outside of functions that are compiled"
-            )
-        covered |= {id(parameter) for parameter in trained}
-
-
-def release(parameters: Iterable[nn.Parameter] | None = None) -> None:
-    """Drop everything that holds the process group, or some parameters; the next forward makes it again."""
-    wanted = None if parameters is None else {id(parameter) for parameter in parameters}
-    dropped = False
-    for call in list(routes.calls):
-        for trainable in list(call.reductions):
-            if wanted is None or any(number in wanted for number, _, _ in trainable):
-                call.reductions.pop(trainable).release()
-                call.reduction = None
-                dropped = True
-    if dropped:
-        gc.collect()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gc
 import weakref
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from torch import nn
@@ -16,3 +18,30 @@ calls: weakref.WeakSet[RoutedCall] = weakref.WeakSet()
 def routed() -> list[nn.Module]:
     """The modules whose forwards are divided."""
     return [call.module for call in calls]
+
+
+def say_what_was_not_called() -> None:
+    """Trained past its routed call: `model.forward(x)`, a method, a function under torch.compile that calls it."""
+    covered = {id(parameter) for call in calls if call.called for parameter in call.module.parameters()}
+    for call in list(calls):
+        trained = [parameter for parameter in call.module.parameters() if parameter.grad is not None]
+        if any(id(parameter) not in covered for parameter in trained):
+            call.warn(
+                "it is never called itself; call the model, rather than its forward or another method of it, and "
+                "outside of functions that are compiled"
+            )
+        covered |= {id(parameter) for parameter in trained}
+
+
+def release(parameters: Iterable[nn.Parameter] | None = None) -> None:
+    """Drop everything that holds the process group, or some parameters; the next forward makes it again."""
+    wanted = None if parameters is None else {id(parameter) for parameter in parameters}
+    dropped = False
+    for call in list(calls):
+        for trainable in list(call.reductions):
+            if wanted is None or any(number in wanted for number, _, _ in trainable):
+                call.reductions.pop(trainable).release()
+                call.reduction = None
+                dropped = True
+    if dropped:
+        gc.collect()

@@ -24,7 +24,7 @@ def _moved(self: nn.Module, fn: Callable[[Tensor], Tensor], recurse: bool = True
             getattr(child, MOVE)(fn)
     if not _moves(self, fn):
         return _move(self, fn, recurse=False)
-    from ...forward.routed_call import release
+    from ...forward.routes import release
 
     release(self.parameters(recurse=False))
     torch.__future__.set_swap_module_params_on_conversion(True)

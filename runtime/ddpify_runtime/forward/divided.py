@@ -1,0 +1,162 @@
+"""A forward on this rank's rows: its inputs are split, and its outputs look like those of the whole batch.
+
+Rows of a loaded batch, or of another divided forward, are taken as they are; outputs are joined when somebody needs the
+whole of them (lazy/outputs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+import torch
+from torch import Tensor, nn
+
+from .. import engines
+from ..agreement import failure
+from ..gradients.reduction import NoReduction, Reduction
+from ..lazy import outputs
+from ..lazy.batch import Share
+from ..lazy.partial import Partial
+from ..sharding import structure
+from ..sharding.collectives import Rows, count, enter_whole, leave, size, split, spread
+from ..sharding.structure import Form
+from ..torch_internals import uncompiled
+from . import compiled, region
+from .division import Division, computed
+
+AnyReduction: TypeAlias = Reduction | NoReduction
+
+_FIRST = Rows(0)
+
+
+def kind() -> str:
+    """What a forward is for, for people."""
+    return "the training forward" if torch.is_grad_enabled() else "the forward without gradients"
+
+
+def name_of(module: nn.Module) -> str:
+    """What a module is called, for people."""
+    return type(uncompiled(module)).__name__
+
+
+def divided(
+    module: nn.Module,
+    found: Division,
+    leaves: list[Any],
+    spec: Form,
+    total: int,
+    device: torch.device,
+    reduction: AnyReduction,
+    draws_original: bool,
+) -> Any:
+    """What a module returns for a batch, of which each rank computes its rows.
+
+    Args:
+        module: whose forward it is. found: how it is divided. leaves, spec: its arguments, and their structure.
+        total: samples of the whole batch. device: where they are.
+        reduction: of the gradients, and the forward itself. draws_original: whether to draw the numbers of one process.
+    Raises:
+        RuntimeError: the forward has failed on another rank, or no longer draws, or returns, what it did when its
+            division was found.
+    """
+    if len(leaves) == 1 and found.inputs[0] is not None:
+        values = [_rows(leaves[0], total, found.inputs[0], reduction)]
+    else:
+        taken: dict[Any, Any] = {}  # what is given twice stays one
+        values = [
+            _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction))
+            if rows
+            else _entering(leaf, reduction)
+            for leaf, rows in zip(leaves, found.inputs, strict=True)
+        ]
+    args, kwargs = structure.unflatten(values, spec)
+    here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+    here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
+    original = draws_original or engines.of(device).records  # it would send a seed for each forward
+    before = torch.get_rng_state() if original and not found.places else None
+    try:
+        own = None if original else device
+        if found.eager:
+            with compiled.eagerly():
+                output = computed(here, own, reduction.forward, args, kwargs)
+        else:
+            output = computed(here, own, reduction.forward, args, kwargs)
+    except Exception as error:  # whatever the user's forward raises
+        failure.require_everywhere(error, f"{kind()} of {name_of(module)}")
+        raise
+    if before is not None and not torch.equal(before, torch.get_rng_state()):
+        raise RuntimeError(
+            f"ddpify: the forward of {name_of(module)} began to draw random numbers after it had been "
+            "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
+        )
+    parts, form = structure.flatten(output)
+    if len(parts) != len(found.outputs):
+        raise RuntimeError(f"ddpify: {name_of(module)} returned another structure than before")
+    if found.sizes:
+        _require_equal_sizes(module, parts, found)
+    if len(parts) == 1 and found.outputs[0] is not None:
+        return structure.unflatten([_joined(module, parts[0], total, found.outputs[0], reduction)], form)
+    joined: dict[Any, Any] = {}
+    whole = [
+        _once(joined, part, rows, lambda part, rows: _joined(module, part, total, rows, reduction))
+        if rows
+        else _left(part, reduction)
+        for part, rows in zip(parts, found.outputs, strict=True)
+    ]
+    return structure.unflatten(whole, form)
+
+
+def _require_equal_sizes(module: nn.Module, parts: Sequence[Any], found: Division) -> None:
+    """A collective."""
+    sizes = [
+        size
+        for part, rows in zip(parts, found.outputs, strict=True)
+        if rows
+        for dim, size in enumerate(part.shape)
+        if dim != rows.dim
+    ]
+    if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
+        raise RuntimeError(
+            f"ddpify: {kind()} of {name_of(module)} returned rows of another size on "
+            f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "
+            "sequence. Give it that size as an argument, or leave it out of DistributedDataParallel"
+        )
+
+
+def _joined(module: nn.Module, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
+    if part.size(rows.dim) % count(total):
+        raise RuntimeError(
+            f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name_of(module)}"
+        )
+    return outputs.output(part, total, rows, reduction.enter)
+
+
+def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:
+    key = id(tensor), rows
+    if key not in made:
+        made[key] = make(tensor, rows)
+    whole: Tensor = made[key]
+    return whole
+
+
+def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
+    held = leaf.rows if rows == _FIRST and isinstance(leaf, Share) and size(leaf, 0) == total else None
+    return held if held is not None else split(whole_of(leaf), total, rows, reduction.enter)
+
+
+def _entering(leaf: Any, reduction: AnyReduction) -> Any:
+    whole = whole_of(leaf)
+    trained = isinstance(whole, Tensor) and whole.requires_grad and torch.is_grad_enabled()
+    return enter_whole(whole, reduction.enter) if trained else whole
+
+
+def _left(part: Any, reduction: AnyReduction) -> Any:
+    if isinstance(part, Partial):
+        return part.left()
+    return leave(part, reduction.enter) if isinstance(part, Tensor) and part.requires_grad else part
+
+
+def whole_of(leaf: Any) -> Any:
+    """An input as every rank takes it whole; a collective where each holds its rows of it."""
+    return leaf.whole() if isinstance(leaf, Share) else leaf
