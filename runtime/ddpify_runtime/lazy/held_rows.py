@@ -1,0 +1,221 @@
+"""Rows of a whole of which every rank holds its own, as a tensor; no script can tell it from the whole.
+
+It is joined when something needs the whole of it, and not before. Views follow when their source is changed in place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial as partial_of
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.autograd import Function
+
+from ..forward import region
+from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
+from ..torch_internals import apply, made_wrapper, tree_map_only
+from .batch import Share, same_memory
+from .labels import Labels
+
+_FIRST = Rows(0)
+
+
+class HeldRows(Share):
+    """Samples of a whole with `total` of them, which lie along `place`.
+
+    Its own attributes have underscores, since a script may give a tensor attributes of any name.
+    """
+
+    _rows: Tensor
+    _joined: Tensor | None = None
+    _source: tuple[HeldRows, Callable[[Tensor], Tensor]] | None = None  # what it is a view of, and how
+    _place: Rows
+    _total: int
+    _sizes: list[int]
+    _entered: tuple[Callable[[], None], ...]
+    _node: Any = None  # the autograd node that made this
+    _used = False  # whether its samples were, in place of the whole
+    _labels: tuple[Labels, str] | None = None  # the loaded numbers that these are, and which of them
+
+    @staticmethod
+    def __new__(cls, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> HeldRows:
+        size = list(local.shape)
+        size[place.dim] = size[place.dim] // count(total) * total
+        output: HeldRows = made_wrapper(cls, size, local)
+        output._rows, output._place, output._total, output._entered = local, place, total, entered
+        output._sizes = size
+        return output
+
+    @property
+    def local(self) -> Tensor | None:
+        """This rank's samples; None once the whole has been used, since it may have been changed."""
+        source = self._source
+        if self._joined is not None or (source and source[0].local is None):
+            return None
+        with torch.DisableTorchFunctionSubclass():
+            node = self.grad_fn
+            if node is not self._node or (node is None and self.requires_grad):  # it is foreign, or a leaf
+                return None
+        return self._rows
+
+    @property
+    def rows(self) -> Tensor | None:
+        """What a divided forward takes in place of rows `[rank::world_size]` of the whole; None if it is not those."""
+        local = self.local
+        if local is None or self._place != _FIRST or self._sizes[0] != self._total:
+            return None
+        self._used = True
+        return leave(local, self.enter) if local.requires_grad else local.detach()
+
+    @property
+    def _is_foreign(self) -> bool:
+        """Whether a Function of the user's own has returned this, so that it has another gradient than its samples."""
+        return _node(self) is not self._node
+
+    @property
+    def _is_leaf(self) -> bool:
+        """Whether gradients are asked for of the whole: `torch.autograd.Variable(x, requires_grad=True)` made this."""
+        with torch.DisableTorchFunctionSubclass():
+            return self.requires_grad and self.is_leaf
+
+    def enter(self) -> None:
+        """A backward pass enters the shared regions that this comes from."""
+        _call(self._entered)
+
+    def whole(self) -> Tensor:
+        """The whole tensor; a collective the first time. It is a view where the same of a whole tensor would be."""
+        if self._joined is None:
+            with torch.enable_grad():  # a metric may ask first, without gradients
+                if self._is_foreign:
+                    self._joined = _Whole.apply(self)  # type: ignore[no-untyped-call]
+                elif self._source is not None:
+                    source, make = self._source
+                    self._joined = make(source.whole())
+                else:
+                    self._joined = joined(self._held(), self._total, self._place, self.enter)
+                if self._is_leaf:
+                    self._joined = self._joined.detach().requires_grad_()
+        return self._joined
+
+    def _held(self) -> Tensor:
+        if region.alone():
+            raise RuntimeError("ddpify: rank 0 alone needs the whole of a tensor of which every process holds a part")
+        return self._rows
+
+    @classmethod
+    def __torch_dispatch__(  # type: ignore[override]
+        cls, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
+    ) -> Any:
+        """For callers that go past __torch_function__, as torch.autograd.Variable(x) does; without a graph."""
+        if func is torch.ops.aten.detach.default and args[0].local is not None:
+            return view_of(args[0], Tensor.detach, args, {}, args[0]._rows.detach())
+        return func(*tree_map_only(HeldRows, _data, args), **tree_map_only(HeldRows, _data, kwargs or {}))
+
+
+def _data(output: HeldRows) -> Tensor:
+    return join(output._held().detach(), output._total, output._place)
+
+
+def later(
+    kind: type[HeldRows], local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]
+) -> HeldRows:
+    if not (local.requires_grad and torch.is_grad_enabled()):
+        return kind(local.detach(), total, place, entered)
+    made: HeldRows = apply(_Later, kind, local, total, place, entered)
+    made._rows, made._node = local, _node(made)
+    return made
+
+
+def made_like(like: HeldRows, local: Tensor, sources: Sequence[HeldRows]) -> HeldRows:
+    for source in sources:
+        source._used = True
+    return later(type(like), local, like._total, like._place, entered_by(sources))
+
+
+def view_of(
+    source: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], local: Tensor
+) -> HeldRows:
+    made = made_like(source, local, (source,))
+    if same_memory(local, source._rows):  # a copy does not follow when the source is changed in place later
+        made._source = source, lambda whole: func(whole, *args[1:], **kwargs)
+    if source._labels is not None:
+        labels, which = source._labels
+        made._labels = labels, which + repr(args[1]) if func is Tensor.__getitem__ else which
+    return made
+
+
+def entered_by(sources: Sequence[HeldRows]) -> tuple[Callable[[], None], ...]:
+    of = [source._entered for source in sources if source._entered]
+    if len(of) < 2 or of.count(of[0]) == len(of):
+        return of[0] if of else ()
+    return tuple(dict.fromkeys(entered for source in sources for entered in source._entered))
+
+
+def _call(functions: Sequence[Callable[[], None]]) -> None:
+    for function in functions:
+        function()
+
+
+def _node(output: HeldRows) -> Any:
+    with torch.DisableTorchFunctionSubclass():
+        return output.grad_fn
+
+
+def part_of(value: Any, like: HeldRows) -> Any:
+    """This rank's part of an operand: a number is its own; None if it has none."""
+    if isinstance(value, HeldRows) and _is_placed_as(value, like):
+        local = value.local
+        if local is not None:
+            return local
+    if isinstance(value, (int, float)):
+        return value
+    if not isinstance(value, Tensor) or value.device != like.device:
+        return None
+    if value.dim() < like.dim() or (value.dim() == like.dim() and value.size(0) == 1):  # the same for every sample
+        return None if isinstance(value, Share) or value.requires_grad else value
+    if value.dim() > like.dim() or value.size(0) != like.size(0):
+        return None
+    return samples_of(value, like)
+
+
+def samples_of(value: Tensor, like: HeldRows) -> Tensor:
+    """This rank's samples of a tensor with as many rows as `like`."""
+    local = value.local if isinstance(value, HeldRows) else None
+    if isinstance(value, HeldRows) and local is not None and (value._place, value._total) == (like._place, like._total):
+        return local
+    return split(value.whole() if isinstance(value, Share) else value, like._total, like._place, like.enter)
+
+
+def _is_placed_as(one: HeldRows, other: HeldRows) -> bool:
+    """Whether two are of the same size, with the samples at the same place."""
+    mine = one._sizes, one._total, one._place, one._rows.device
+    return mine == (other._sizes, other._total, other._place, other._rows.device)
+
+
+class _Later(Function):
+    """For callers that go past __torch_function__, such as a Function of the user's own: the rows have a gradient."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, kind: type[HeldRows], local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]
+    ) -> Tensor:
+        ctx.arguments = total, place, partial_of(_call, entered)
+        return kind(local, total, place, entered)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None, None, None]:
+        return None, *Join.backward(ctx, *gradients)
+
+
+class _Whole(Function):
+    """The whole of HeldRows, in its own place of the graph."""
+
+    @staticmethod
+    def forward(ctx: Any, output: HeldRows) -> Tensor:
+        return _data(output)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0]

@@ -1,0 +1,173 @@
+"""What an operation gives where it keeps samples apart: computed from the rows that a rank holds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+import torch.distributed as dist
+import torch.nn.functional as F
+from torch import Tensor
+
+from ..forward import losses
+from ..sharding.collectives import Rows, count
+from .batch import Share
+from .held_rows import HeldRows, entered_by, made_like, part_of, samples_of, view_of
+from .partial import partial
+from .row_operations import BINARY, COPIES, FORMS, KINDS, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
+
+_FIRST = Rows(0)
+
+
+def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The result computed from this rank's samples, or None where that is not known to be the same."""
+    if args and isinstance(args[0], HeldRows):
+        first: HeldRows | None = args[0]
+    else:
+        first = next((value for value in (*args, *kwargs.values()) if isinstance(value, HeldRows)), None)
+    local = first.local if first is not None else None
+    if first is None or local is None:
+        return None
+    # (F.ctc_loss takes time first, and samples after it.)
+    if func in losses.KNOWN and first._place == _FIRST and func is not F.ctc_loss:
+        given = losses.reduction(func, args, kwargs)
+        if given is not None:
+            return _loss(first, local, func, given)
+    if not args:
+        return None
+    alone = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
+    if func in COPIES or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
+        return view_of(first, func, args, kwargs, func(local, *args[1:], **kwargs)) if alone else None
+    if func in FORMS and alone and not kwargs.get("requires_grad"):
+        return type(first)(func(local, *args[1:], **kwargs), first._total, first._place, ())
+    if func in KINDS and alone:
+        return func(local, *args[1:], **kwargs)
+    if first._place.dim or not first._place.major:
+        return None
+    if func in REDUCE_DIMS or func in OVER_A_DIM or func in SORTED:
+        return _behind_the_batch(first, func, args, kwargs)
+    others = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value is not first]
+    if func in BINARY:
+        return _binary(first, func, args, kwargs)
+    if others or args[0] is not first:
+        return None
+    if func in UNARY:
+        return made_like(first, func(local, *args[1:], **kwargs), (first,))
+    if func in SHAPES:
+        return _reshaped(first, func, args, kwargs)
+    if (func is Tensor.transpose or func is torch.transpose) and not kwargs and 0 not in _dims(args[1:], first.dim()):
+        return view_of(first, func, args, kwargs, func(local, *args[1:]))
+    if func is Tensor.__getitem__ and _takes_all_samples(args[1], first.dim()):
+        return view_of(first, func, args, kwargs, func(local, args[1]))
+    return None
+
+
+def _reshaped(
+    source: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> HeldRows | None:
+    if any(isinstance(value, torch.dtype) for value in args):
+        return None
+    shape = func(torch.empty(source.shape, device="meta"), *args[1:], **kwargs).shape
+    if not shape or shape[0] % source._total or not shape[0]:
+        return None
+    local = source._rows.reshape(shape[0] // source._total * count(source._total), *shape[1:])
+    return view_of(source, func, args, kwargs, local)
+
+
+def _binary(
+    first: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> HeldRows | None:
+    if kwargs or len(args) != 2:
+        return None
+    parts = [part_of(value, first) for value in args]
+    if any(part is None for part in parts):
+        return None
+    return made_like(first, func(*parts), [value for value in args if isinstance(value, HeldRows)])
+
+
+def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[str, Any]) -> Tensor | None:
+    """A loss over the whole batch from the samples of every rank; given: its arguments by name. rows: of the first."""
+    classes = func in losses.CLASSES
+    local: dict[str, Any] = {}
+    sources: list[HeldRows] = []
+    for name, value in given.items():
+        if isinstance(value, HeldRows):
+            sources.append(value)
+        if value is first:
+            local[name] = rows
+        elif not isinstance(value, Tensor):
+            local[name] = value
+        elif classes and name == "weight":
+            if value.requires_grad:
+                return None
+            local[name] = value
+        elif classes and name == "target" and value.dim() and value.size(0) == first.size(0) and first.dim() > 1:
+            local[name] = samples_of(value, first)
+        else:
+            local[name] = part_of(value, first) if list(value.shape) == first._sizes else None
+            if local[name] is None:
+                return None
+    for source in sources:
+        source._used = True
+    part, divisor, dtype = losses.summands(func, local, classes and _all_count(given, local["target"]))
+    whole: Tensor | int
+    if isinstance(divisor, Tensor):
+        whole = _over_ranks(given, local["target"], divisor)
+    else:
+        whole = 1 if divisor is None else divisor // count(first._total) * first._total
+    if isinstance(whole, Tensor) or part.dtype != dtype:  # a sum may be too large for the dtype of the mean
+        part, whole = (part / whole).to(dtype), 1
+    return partial(part, None, entered_by(sources), whole, losses.operation(func, local) if part.requires_grad else "")
+
+
+def _all_count(given: dict[str, Any], mine: Tensor) -> bool:
+    """Whether every target is known to count in a classification loss; arguments as for `_over_ranks`."""
+    target, ignored = given["target"], given["ignore_index"]
+    if not isinstance(target, HeldRows) or target._labels is None or given["weight"] is not None:
+        return False
+    labels, which = target._labels
+    return labels.all_count(mine, ignored, (ignored, mine.dtype, which))
+
+
+def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor | int:
+    """What the mean of a classification loss is divided by; no collective where every rank knows enough of all targets.
+
+    Args: the loss's arguments, this rank's targets, and what their mean would be divided by.
+    """
+    target = given["target"]
+    if not isinstance(target, Share):
+        return torch.as_tensor(losses.weight_of_targets(given))
+    if isinstance(target, HeldRows) and target._labels is not None and given["weight"] is None:
+        labels, which = target._labels
+        return labels.count(divisor, mine.numel(), target.numel(), (given["ignore_index"], mine.dtype, which))
+    total = divisor.clone()
+    dist.all_reduce(total)
+    return total
+
+
+def _behind_the_batch(first: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A sum, softmax or the like over other dimensions than that of the samples."""
+    place = 2 if func in (Tensor.topk, torch.topk) else 1
+    dims = args[place] if len(args) > place else kwargs.get("dim", -1 if func in SORTED else None)
+    if args[0] is not first or dims is None or isinstance(dims, Tensor) or isinstance(kwargs.get("out"), Tensor):
+        return None
+    if 0 in _dims(dims if isinstance(dims, (tuple, list)) else (dims,), first.dim()):
+        return None
+    result = func(first.local, *args[1:], **kwargs)
+    if isinstance(result, Tensor):
+        return made_like(first, result, (first,))
+    return type(result)([made_like(first, each, (first,)) for each in result])  # values and indices
+
+
+def _dims(dims: Sequence[int], count: int) -> list[int]:
+    return [dim % count for dim in dims]
+
+
+def _takes_all_samples(index: Any, dims: int) -> bool:
+    """Whether an index leaves the first dimension whole: `[:, -1]`, `[..., :-1, :]`."""
+    if not isinstance(index, tuple) or not all(isinstance(each, (int, slice, type(...))) for each in index):
+        return False
+    if index[0] is ...:
+        return len(index) - 1 < dims and ... not in index[1:]
+    return bool(index[0] == slice(None))
