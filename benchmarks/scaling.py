@@ -1,4 +1,4 @@
-"""What a rank costs: CPU seconds of one process against those of the ranks, beside hand-written DDP and frameworks.
+"""What a rank costs: CPU seconds of one process against those of the ranks, both styles beside hand-written DDP and frameworks.
 
     python -m benchmarks.scaling [--ranks 1,2,4,8] [--workloads convolutions,dropout] [--rounds 3] [--instructions]
 
@@ -32,6 +32,7 @@ from .workloads import WORKLOADS, script
 
 HERE = Path(__file__).parent
 LIMIT = 1800  # seconds for one run
+STYLES = ["exact", "plain"]
 FRAMEWORKS = {"accelerate": "accelerate", "fabric": "lightning_fabric"}
 
 
@@ -66,18 +67,29 @@ def used(source: str, ranks: int, instructions: bool) -> float:
     return max(float(each[-1] - each[1]) / (len(each) - 2) for each in epochs)
 
 
-def converted(source: str) -> str:
-    """The source, converted for cpu.
+def converted(source: str, style: str) -> str:
+    """The source, converted for cpu in a style, exact or plain.
 
     Raises:
         Failed: it is refused.
     """
     path = Path("train.py")
-    result = convert({path: source}, "cpu")[path]
+    result = convert({path: source}, "cpu", style=style)[path]
     refused = [finding.message for finding in result.findings if finding.severity == "refused"]
     if refused:
         raise Failed(f"refused: {refused}")
     return result.code
+
+
+def sources_of(name: str, ways: list[str]) -> dict[str, str]:
+    """The script of a workload in each way; one that a style refuses is said, and left out."""
+    sources = {}
+    for way in ways:
+        try:
+            sources[way] = converted(script(name, "one"), way) if way in STYLES else script(name, way)
+        except Failed as error:
+            print(f"{name}, {way}: {error}", file=sys.stderr, flush=True)
+    return sources
 
 
 def least(sources: dict[str, str], ranks: int, rounds: int, instructions: bool) -> dict[str, float]:
@@ -98,12 +110,13 @@ def least(sources: dict[str, str], ranks: int, rounds: int, instructions: bool) 
 
 
 def cell(one: float, found: dict[str, float], ways: list[str], ranks: int) -> str:
-    """The efficiency of each way, and ours beside the hand-written one."""
+    """The efficiency of each way, and both styles beside the hand-written one."""
     efficiency = {way: one / ranks / each for way, each in found.items()}
     shown = " / ".join(f"{efficiency[way]:.2f}" if way in efficiency else "-" for way in ways)
-    if "hand" not in efficiency or "ours" not in efficiency:
+    if "hand" not in efficiency:
         return shown
-    return f"{shown} ({efficiency['ours'] / efficiency['hand']:.2f})"
+    beside = [f"{efficiency[way] / efficiency['hand']:.2f}" if way in efficiency else "-" for way in STYLES]
+    return f"{shown} ({', '.join(beside)})"
 
 
 def main() -> None:
@@ -118,13 +131,12 @@ def main() -> None:
     if unknown := set(names) - set(WORKLOADS):
         parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
     frameworks = [way for way, package in FRAMEWORKS.items() if find_spec(package) is not None]
-    ways = ["hand", "ours", *frameworks]
+    ways = ["hand", *STYLES, *frameworks]
     start, cells = time.monotonic(), 0
     rows = []
     for name in names:
-        plain = script(name, "plain")
-        sources = {way: converted(plain) if way == "ours" else script(name, way) for way in ways}
-        one = least({"plain": plain}, 0, options.rounds, options.instructions)["plain"]
+        sources = sources_of(name, ways)
+        one = least({"one": script(name, "one")}, 0, options.rounds, options.instructions)["one"]
         row = []
         for count in ranks:
             row.append(cell(one, least(sources, count, options.rounds, options.instructions), ways, count))
@@ -135,7 +147,7 @@ def main() -> None:
                 f"{name}, {count} ranks: {row[-1]}; {took:.0f} min, about {left:.0f} to go", file=sys.stderr, flush=True
             )
         rows.append(f"| {name} | {one:.2f} | {' | '.join(row)} |")
-    print(f"Efficiency: {' / '.join(ways)} (ours / hand); the least of {options.rounds} rounds.\n")
+    print(f"Efficiency: {' / '.join(ways)} ({', '.join(STYLES)} / hand); the least of {options.rounds} rounds.\n")
     unit = "10^9 instructions" if options.instructions else "CPU s"
     print(f"| | one process, {unit} per epoch | {' | '.join(f'{count} ranks' for count in ranks)} |")
     print("|---|---|" + "---|" * len(ranks))

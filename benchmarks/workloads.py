@@ -387,11 +387,11 @@ WORKLOADS: dict[str, Workload] = {
 }
 
 
-WAYS: dict[str, Mapping[str, str]] = {"plain": {}, "hand": BY_HAND, "accelerate": ACCELERATE, "fabric": FABRIC}
+WAYS: dict[str, Mapping[str, str]] = {"one": {}, "hand": BY_HAND, "accelerate": ACCELERATE, "fabric": FABRIC}
 
 
 def script(name: str, way: str) -> str:
-    """The source of a workload, written in one of WAYS; what ddpify makes of "plain" is measured beside the others."""
+    """The source of a workload, written in one of WAYS; what ddpify makes of "one" is measured beside the others."""
     workload = WORKLOADS[name]
     filled = {**PLAIN, **workload.gaps, **WAYS[way], **workload.ways.get(way, {})}
     if filled["backward"]:
