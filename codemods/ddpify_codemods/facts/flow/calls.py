@@ -34,6 +34,8 @@ class Calls(Methods):
 
     def call(self, node: ast.Call, frame: Frame, alone: bool = False) -> Value:
         self.count()
+        first, _ = self.found.visits.get(node, (self.work, 0))
+        self.found.visits[node] = first, self.work
         if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
             return self.backward(node, frame)
         function = self.value(node.func, frame)

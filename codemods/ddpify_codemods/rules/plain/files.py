@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import math
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...facts.called_modules import last_name
 from ...facts.effects import effects, has_unknown_mode, opened_for_writing, reads, reads_and_writes, sample_code
-from ...facts.script import Script
+from ...facts.script import KEPT, Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
@@ -25,13 +27,11 @@ _MAKES = frozenset({"os.makedirs", "os.mkdir"})
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Guard what writes; give the other ranks the null device where a file is opened."""
     per_sample = sample_code(script)
-    waits = any(_reads(each) for each in program_of(script).scripts)
     done: set[ast.stmt] = set()
     loggers = set(writers.made(script).values())
     for call in effects(script):
-        if call in per_sample or call in loggers:
-            continue
-        yield from _once(script, call, waits, done, target.words)
+        if call not in per_sample and call not in loggers:
+            yield from _once(script, call, done, target.words)
     for call in script.find(ast.Call):
         if has_unknown_mode(script, call) or reads_and_writes(script, call):
             message = "this file may be written, and in which way is only known in the run"
@@ -40,16 +40,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     yield from _loaded(script, target)
 
 
-def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt], words: Words) -> Iterator[Edit | Finding]:
+def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> Iterator[Edit | Finding]:
     statement = script.statement(call)
     name = script.qualified(call.func)
     here = f"{{}} if {words.is_rank_0} else os.devnull"
-    wait = Insert(statement, words.barrier, "wait until the file is complete", "after", modules=words.imports)
     path = opened_for_writing(script, call)
     if path is not None:
         yield Replace(path, here, "write the file on rank 0", modules=(*words.imports, "import os"))
-        if waits and isinstance(script.parents[call], ast.withitem):
-            yield wait
+        if isinstance(script.parents[call], ast.withitem):
+            yield from _wait(script, call, words)
         return
     if name in _MAKES or (isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"):
         yield from _folder(call, name)
@@ -70,12 +69,21 @@ def _once(script: Script, call: ast.Call, waits: bool, done: set[ast.stmt], word
             yield Finding(RULE.id, "refused", call.lineno, message, "compute it in a line before")
             return
         yield Replace(place, here, "write the file on rank 0", modules=(*words.imports, "import os"))
-        if waits:
-            yield wait
+        yield from _wait(script, call, words)
         return
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
-    if waits:
-        yield wait
+    yield from _wait(script, call, words)
+
+
+def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Insert]:
+    """Let the other ranks wait for a file that they may read later."""
+    program = program_of(script)
+    visits = program.followed.found.visits
+    written, _ = visits.get(call, (0, 0))
+    reads = (read for each in program.scripts for read in _reads(each))
+    if any(visits.get(read, (0, math.inf))[1] > written for read in reads):
+        at, message = script.statement(call), "wait until the file is complete"
+        yield Insert(at, words.barrier, message, "after", modules=words.imports)
 
 
 def _puts_together(script: Script, call: ast.Call) -> bool:
@@ -106,15 +114,26 @@ def _loaded(script: Script, target: Target) -> Iterator[Edit]:
             yield ChangeArgument(call, "map_location", load_device(target), "load tensors to this rank's device")
 
 
-def _reads(script: Script) -> bool:
-    """Whether a file of the program reads files, or looks for them."""
-    for call in script.find(ast.Call):
-        if reads(script, call):
-            return True
-        last = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-        if last in _LOOKS:
-            return True
-    return False
+@lru_cache(maxsize=KEPT)
+def _reads(script: Script) -> tuple[ast.Call, ...]:
+    """The calls that read files or look for them, but for a folder that is made where it is not there."""
+    return tuple(
+        call
+        for call in script.find(ast.Call)
+        if reads(script, call) or (last_name(call.func) in _LOOKS and not _makes_folder(script, call))
+    )
+
+
+def _makes_folder(script: Script, look: ast.Call) -> bool:
+    """Whether all that comes of a look for a folder is that it is made, by every rank."""
+    test: ast.AST = look
+    if isinstance(script.parents[test], ast.UnaryOp):
+        test = script.parents[test]
+    made = script.parents[test]
+    if not isinstance(made, ast.If) or made.test is not test or made.orelse:
+        return False
+    calls = [each.value for each in made.body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
+    return len(calls) == len(made.body) and all(script.qualified(call.func) in _MAKES for call in calls)
 
 
 def _bars(script: Script, words: Words) -> Iterator[Edit]:
@@ -130,8 +149,9 @@ RULE = Rule(
     id="DDP607",
     title="Write files on rank 0",
     why="""\
-Every rank would write the same files and show the same bars (I2, I3). Rank 0 does; where the program reads files, or
-looks for them, the others wait until one is complete (I10). A folder is made by all, and may be there already (I5).""",
+Every rank would write the same files and show the same bars (I2, I3). Rank 0 does; where the program reads files after
+that, or looks for them, the others wait until one is complete (I10). A folder is made by all, and may be there already
+(I5).""",
     before="""\
 import os
 
