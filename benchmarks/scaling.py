@@ -1,4 +1,4 @@
-"""What a rank costs: CPU seconds of one process against those of the ranks, both styles beside hand-written DDP and frameworks.
+"""What a rank costs: CPU seconds of one process against those of the ranks, beside hand-written DDP and frameworks.
 
     python -m benchmarks.scaling [--ranks 1,2,4,8] [--workloads convolutions,dropout] [--rounds 3] [--instructions]
 
