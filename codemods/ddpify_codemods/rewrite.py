@@ -40,7 +40,16 @@ from .rule import (
     place_of,
 )
 from .runtime_names import runtime_import
-from .statements import as_function, as_line, insertions, remaining, unguarded, with_parameters
+from .statements import (
+    as_function,
+    as_line,
+    guard_of,
+    insertions,
+    remaining,
+    unguarded,
+    with_block_of,
+    with_parameters,
+)
 from .template import OWN_PARENTHESES, fill
 
 StatementEdit: TypeAlias = (
@@ -189,6 +198,7 @@ class _Rewriter(cst.CSTTransformer):
         body: list[Statement] = []
         orphans: list[cst.EmptyLine] = []  # the comments above a statement that went away
         touched = False
+        guarded: cst.If | None = None  # what the line before became
         for old, new in zip(original.body, updated.body, strict=True):
             assert isinstance(new, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
             statements, left = self._statement(old, new)
@@ -196,6 +206,11 @@ class _Rewriter(cst.CSTTransformer):
             if statements and orphans:
                 statements[0] = with_lines_above(statements[0], orphans)
                 orphans = []
+            guard = guard_of(old, statements)
+            if guard and guarded and not guard.leading_lines and guard.test.deep_equals(guarded.test):
+                statements = [with_block_of(guarded, guard), *statements[1:]]
+                body.pop()
+            guarded = guard_of(old, statements) if len(statements) == 1 else None
             if body and isinstance(body[-1], cst.BaseCompoundStatement):
                 statements = after_block(statements, lines_above(new))
             body += statements

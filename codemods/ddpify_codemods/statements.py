@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import libcst as cst
 from libcst.helpers import get_full_name_for_node
@@ -32,6 +32,17 @@ def unguarded(guard: cst.If) -> tuple[list[Statement], list[cst.EmptyLine]]:
     assert isinstance(first, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
     statements = [with_lines_above(first, guard.leading_lines), *others]
     return statements, list(guard.body.footer)  # type: ignore[return-value]
+
+
+def guard_of(old: cst.CSTNode, new: Sequence[Statement]) -> cst.If | None:
+    """The guard that a line became."""
+    became = new[0] if new and isinstance(old, cst.SimpleStatementLine) else None
+    return became if isinstance(became, cst.If) else None
+
+
+def with_block_of(guard: cst.If, following: cst.If) -> cst.If:
+    """A guard that holds what the next one does, too."""
+    return guard.with_changes(body=guard.body.with_changes(body=[*guard.body.body, *following.body.body]))
 
 
 def as_function(guard: cst.If, edit: GuardToFunction) -> cst.FunctionDef:

@@ -25,7 +25,7 @@ def following_steps(
     """The statement after which gradients may be looked at, what stands between it and the step, and the steps."""
     at = script.statement(backward)
     while True:
-        block = _block(script, at)
+        block = script.block(at)
         after = block[block.index(at) + 1 :]
         steps = [step for each in after if (step := _step(script, each, made)) is not None]
         parent = script.parents[at]
@@ -38,13 +38,6 @@ def following_steps(
             break
         nodes += ast.walk(each)
     return at, nodes, steps
-
-
-def _block(script: Script, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements among which one stands."""
-    parent = script.parents[statement]
-    blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
-    return next((block for block in blocks if isinstance(block, list) and statement in block), [statement])
 
 
 def _step(script: Script, statement: ast.stmt, made: set[ast.Call]) -> Step | None:

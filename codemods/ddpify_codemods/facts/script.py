@@ -83,6 +83,12 @@ class Script:
             node = self.parents[node]
         return node
 
+    def block(self, statement: ast.stmt) -> list[ast.stmt]:
+        """The statements among which one stands."""
+        parent = self.parents[statement]
+        blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
+        return next((block for block in blocks if isinstance(block, list) and statement in block), [statement])
+
     def scope(self, node: ast.AST) -> ast.Module | ast.FunctionDef | ast.AsyncFunctionDef:
         """The function around a node, or the module."""
         for parent in self.ancestors(node):

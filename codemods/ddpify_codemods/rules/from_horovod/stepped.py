@@ -47,7 +47,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _without_with(script: Script, call: ast.Call) -> Iterator[Edit]:
     """Take what is below `with optimizer.skip_synchronize():` out of it."""
     statement = script.statement(call)
-    block = _block(script, statement)
+    block = script.block(statement)
     place = block.index(statement)
     alone = isinstance(statement, ast.With) and len(statement.items) == 1
     if place and alone and isinstance(block[place - 1], ast.Expr) and all(_is_simple(each) for each in statement.body):  # type: ignore[attr-defined]
@@ -60,12 +60,6 @@ def _without_with(script: Script, call: ast.Call) -> Iterator[Edit]:
 
 def _is_simple(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and statement.lineno == statement.end_lineno
-
-
-def _block(script: Script, statement: ast.stmt) -> list[ast.stmt]:
-    parent = script.parents[statement]
-    blocks = (getattr(parent, name, None) for name in ("body", "orelse", "finalbody"))
-    return next((block for block in blocks if isinstance(block, list) and statement in block), [statement])
 
 
 def _not_waited(script: Script) -> Iterator[Finding]:

@@ -29,9 +29,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     per_sample = sample_code(script)
     done: set[ast.stmt] = set()
     loggers = set(writers.made(script).values())
-    for call in effects(script):
-        if call not in per_sample and call not in loggers:
-            yield from _once(script, call, done, target.words)
+    calls = (call for call in effects(script) if call not in per_sample and call not in loggers)
+    edits = [edit for call in calls for edit in _once(script, call, done, target.words)]
+    guarded = {edit.at for edit in edits if isinstance(edit, Guard)}
+    for edit in edits:  # rank 0 writes what comes one after the other, and the others wait once
+        if not (isinstance(edit, Insert) and edit.at in guarded and _next(script, edit.at) in guarded):
+            yield edit
     for call in script.find(ast.Call):
         if has_unknown_mode(script, call) or reads_and_writes(script, call):
             message = "this file may be written, and in which way is only known in the run"
@@ -73,6 +76,12 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         return
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     yield from _wait(script, call, words)
+
+
+def _next(script: Script, statement: ast.stmt) -> ast.stmt | None:
+    block = script.block(statement)
+    place = block.index(statement) + 1
+    return block[place] if place < len(block) else None
 
 
 def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Insert]:

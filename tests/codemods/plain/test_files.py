@@ -1,0 +1,70 @@
+"""Files in the plain style: rank 0 writes them, and the others wait only where they may read them (DDP607)."""
+
+from pathlib import Path
+
+from ddpify_codemods import convert
+
+TRAINED = """\
+import os
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+def resume(model, path):
+    if os.path.isfile(path):
+        model.load_state_dict(torch.load(path, weights_only=True))
+
+def save(model, folder):
+    if not os.path.exists(folder):
+        os.makedirs(folder)
+    torch.save(model.state_dict(), folder + "/model.pt")
+    torch.save(3, folder + "/epoch.pt")
+
+torch.manual_seed(0)
+loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.rand(64, 1)), batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+{before}
+for epoch in range(2):
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    save(model, "out")
+    {each}
+{after}
+"""
+GUARDED = """\
+    if dist.get_rank() == 0:
+        torch.save(model.state_dict(), folder + "/model.pt")
+        torch.save(3, folder + "/epoch.pt")
+"""
+RESUME = 'resume(model, "out/model.pt")'
+
+
+def _saves(before: str = "", each: str = "", after: str = "") -> str:
+    """The function that saves, converted, up to the code below it."""
+    path = Path("train.py")
+    result = convert({path: TRAINED.format(before=before, each=each, after=after)}, "cpu", style="plain")[path]
+    assert not [finding for finding in result.findings if finding.severity == "refused"]
+    return result.code[result.code.index("def save") : result.code.index("torch.manual_seed(0)")]
+
+
+def test_what_is_written_one_after_the_other_has_one_guard() -> None:
+    assert GUARDED in _saves()
+
+
+def test_nobody_waits_for_a_file_that_was_read_before_it_is_written() -> None:
+    assert "barrier" not in _saves(before=RESUME)
+
+
+def test_the_ranks_wait_once_for_files_that_are_read_later() -> None:
+    assert _saves(after=RESUME).endswith(GUARDED + "    dist.barrier()\n\n")
+
+
+def test_a_loop_comes_back_to_what_reads() -> None:
+    assert _saves(each=RESUME).endswith(GUARDED + "    dist.barrier()\n\n")
+
+
+def test_a_reader_that_no_call_is_seen_of_may_come_later() -> None:
+    assert "barrier" in _saves(after="import atexit\natexit.register(resume, model, 'out/model.pt')")
