@@ -1,0 +1,47 @@
+"""Ranks that have other batches or other models are told so before anything is divided."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+import torch.distributed as dist
+from ddpify_runtime import DistributedDataParallel
+from torch import nn
+
+from tests.runtime.processes import run
+from tests.runtime.training import (
+    linear,
+)
+
+
+def different_batches() -> str:
+    model = DistributedDataParallel(linear())
+    torch.manual_seed(int(torch.distributed.get_rank()))
+    try:
+        model(torch.randn(12, 8))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+def test_different_batches_are_an_error() -> None:
+    for message in run(2, different_batches):
+        assert "drew different batches" in message and "PYTHONHASHSEED" in message
+
+
+def different_models(kind: str) -> str:
+    """The message of a first forward, when the rank decides about the model."""
+    rank = dist.get_rank()
+    torch.manual_seed(rank if kind == "weights" else 0)
+    model = nn.Sequential(nn.Embedding(9, 4), nn.Linear(4, 2 + rank if kind == "sizes" else 2))
+    try:
+        DistributedDataParallel(model)(torch.arange(8))
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("kind", ["weights", "sizes", ""])
+def test_different_models_are_an_error(kind: str) -> None:
+    for message in run(2, different_models, kind):
+        assert message.startswith("ddpify: Sequential is not the same on every process") if kind else not message
