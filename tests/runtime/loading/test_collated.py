@@ -1,0 +1,61 @@
+"""A collate function of one's own is given a rank's samples where its rows are theirs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from tests.runtime.loading.stateful import LOADED, stateful
+from tests.runtime.processes import run
+
+
+@pytest.fixture(autouse=True)
+def random_numbers_as_in_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DDPIFY_RANDOM", "")
+
+
+def pad(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """To the longest, as for texts; here as long as the index says."""
+    rows = [torch.ones(int(sample["x"][0])) for sample in samples]
+    names = [sample["name"] for sample in samples]
+    return {"x": torch.nn.utils.rnn.pad_sequence(rows, batch_first=True), "name": names, "y": torch.zeros(len(rows))}
+
+
+def stack(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "x": torch.stack([sample["x"] for sample in samples]),
+        "name": [sample["name"] for sample in samples],
+        "y": torch.tensor([sample["y"] for sample in samples]),
+    }
+
+
+def mix(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """Mixup."""
+    batch = stack(samples)
+    return {**batch, "x": batch["x"] + torch.rand(()) * batch["x"].flip(0)}
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize(
+    "collate, reason", [(pad, "one row for each sample"), (mix, "collate function draws"), (stack, "")]
+)
+def test_a_collate_function_of_ones_own(collate: Any, reason: str, workers: int) -> None:
+    ((alone, _, _),) = run(1, stateful, "plain", workers, collate)
+    for found, said, _ in run(2, stateful, "plain", workers, collate):
+        assert found == alone or collate is mix
+        assert len(said) == bool(reason) and reason in "".join(said)
+    if not workers:
+        assert LOADED.of(2) == ([80, 80] if reason else [4 * 8 + 6 * 4] * 2)
+
+
+def pad_later(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """As long as the longest, which is seen at the index 25 alone."""
+    rows = [torch.ones(1 + (sample["x"][0] == 25)) for sample in samples]
+    return {**stack(samples), "x": torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)}
+
+
+def test_padding_that_begins_later_stops_the_run() -> None:
+    with pytest.raises(AssertionError, match="now a batch has another form or size than the first ones"):
+        run(2, stateful, "plain", 0, pad_later)
