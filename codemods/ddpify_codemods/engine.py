@@ -106,6 +106,12 @@ def convert(
     if chosen.words is not TORCH and distribution.speaks(scripts, chosen.words):
         return unchanged(program, f"distributed with {chosen.words.name} already")
     kind = "one process" if views else distribution.kind(scripts)
+    if kind == "eager" and chosen.retargets != "own" and (entry == "torchrun" or not chosen.processes):
+        from .launched import launched
+
+        moved = launched(program, scripts, chosen, roots, backend)
+        if moved:
+            return moved
     if kind == "eager" and chosen.words is HOROVOD and trains(scripts):
         from .to_plain import in_other_words
 

@@ -20,6 +20,7 @@ Folder = Literal[
     "exact",
     "from_horovod",
     "from_plain",
+    "from_spawn",
     "ignite",
     "lint",
     "modernize",

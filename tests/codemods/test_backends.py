@@ -165,10 +165,13 @@ def test_mpirun_starts_what_reads_the_environment() -> None:
     assert convert({PATH: code}, "mpi")[PATH].code == code
 
 
-def test_mpirun_does_not_start_what_spawns() -> None:
-    text = (fixtures.ROOT.parent / "tests" / "e2e" / "by_hand" / "spawned.cuda.py").read_text()
-    result = convert({PATH: text}, "mpi")[PATH]
-    assert [finding.rule for finding in result.findings if finding.severity == "refused"] == ["DDP227"]
+@pytest.mark.parametrize("join", [NCCL, "name = 'nccl'\ndist.init_process_group(name)"])
+def test_the_choice_of_mpi_is_written_once_and_taken_back(join: str) -> None:
+    code = moved(join, target="mpi")
+    assert convert({PATH: code}, "mpi")[PATH].code == code
+    for target, backend in (("cpu", "gloo"), ("cuda", "nccl")):
+        back = convert({PATH: code}, target)[PATH].code
+        assert f'"{backend}"' in back and "_available" not in back and "torchelastic" not in back
 
 
 def test_an_older_launchers_option_is_asked_of_the_environment() -> None:

@@ -23,6 +23,8 @@ NAMES = ["launched", "spawned", *(pytest.param(name, marks=pytest.mark.nightly) 
 
 def command(name: str, script: Path) -> list[str]:
     """How a script is started on two processes."""
+    if name == "spawned for torchrun":
+        return [sys.executable, *TORCHRUN, str(script), "no port"]
     if name == "spawned":
         return [sys.executable, str(script), free_port()]
     if name == "imagenet":
@@ -49,6 +51,16 @@ def test_moved_to_cpus_it_trains_what_is_trained_there_by_hand(name: str, tmp_pa
     assert not moved.findings
     expected = trained(name, (SCRIPTS / f"{name}.gloo.py").read_text(), tmp_path / "by_hand")
     found = trained(name, moved.code, tmp_path / "moved")
+    for ranks in zip(*expected, *found, strict=True):
+        assert all(torch.equal(each, ranks[0]) for each in ranks)
+
+
+def test_made_for_torchrun_it_trains_what_it_trained_by_spawn(tmp_path: Path) -> None:
+    text = (SCRIPTS / "spawned.gloo.py").read_text()
+    moved = convert({PATH: text}, "cpu", entry="torchrun")[PATH]
+    assert not moved.findings and "spawn" not in moved.code.replace("by spawn", "")
+    expected = trained("spawned", text, tmp_path / "by_hand")
+    found = trained("spawned for torchrun", moved.code, tmp_path / "moved")
     for ranks in zip(*expected, *found, strict=True):
         assert all(torch.equal(each, ranks[0]) for each in ranks)
 

@@ -14,8 +14,10 @@ from ddpify_codemods import convert
 
 from ddpify.verify import processes
 from tests.engines.test_horovod import start
+from tests.forked import free_port
 
 SCRIPTS = Path(__file__).parent / "by_hand"
+SPAWNED = Path(__file__).parents[1] / "e2e" / "by_hand"
 # Sums of float32, and of what float16 keeps of a gradient.
 TOLERANCE = {False: 1e-6, True: 1e-3}
 LIMIT = 240  # seconds until a run that hangs is killed
@@ -42,6 +44,28 @@ def test_from_torch_to_horovod(ranks: int, tmp_path: Path) -> None:
     assert "hvd.DistributedOptimizer" in result.code and "torch.distributed as dist" not in result.code, result
     expected = by_torchrun(source, [], ranks, tmp_path / "before")
     assert_same(expected, by_horovodrun(result.code, [], ranks, tmp_path / "after"), TOLERANCE[False])
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_what_spawned_its_processes_is_started_by_horovodrun(ranks: int, tmp_path: Path) -> None:
+    source = (SPAWNED / "spawned.gloo.py").read_text()
+    assert "run_demo(demo_checkpoint, 2)" in source
+    source = source.replace("run_demo(demo_checkpoint, 2)", f"run_demo(demo_checkpoint, {ranks})")
+    [result] = convert({Path("train.py"): source}, "horovod").values()
+    assert "hvd.init()" in result.code and "torch.distributed" not in result.code, result
+    (tmp_path / "before").mkdir()
+    (tmp_path / "before" / "train.py").write_text(source)
+    command = [sys.executable, "train.py", free_port()]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(
+        command, cwd=tmp_path / "before", env=environment, capture_output=True, text=True, timeout=LIMIT, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    expected = read(tmp_path / "before", ranks)
+    found = by_horovodrun(result.code, ["no_port"], ranks, tmp_path / "after")
+    for ours, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(ours, theirs, rtol=TOLERANCE[False], atol=TOLERANCE[False])
 
 
 def by_horovodrun(code: str, words: list[str], ranks: int, folder: Path) -> list[Any]:

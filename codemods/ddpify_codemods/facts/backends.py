@@ -64,6 +64,17 @@ def options(script: Script, name: str) -> Iterator[ast.Call]:
                 yield call
 
 
+def choice_of_target(script: Script, node: ast.AST) -> ast.IfExp | None:
+    """The choice around a node that conversions for some target write: MPI where torch has it, else gloo."""
+    around = (each for each in script.ancestors(node) if isinstance(each, ast.IfExp))
+    return next((each for each in around if any(is_choice_of(target, each) for target in TARGETS.values())), None)
+
+
+def is_choice_of(target: Target, node: ast.IfExp) -> bool:
+    """Whether conversions for a target write this choice of a backend."""
+    return bool(target.plain_backend) and ast.unparse(node) == ast.unparse(ast.parse(target.plain_backend))
+
+
 def known_target(backend: str) -> Target | None:
     """The target of a backend."""
     return next((each for each in TARGETS.values() if backend in each.backends), None)

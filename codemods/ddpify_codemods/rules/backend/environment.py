@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from ...facts.backends import joins, options
 from ...facts.header import last_leading_import
-from ...facts.launch import spawns
 from ...facts.launcher_environment import read_variable, variable_of
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
@@ -18,11 +17,6 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Insert the lines of the target's launcher after the imports of the file that joins the process group."""
     call = next(joins(script), None)
     if call is None or not target.plain_environment:
-        return
-    if spawns(script):
-        message = f"{target.name} processes are started by its launcher, not by torch.multiprocessing.spawn"
-        remedy = "read the rank from the environment instead, as torchrun sets it"
-        yield Finding(RULE.id, "refused", call.lineno, message, remedy)
         return
     anchor = last_leading_import(script.tree)
     if anchor is None or any(_writes_rank(script, node) for node in script.nodes):
@@ -48,7 +42,8 @@ RULE = Rule(
     why="""\
 torch reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which torchrun sets and mpirun does not. Targets that
 mpirun starts (mpi, and xpu with ccl) get the lines that Intel documents for oneCCL; where they are set already, they
-count. A script that starts its processes itself cannot be started by mpirun too, and is refused.""",
+count. A script
+that starts its processes itself is made to be started first (DDP228).""",
     before="""\
 import torch
 import torch.distributed as dist

@@ -5,7 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.backends import backend_names, backend_of, backends, decided, joins, known_target
+from ...facts.backends import (
+    backend_names,
+    backend_of,
+    backends,
+    choice_of_target,
+    decided,
+    is_choice_of,
+    joins,
+    known_target,
+)
 from ...facts.devices import quoted_like
 from ...facts.hand_written import is_collective
 from ...facts.origins import origins
@@ -15,6 +24,7 @@ from ...targets import Target
 
 _DIST = ("import torch.distributed as dist",)
 _ASKS = frozenset({"is_nccl_available", "is_gloo_available", "is_mpi_available", "is_xccl_available"})
+_USUAL = "gloo"  # what such a choice falls back to
 _WITHOUT_TENSORS = ("barrier", "_object", "_object_list")
 
 
@@ -33,16 +43,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield ChangeArgument(call, "", "", "the CPU has no number", "device_id")
     for node in script.find(ast.Attribute):
         word = script.qualified(node).removeprefix("torch.distributed.")
-        own = word == f"is_{target.backend}_available" or _is_for_target(script, node, target)
+        own = word == f"is_{target.backend}_available" or choice_of_target(script, node) is not None
         if word in _ASKS and node not in skipped and not own:
             message = f"ask for {target.backend}, which is used now"
             yield Replace(node, f"{{}}.is_{target.backend}_available", message, parts=(node.value,))
-
-
-def _is_for_target(script: Script, node: ast.AST, target: Target) -> bool:
-    """Whether a question belongs to a choice that the target itself writes."""
-    written = ast.unparse(ast.parse(target.plain_backend)) if target.plain_backend else ""
-    return any(isinstance(each, ast.IfExp) and ast.unparse(each) == written for each in script.ancestors(node))
 
 
 def _is_for_platform(script: Script, call: ast.Call) -> bool:
@@ -68,11 +72,16 @@ def _named(script: Script, target: Target, given: ast.expr, skipped: frozenset[a
     if not known:
         remedy = f'write init_process_group("{target.backend}")'
         yield Finding(RULE.id, "refused", given.lineno, "the backend of the process group is not known here", remedy)
-    for name in known:
-        if not _is_right(script, str(name.value), target):
-            code = target.plain_backend or quoted_like(script, name, _backend(script, target, str(name.value)))
+    written = dict.fromkeys(choice_of_target(script, name) or name for name in known)
+    for place in written:
+        if isinstance(place, ast.IfExp):
+            right, code = is_choice_of(target, place), f'"{_backend(script, target, _USUAL)}"'
+        else:
+            right = _is_right(script, str(place.value), target)
+            code = quoted_like(script, place, _backend(script, target, str(place.value)))
+        if not right:
             modules = (*target.modules, *(_DIST if target.plain_backend else ()))
-            yield Replace(name, code, f"join a group of {target.backend}", modules=modules)
+            yield Replace(place, target.plain_backend or code, f"join a group of {target.backend}", modules=modules)
 
 
 def _is_right(script: Script, name: str, target: Target) -> bool:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from ...facts.backends import joins
 from ...facts.devices import inside_f_string
 from ...facts.f_strings import with_calls_replaced
-from ...facts.launch import spawns
 from ...facts.launcher_environment import is_read_from, read_variable
 from ...facts.script import Script
 from ...rule import ChangeArgument, Delete, Edit, Finding, Insert, Replace, Rule
@@ -36,9 +35,6 @@ _MESSAGE = "ask Horovod"
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Join by hvd.init, and ask Horovod for ranks, which samplers are told."""
     modules = target.words.imports
-    for spawn in spawns(script):
-        remedy = "read the rank from the environment, as torchrun sets it, and start nothing in the script"
-        yield Finding(RULE.id, "refused", spawn.call.lineno, "horovodrun starts the processes, not the script", remedy)
     for call in joins(script):
         yield from _joined(script, call, modules)
     for call in script.find(ast.Call):
