@@ -18,6 +18,7 @@ import torch
 from torch import nn
 
 from ..torch_internals import CALL, compiles, is_compiled_wrapper, original_of, uncompiled
+from .layer_copies import copy_layers
 
 _times = 0
 
@@ -78,6 +79,7 @@ def copied(module: nn.Module, memo: dict[int, Any]) -> nn.Module:
     for part in reversed(list(module.modules())):
         if is_compiled_wrapper(part):
             memo[id(part)] = deepcopy(uncompiled(part), memo)
+    copy_layers(module, memo)
     made = deepcopy(module, memo)
     for part in made.modules():
         original = original_of(vars(part).get("forward"))

@@ -18,6 +18,7 @@ from ..forward.compiled import copied
 from ..forward.decisions import Decisions
 from ..forward.division import Division, shared
 from ..forward.draws import FUSED, Draws
+from ..forward.layer_copies import is_without_parts
 from ..forward.losses import Losses
 from ..forward.region import Region, entered
 from ..launch.environment import draws_original
@@ -145,7 +146,7 @@ def attempt(
         local_region.counts,
         reads.sizes,
         rounded,
-        any(map(_is_number, whole)),
+        any(map(_is_number, local)),  # computed with gradients, if it has any
         _why(failing[0], total) if failing else "",
     )
 
@@ -330,7 +331,7 @@ def copy_of(module: nn.Module) -> nn.Module:
     """A copy to try things on, with the same trainable parameters."""
     memo: dict[int, Any] = {id(p): p for p in module.parameters() if p.requires_grad}
     for part in module.modules():
-        for leaf in tree_leaves(list(vars(part).values())):
+        for leaf in tree_leaves([value for value in vars(part).values() if not is_without_parts(value)]):
             if isinstance(leaf, Tensor) and leaf.grad_fn is not None:  # torch refuses to copy what it computed
                 memo[id(leaf)] = leaf.detach().clone()
     made = copied(module, memo)

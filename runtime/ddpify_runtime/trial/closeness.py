@@ -26,8 +26,10 @@ def same(expected: Any, found: Any) -> bool:
     if expected.shape != found.shape or expected.dtype != found.dtype:
         return False
     expected, found = expected.detach(), found.detach()
+    if torch.equal(expected, found):  # for a tenth of what the difference costs
+        return True
     if not expected.is_floating_point() or expected.dtype not in TOLERANCE:
-        return torch.equal(expected, found)
+        return False
     wide, other = torch.nan_to_num(expected.double()), torch.nan_to_num(found.double())
     return bool((wide - other).norm() <= tolerance(expected) * wide.norm())
 

@@ -50,13 +50,14 @@ def find(
     Raises:
         RuntimeError: the ranks were given different inputs.
     """
-    if not any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves):
-        return _found(module, leaves, call, known, gradients)
-    found = _found(*changed(module, leaves, on_host), call, known, gradients)
-    if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
-        return found
-    with tolerance_times(_AGAIN if known else 1.0):
-        return _find(module, leaves, call, known, gradients)
+    with random_states.read_once():
+        if not any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves):
+            return _found(module, leaves, call, known, gradients)
+        found = _found(*changed(module, leaves, on_host), call, known, gradients)
+        if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
+            return found
+        with tolerance_times(_AGAIN if known else 1.0):
+            return _find(module, leaves, call, known, gradients)
 
 
 def _found(
@@ -103,13 +104,17 @@ def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequen
     return False
 
 
-def _few(leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int]) -> tuple[list[Any], int]:
+def _few(
+    leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int], even: bool = False
+) -> tuple[list[Any], int]:
     """Some rows for each rank, which tell as much as the whole batch, and how many these are in all.
 
-    One less than a multiple of the ranks, so that shares are uneven, where they may be.
+    One less than a multiple of the ranks, so that shares are uneven, where they may be; even: as many for each. With
+    two ranks one trial then shows what else takes a second one (`_otherwise`): a repeated one takes half of the time.
     """
     first, dim = leaves[batch[0]], batch[1]
-    total = min(first.size(dim), _ROWS * dist.get_world_size() - (not engines.of(first.device).records))
+    uneven = not (even or engines.of(first.device).records)
+    total = min(first.size(dim), _ROWS * dist.get_world_size() - uneven)
     return _first(leaves, inputs, total), total
 
 
@@ -173,7 +178,7 @@ def _find(
     reasons: list[str] = []
     doubtful = None
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
-        few, total = _few(leaves, inputs, batch)
+        few, total = _few(leaves, inputs, batch, even=known is not None and dist.get_world_size() == 2)
         size = leaves[batch[0]].size(batch[1])
         try:
             trial, agreed, reason = _tried(module, call, few, inputs, total)

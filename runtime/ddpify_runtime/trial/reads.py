@@ -175,7 +175,18 @@ def _harmless_part(node: ast.AST, counts: bool) -> ast.expr | None:
 
 
 def _tensors(values: Any) -> list[Tensor]:
+    """The tensors in some values; of plain tuples, lists and dictionaries without pytree, which takes longer."""
+    kind = type(values)
+    if isinstance(values, Tensor):
+        return [values]
+    if kind in (tuple, list):
+        return [tensor for each in values if type(each) not in _ATOMIC for tensor in _tensors(each)]
+    if kind is dict:
+        return _tensors([*values.values()])
     return [leaf for leaf in torch_internals.tree_leaves(values) if isinstance(leaf, Tensor)]
+
+
+_ATOMIC = (bool, int, float, str, type(None), torch.dtype)
 
 
 def _indices(func: Callable[..., Any], args: tuple[Any, ...]) -> list[Any]:

@@ -84,7 +84,7 @@ def test_trials_take_a_few_rows_and_no_wider_type() -> None:
     for rank, (forward, backward) in enumerate(run(2, passes, "", 4)):
         part, share = 3 - rank, SAMPLES // 2
         rows = [[each for each, _ in step] for step in forward]
-        assert rows == [[5, part, 4, 2, share], [share], [share], [5, part, 4, 2, share]]
+        assert rows == [[5, part, 4, 2, share], [share], [share], [6, 3, share]]
         assert [[each for each, _ in step] for step in backward] == [[4, 2, share], [share], [share], [share]]
         assert {dtype for step in forward + backward for _, dtype in step} == {torch.float32}
 
