@@ -230,10 +230,39 @@ def test_a_loss_that_is_divided_by_the_batch_size_is_a_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    "step", ["if len(x) != 8: continue", "if x.size(0) < 8: break", "print(len(train_loader.sampler))"]
+    "step", ["if len(x) != 6: continue", "if x.size(0) < 7: break", "print(len(train_loader.sampler))"]
 )
 def test_what_ranks_count_otherwise_does_not_decide(step: str) -> None:
     assert refusals(plain(training(step=step)))
+
+
+@pytest.mark.parametrize("step", ["if len(x) != 8: continue", "if x.size(0) < 8: break"])
+def test_a_batch_that_is_not_full_is_known_by_the_batch_size_of_a_rank(step: str) -> None:
+    result = plain(training(step=step))
+    assert not refusals(result)
+    assert step.replace("8", "8 // dist.get_world_size()") in result.code
+
+
+def test_the_size_of_a_batch_is_not_zero_on_any_rank() -> None:
+    result = plain(training(step="if len(x) == 0: continue"))
+    assert not refusals(result)
+    assert "if len(x) == 0" in result.code
+
+
+def test_a_batch_size_that_is_compared_in_training_and_in_a_whole_evaluation_is_refused() -> None:
+    function = "def full(t):\n    return len(t) == 8\n"
+    evaluation = "for x, y in test_loader:\n    if full(x):\n        print(model(x).max())\n"
+    source = training(step="if full(x): optimizer.step()", after=evaluation).replace(
+        "for epoch", function + "for epoch", 1
+    )
+    assert refusals(plain(source))
+
+
+def test_what_does_not_take_the_batch_size_of_each_process() -> None:
+    script = {Path("train.py"): training(step="if len(x) != 8: continue")}
+    result = convert(script, "cpu", style="plain", per_process=True)[Path("train.py")]
+    assert not refusals(result)
+    assert "if len(x) != 8: continue" in result.code
 
 
 def test_a_loss_that_weighs_samples_by_their_number_is_refused() -> None:

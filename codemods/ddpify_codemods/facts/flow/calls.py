@@ -168,6 +168,7 @@ class Calls(Methods):
             self.modules[node] = made
         if isinstance(made, Module):
             self.new_modules.add(made)
+            made.networks = made.networks or self.is_layer_class(cls)
         if initial is not None:
             self.enter(initial, node, args, keywords, frame)
         elif isinstance(made, Instance):

@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 
+from .comparisons import Comparisons
 from .frames import Frame, local_entries
 from .layout import axis, reduced, unsqueezed
 from .operations import combined, element
-from .reading import Reading
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -70,7 +70,7 @@ _BUILTINS = frozenset(
 )
 
 
-class Expressions(Reading):
+class Expressions(Comparisons):
     """What expressions hold."""
 
     def value(self, node: ast.expr | None, frame: Frame) -> Value:
@@ -167,37 +167,6 @@ class Expressions(Reading):
         if isinstance(node.op, ast.USub) and isinstance(constant, int | float):
             return replace(value, constant=-constant)
         return replace(value, constant=None, things=frozenset()) if value.is_local else SAME
-
-    def on_compare(self, node: ast.Compare, frame: Frame) -> Value:
-        sides = [node.left, *node.comparators]
-        values = [self.value(side, frame) for side in sides]
-        local = [value for value in values if value.is_local]
-        identity = self.compared(node, values)
-        if not local or identity.constant is not None:
-            return identity
-        if any(value.kind in LOCAL_ROWS for value in local) and all(v.kind in LOCAL_ROWS for v in local):
-            return made_of("picked" if any(v.kind == "picked" for v in local) else local[0].kind, local)
-        for side, value in zip(sides, values, strict=True):
-            if value.kind == "size" and not self.in_forward:
-                reason = "the size of a batch decides, and ranks round down a batch size that they do not divide"
-                self.problem(frame, node, reason, value.loaders)
-                return SAME
-            self.demand(side, value, frame)
-        return SAME
-
-    def compared(self, node: ast.Compare, values: list[Value]) -> Value:
-        if len(values) == 2 and isinstance(node.ops[0], ast.Is | ast.IsNot):
-            first, second = values
-            if second.zero and second.constant is None and isinstance(node.comparators[0], ast.Constant):
-                is_none = first.zero and first.constant is None and not first.things and first.host
-                known = is_none or bool(first.things) or first.is_local
-                if known:
-                    return Value(constant=is_none == isinstance(node.ops[0], ast.Is))
-        if len(values) == 2 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
-            one, other = (value.constant for value in values)
-            if isinstance(one, str) and isinstance(other, str):
-                return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
-        return SAME
 
     def on_boolop(self, node: ast.BoolOp, frame: Frame) -> Value:
         result = SAME

@@ -146,6 +146,7 @@ class Found:
     partial: set[ast.Call] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
+    full_batches: dict[ast.expr, Script] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
@@ -156,16 +157,28 @@ def additive(value: Value) -> tuple[Kind, str] | None:
     """What a variable adds up, and in which form; None for anything else."""
     if value.kind in ADDITIVE:
         return value.kind, "number"
-    form = ""
     for thing in value.only(Items):
         assert isinstance(thing, Items)
-        if any(local_entries(entry) for entry in thing.all()):
+        if thing.shape != "list" and any(local_entries(entry) for entry in thing.all()):
             return None
-        kinds = {entry.kind for entry in thing.all()} - {"same"}
-        if len(kinds) == 1 and kinds <= ADDITIVE:
-            form = "list" if all(entry.host or entry.zero for entry in thing.all()) else "tensors"
-            return kinds.pop(), "dict" if thing.shape == "dict" else form
+        entries = [part for entry in thing.all() for part in _numbers(entry)]
+        kinds = {entry.kind for entry in entries} - {"same"}
+        nested = any(local_entries(entry) for entry in thing.all())
+        host = all(entry.host or entry.zero for entry in entries)
+        if len(kinds) == 1 and kinds <= ADDITIVE and (host or not nested):
+            return kinds.pop(), "dict" if thing.shape == "dict" else "list" if host else "tensors"
     return None
+
+
+def _numbers(value: Value, depth: int = 3) -> list[Value]:
+    """A value, or those in the lists that it may be."""
+    if not local_entries(value):
+        return [value]
+    several = (thing for thing in value.only(Items) if isinstance(thing, Items))
+    if not depth or value.is_local:
+        return [Value("unknown")]
+    parts = [part for thing in several for each in thing.all() for part in _numbers(each, depth - 1)]
+    return parts if all(thing.shape != "dict" for thing in value.only(Items)) else [Value("unknown")]  # type: ignore[union-attr]
 
 
 def settled(value: Value) -> Value:

@@ -14,6 +14,7 @@ from .layout import axis
 from .modules import Modules
 from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
 from .operations import combined, loss_of, of_sizes, on_number, on_rows
+from .reductions import reduction_of
 from .values import (
     COUPLES,
     DRAWN,
@@ -106,6 +107,12 @@ class Libraries(Modules):
             return of(Parameters(modules))
         if name in _AS_THEY_ARE and args:
             return args[0]
+        if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):
+            return entries_of
+        if name == "torch.is_tensor":
+            return SAME
+        if name.startswith("torch.distributions."):
+            return self.distribution(name, node, given)
         if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
             return self.attribute_of(args[0], args[1].constant, node, frame)
         if name in PICTURES and local:
@@ -119,13 +126,38 @@ class Libraries(Modules):
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
         if last in LOSSES and name.startswith("torch."):
-            reduction = self.reduction_of(node)
+            reduction = reduction_of(last, node, lambda part: self.value(part, frame).constant)
             return loss_of(given, reduction, last in WEIGHTED and self.is_weighted(node))
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
-            return self.library_module(name, node, given)
+            return self.library_module(name, node, given, frame)
         if not local:
             return self.of_common(name, last, node, args)
         return self.of_local(name, last, node, args, given, frame, alone)
+
+    def entries(self, node: ast.Call, keywords: dict[str, Value], frame: Frame) -> Value | None:
+        """`dict(loss=loss)`, `OrderedDict([("loss", loss)])`; None for another dict."""
+        if keywords and not node.args and "**" not in keywords:
+            return of(Items("dict", {key: value for key, value in keywords.items()}))  # noqa: C416
+        pairs = node.args[0] if len(node.args) == 1 and not keywords else None
+        if not isinstance(pairs, ast.List | ast.Tuple) or not pairs.elts:
+            return None
+        known: dict[object, Value] = {}
+        for pair in pairs.elts:
+            if not isinstance(pair, ast.Tuple | ast.List) or len(pair.elts) != 2:
+                return None
+            key = self.value(pair.elts[0], frame).constant
+            if not isinstance(key, str | int):
+                return None
+            known[key] = self.value(pair.elts[1], frame)
+        return of(Items("dict", known))
+
+    def distribution(self, name: str, node: ast.Call, given: Sequence[Value]) -> Value:
+        """A distribution for each sample; what kl_divergence makes of two of these."""
+        local = [value for value in given if value.is_local]
+        kinds = {value.kind for value in local}
+        if kinds and not (kinds <= LOCAL_ROWS and all(axis(kind) == 0 for kind in kinds)):
+            return made_of("unknown", local)
+        return made_of("rows", local) if local else of(Module(node, name))
 
     def random_numbers(self, name: str, node: ast.Call, local: list[Value], frame: Frame) -> Value | None:
         """Numbers that a generator draws which may be at another place on each rank; None for others."""
@@ -180,6 +212,10 @@ class Libraries(Modules):
             return SAME
         if name in ("torch.device", "torch.manual_seed", "argparse.ArgumentParser"):
             return SAME
+        if name in TENSOR_TYPES or (name.startswith("torch.") and last in FACTORIES):
+            return SAME
+        if name == "torch.autograd.Variable" and args:
+            return replace(args[0], constant=None)
         return of(self.modules.setdefault(node, Module(node, name, networks=True)))
 
     def of_local(

@@ -8,8 +8,9 @@ from typing import TypeGuard
 
 from .draws import DRAWING
 from .frames import Frame, local_entries
-from .libraries import Libraries
-from .operation_names import PICTURES
+from .in_place import InPlace, is_in_place
+from .layout import axis
+from .operation_names import LOSSES, PICTURES
 from .operations import combined, on_number, on_rows
 from .values import (
     ADDITIVE,
@@ -40,30 +41,48 @@ _MODULE_SELF = frozenset(
 
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 
-_IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div()}
+_IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": ast.Sub()}
 
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
 
-class Methods(Libraries):
+class Methods(InPlace):
     """What methods of tensors, lists and modules make."""
 
     def method(
+        self, method: Method, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
+    ) -> Value:
+        """Call a method; the names of a tensor that it changes in place hold another one afterwards."""
+        found = self.filled(method, args)
+        if found is None:
+            found = self.method_makes(method, node, args, keywords, frame, alone)
+        owner = method.owner
+        of_tensor = isinstance(node.func, ast.Attribute) and not owner.things and owner.kind not in ADDITIVE
+        if of_tensor and is_in_place(method.name) and (owner.is_local or found.is_local):
+            self.changed(node, owner, found, frame)
+        return found
+
+    def method_makes(
         self, method: Method, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
     ) -> Value:
         owner, name = method.owner, method.name
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         self.steps(owner, name, node, frame)
-        if name in DRAWING and owner.kind in LOCAL_ROWS and self.contexts:
+        if name in (*DRAWING, "sample", "rsample") and owner.kind in LOCAL_ROWS and self.contexts:
             self.drawn.add("torch")
+        if name in ("sample", "rsample", "log_prob", "entropy", "cdf", "icdf") and (
+            found := self.of_draws(owner, args)
+        ):
+            return found
         for thing in owner.things:
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:
                 return found
         if name == "format":
             self.shown_fields(owner, node, args, keywords, frame)
-        if name in _IN_PLACE and len(args) == 1 and owner.kind in ADDITIVE and is_last_use(node.func, frame):
+        is_free = is_temporary(node.func) or is_last_use(node.func, frame)
+        if name in _IN_PLACE and len(args) == 1 and not keywords and owner.kind in ADDITIVE and is_free:
             return combined(_IN_PLACE[name], owner, args[0])
         if owner.kind in ADDITIVE and name.endswith("_") and not name.endswith("__") and name != "requires_grad_":
             self.problem(frame, node, f".{name}() changes a number of this rank in place", owner.loaders)
@@ -101,6 +120,19 @@ class Methods(Libraries):
         if not alone and not owner.things:
             return SAME
         return of(Module(node, "", networks=True)) if not alone and not owner.zero else SAME
+
+    def of_draws(self, owner: Value, args: list[Value]) -> Value | None:
+        """What a method of a distribution makes, or one of a distribution for each sample."""
+        fixed = any(isinstance(each, Module) and each.name.startswith("torch.distributions.") for each in owner.things)
+        rows = [each for each in (owner, *args) if each.kind in LOCAL_ROWS]
+        if (
+            not rows
+            or not (fixed or owner.kind in LOCAL_ROWS)
+            or any(each.is_local and each not in rows for each in args)
+        ):
+            return None
+        in_front = bool(args) and not any(each.kind in LOCAL_ROWS for each in args)  # of a shape that is drawn
+        return made_of("rows_moved" if in_front or any(axis(each.kind) != 0 for each in rows) else "rows", rows)
 
     def shown_fields(
         self, text: Value, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
@@ -217,6 +249,15 @@ def fields_of(text: str | None, key: str) -> set[str] | None:
 def is_text(node: ast.AST) -> TypeGuard[ast.Constant]:
     """Whether it is a string that is written down."""
     return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def is_temporary(func: ast.expr) -> bool:
+    """Whether what a method is called of was made for it by an operation, so that it has no other name."""
+    made = func.value if isinstance(func, ast.Attribute) else func
+    if not isinstance(made, ast.Call):
+        return isinstance(made, ast.BinOp)
+    called = made.func.attr if isinstance(made.func, ast.Attribute) else getattr(made.func, "id", "")
+    return called in ("sum", "mean", *LOSSES)
 
 
 def is_last_use(func: ast.expr, frame: Frame) -> bool:

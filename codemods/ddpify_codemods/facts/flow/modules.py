@@ -11,6 +11,7 @@ from .frames import Frame, local_entries
 from .library_modules import of_library_module
 from .operation_names import LOSS_CLASSES, WEIGHTED
 from .operations import loss_of
+from .reductions import reduction_of
 from .training import Training, leaves_outputs
 from .values import (
     ADDITIVE,
@@ -21,6 +22,7 @@ from .values import (
     Method,
     Module,
     Value,
+    join,
     made_of,
     of,
     root_of,
@@ -41,12 +43,14 @@ class Modules(Training):
         trained = root.made in self.trained and not inside
         last = module.name.rpartition(".")[2]
         if last in LOSS_CLASSES:
-            reduction = self.reduction_of(module.made if isinstance(module.made, ast.Call) else node)
+            known = module.attributes.get("reduction", SAME).constant
+            reduction = known if isinstance(known, str) else "?"
             weighted = last in WEIGHTED and isinstance(module.made, ast.Call) and self.is_weighted(module.made)
             return loss_of([*args, *keywords.values()], reduction, weighted)
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
         if unknown and (module.networks or trained):
-            result = made_of("unknown", unknown)
+            loss = self.own_loss(module, node, args, keywords, frame) if module.cls and not trained else None
+            result = loss or made_of("unknown", unknown)
             return self.tagged(result, node) if trained else result
         if module.cls:
             own = self.own_forward(module, node, args, keywords, frame, trained)
@@ -94,6 +98,13 @@ class Modules(Training):
         bypasses = value.bypasses | ({bypass} if bypass is not None else set())
         return replace(value, forwards=forwards, bypasses=bypasses)
 
+    def own_loss(
+        self, module: Module, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
+    ) -> Value | None:
+        """What a module that is not trained makes of numbers of a batch, if that is seen to be a mean or a sum."""
+        found = self.own_forward(module, node, args, keywords, frame, trained=False)
+        return found if found is not None and found.kind in ADDITIVE else None
+
     def own_forward(
         self, module: Module, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, trained: bool
     ) -> Value | None:
@@ -129,18 +140,6 @@ class Modules(Training):
             return replace(value, kind="batch", reason="")
         return value
 
-    def reduction_of(self, call: ast.Call) -> str:
-        """The reduction that a loss is asked for."""
-        for word in call.keywords:
-            if word.arg == "reduction":
-                return str(word.value.value) if isinstance(word.value, ast.Constant) else "?"
-            if word.arg in ("size_average", "reduce"):
-                off = isinstance(word.value, ast.Constant) and not word.value.value
-                return ("sum" if word.arg == "size_average" else "none") if off else "mean"
-            if word.arg is None:
-                return "?"
-        return "mean"
-
     def is_weighted(self, call: ast.Call) -> bool:
         """Whether a classification loss weighs its classes, or leaves targets out."""
         words = {
@@ -150,7 +149,10 @@ class Modules(Training):
         }
         is_function = (self.name_of(call.func)).rpartition(".")[2] not in LOSS_CLASSES
         left_out = any(-100 in _constants(script) for script in self.scripts)  # the default
-        return left_out or bool(words & {"weight", "ignore_index"}) or len(call.args) > (2 if is_function else 0)
+        before = 2 if is_function else 0
+        by_place = [*call.args[before : before + 1], *call.args[before + 2 : before + 3]]  # weight, ignore_index
+        given = any(not (isinstance(each, ast.Constant) and each.value is None) for each in by_place)
+        return left_out or bool(words & {"weight", "ignore_index"}) or given
 
     def backward(self, node: ast.Call, frame: Frame) -> Value:
         assert isinstance(node.func, ast.Attribute)
@@ -194,11 +196,15 @@ class Modules(Training):
             )
         return SAME
 
-    def library_module(self, name: str, node: ast.Call, given: list[Value]) -> Value:
+    def library_module(self, name: str, node: ast.Call, given: list[Value], frame: Frame) -> Value:
         module = self.modules.setdefault(node, Module(node, name))
         self.new_modules.add(module)
         last = name.rpartition(".")[2]
         module.networks = last not in LOSS_CLASSES
+        if last in LOSS_CLASSES:
+            reduction = Value(constant=reduction_of(last, node, lambda part: self.value(part, frame).constant))
+            known = module.attributes.setdefault("reduction", reduction)
+            module.attributes["reduction"] = join(known, reduction)
         if given:
             module.attributes["layers"] = given[0]
         for value in given:

@@ -9,7 +9,7 @@ from ..script import Script
 from .frames import Frame
 from .layout import axis, turned
 from .loops import Loops
-from .operation_names import SHAPE_ATTRIBUTES
+from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .values import (
     LOCAL_ROWS,
     SAME,
@@ -129,6 +129,18 @@ class Objects(Loops):
             for thing in self.value(base, self.module_frame(cls.script)).only(Class):
                 assert isinstance(thing, Class)
                 if depth and thing is not cls and self.is_module_class(thing, depth - 1):
+                    return True
+        return False
+
+    def is_layer_class(self, cls: Class, depth: int = 5) -> bool:
+        """Whether a class is derived from a layer of torch.nn: `class Binary(nn.Linear)`."""
+        for base in cls.node.bases:
+            name = cls.script.qualified(base)
+            if name.startswith("torch.nn."):
+                return name.rpartition(".")[2] not in {"Module", *LOSS_CLASSES}
+            for thing in self.value(base, self.module_frame(cls.script)).only(Class):
+                assert isinstance(thing, Class)
+                if depth and thing is not cls and self.is_layer_class(thing, depth - 1):
                     return True
         return False
 

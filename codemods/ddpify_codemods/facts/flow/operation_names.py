@@ -6,15 +6,15 @@ LOSSES = frozenset(
     {"cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy"}
     | {"binary_cross_entropy_with_logits", "kl_div", "soft_margin_loss", "multilabel_soft_margin_loss"}
     | {"cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multi_margin_loss", "ctc_loss"}
-    | {"multilabel_margin_loss", "triplet_margin_loss", "gaussian_nll_loss", "poisson_nll_loss", "mse"}
+    | {"multilabel_margin_loss", "triplet_margin_loss", "gaussian_nll_loss", "poisson_nll_loss", "mse", "nll_loss2d"}
 )
 LOSS_CLASSES = frozenset(
     {"CrossEntropyLoss", "NLLLoss", "MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss"}
     | {"KLDivLoss", "SoftMarginLoss", "MultiLabelSoftMarginLoss", "CosineEmbeddingLoss", "HingeEmbeddingLoss"}
     | {"MarginRankingLoss", "MultiMarginLoss", "CTCLoss", "MultiLabelMarginLoss", "TripletMarginLoss"}
-    | {"GaussianNLLLoss", "PoissonNLLLoss"}
+    | {"GaussianNLLLoss", "PoissonNLLLoss", "NLLLoss2d"}
 )
-WEIGHTED = frozenset({"cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss"})
+WEIGHTED = frozenset({"cross_entropy", "nll_loss", "nll_loss2d", "CrossEntropyLoss", "NLLLoss", "NLLLoss2d"})
 # Each element of what they return is made of one element, or of one sample, of what they are given.
 EACH = frozenset(
     [
@@ -193,6 +193,23 @@ EACH = frozenset(
         "group_norm",
         "nan_to_num_",
         "item_",
+        "exp_",
+        "log_",
+        "sqrt_",
+        "pow_",
+        "neg_",
+        "abs_",
+        "sigmoid_",
+        "tanh_",
+        "relu_",
+        "square_",
+        "reciprocal_",
+        "floor_",
+        "ceil_",
+        "round_",
+        "sign_",
+        "zero_",
+        "bernoulli_",
     ]
 )
 # They lay a tensor out in other dimensions.

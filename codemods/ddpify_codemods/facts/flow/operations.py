@@ -146,13 +146,16 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         return made_of("unknown" if kind == "picked" else "mean", all_of, reason=_PICKED if kind == "picked" else "")
     if name == "layer_norm" and any(each.kind == "shape" for each in given):
         return made_of("unknown", all_of, reason=COUPLES)
+    if name == "expand" and (placed := [at for at, each in enumerate(_flat(given)) if each.kind == "size"]):
+        last = placed[0] == len(_flat(given)) - 1 >= 2
+        return made_of(along(-1 if last else placed[0]), all_of) if len(placed) == 1 else made_of("unknown", all_of)
     if name in EACH:
         return made_of(value.kind if value.kind == "batch" else kind, all_of)
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
         return made_of("rows", all_of)
     if name == "normalize" and dimension is None:
         dimension, over = 1, over_samples(value.kind, 1)
-    if name in ("index_select", "narrow", "gather", "take_along_dim", *CUTS) and over and dimension != "unknown":
+    if name in ("index_select", "narrow", "take_along_dim", *_GATHERS, *CUTS) and over and dimension != "unknown":
         return made_of("unknown", all_of, reason=COUPLES)
     if name in ALONG and dimension is None and name in LAST:
         return None
@@ -169,7 +172,10 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         return made_of("batch" if kind == "rows" else kind, all_of)
     if name in ("numel", "nelement", "__len__"):
         return made_of("size" if kind != "picked" else "sum", all_of, host=True)
-    return made_of("rows", all_of) if name in ("gather", "scatter", "index_select", "narrow") else None
+    return made_of("rows", all_of) if name in (*_GATHERS, "index_select", "narrow") else None
+
+
+_GATHERS = ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_")
 
 
 def _lie_first(kinds: set[Kind]) -> bool:
@@ -213,17 +219,25 @@ _PICKED = "it is a mean over those samples that count, and their number differs 
 
 def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
     """What a method or function makes of a mean or a sum; None where that is not known."""
+    operator = _ARITHMETIC.get(name)
+    if operator is not None and len(given) == 1:
+        return combined(operator, value, given[0])
     if any(each.is_local for each in given):
         return None
     if name in KEEP_NUMBER:
         return replace(made_of(value.kind, [value]), host=value.host or name in HOST)
     if name in ("sum", "mean") and not value.host:
         return replace(made_of(value.kind, [value]))
-    if name in ("mul", "div", "true_divide"):
-        return combined(ast.Mult() if name == "mul" else ast.Div(), value, given[0] if given else SAME)
-    if name in ("add", "sub"):
-        return combined(ast.Add(), value, given[0] if given else SAME)
     return None
+
+
+_ARITHMETIC: dict[str, ast.operator] = {
+    "mul": ast.Mult(),
+    "div": ast.Div(),
+    "true_divide": ast.Div(),
+    "add": ast.Add(),
+    "sub": ast.Sub(),
+}
 
 
 def of_sizes(given: Sequence[Value]) -> Value | None:

@@ -18,11 +18,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     summing = frozenset(script.qualified(call.func) for call in script.find(ast.Call) if _sums(script, call))
     for loop in training_loops(script):
         values = makes_loss(script, loop)
-        if any(
-            isinstance(part, ast.BinOp) and isinstance(part.op, (ast.Div, ast.Mult))
-            for value in values
-            for part in ast.walk(value)
-        ):
+        if any(_scales(part) for value in values for part in ast.walk(value)):
             continue
         for call in (part for value in values for part in ast.walk(value) if isinstance(part, ast.Call)):
             made = [] if _sums(script, call) else values_of(script, call.func, summing)
@@ -30,6 +26,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 message = "the gradients of a sum are averaged over W ranks: they are W times too small"
                 remedy = "multiply the loss by dist.get_world_size(), or use a mean"
                 yield Finding(RULE.id, "warning", call.lineno, message, remedy)
+
+
+def _scales(node: ast.AST) -> bool:
+    """Whether a number is multiplied or divided: by the number of ranks, or of the samples."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Div | ast.Mult)
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in ("div", "div_", "mul", "mul_", "true_divide")
 
 
 def _sums(script: Script, call: ast.Call) -> bool:

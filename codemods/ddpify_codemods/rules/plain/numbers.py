@@ -83,7 +83,22 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield from _named(script, statement, node, kind, taken, target.words)
         else:
             yield _replaced(script, node, kind, target.words)
+    yield from _full_batches(script, target)
     yield from _helpers(script, kinds, target)
+
+
+def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Compare the size of a rank's batch with the batch size of a rank."""
+    found = program_of(script).followed.found
+    for node, there in found.full_batches.items():
+        if not is_here(script, there) or program_of(script).per_process:
+            continue
+        if node in found.read_same:
+            message = f"`{ast.unparse(node)}` is compared here with the size of divided batches and of whole ones"
+            yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
+            continue
+        template = f"{{}} // {target.words.world_size}"
+        yield Replace(node, template, "the batch size of each rank", modules=target.words.imports)
 
 
 def _after(each: AfterLoop, words: Words) -> Insert:

@@ -1,0 +1,68 @@
+"""Follows comparisons: of samples, of numbers that all ranks have to agree on, of the size of a batch."""
+
+from __future__ import annotations
+
+import ast
+
+from .frames import Frame
+from .reading import Reading
+from .values import LOCAL_ROWS, SAME, Value, made_of
+
+
+class Comparisons(Reading):
+    """What comparisons hold."""
+
+    def on_compare(self, node: ast.Compare, frame: Frame) -> Value:
+        sides = [node.left, *node.comparators]
+        values = [self.value(side, frame) for side in sides]
+        local = [value for value in values if value.is_local]
+        identity = self.compared(node, values)
+        if not local:
+            self.found.read_same.update(sides)
+        if not local or identity.constant is not None:
+            return identity
+        if any(value.kind in LOCAL_ROWS for value in local) and all(v.kind in LOCAL_ROWS for v in local):
+            return made_of("picked" if any(v.kind == "picked" for v in local) else local[0].kind, local)
+        for side, value in zip(sides, values, strict=True):
+            if value.kind == "size" and not self.in_forward:
+                if self.is_full_batch(node, value, frame):
+                    return SAME
+                reason = "the size of a batch decides, and ranks round down a batch size that they do not divide"
+                self.problem(frame, node, reason, value.loaders)
+                return SAME
+            self.demand(side, value, frame)
+        return SAME
+
+    def is_full_batch(self, node: ast.Compare, size: Value, frame: Frame) -> bool:
+        """Whether a batch of training, of which all ranks have as many samples, is full: `len(x) == args.batch_size`."""
+        loaders = size.loaders
+        if len(node.comparators) != 1 or not loaders or any(self.status.get(each) != "training" for each in loaders):
+            return False
+        for side in (node.left, node.comparators[0]):
+            if isinstance(side, ast.Constant) and side.value == 0:
+                return True
+            sizes = {ast.unparse(given) for each in loaders for given in batch_sizes(each.call)}
+            written = isinstance(side, ast.Name | ast.Attribute | ast.Constant)
+            if written and sizes == {ast.unparse(side)} and all(each.script is frame.script for each in loaders):
+                self.found.full_batches[side] = frame.script
+                return True
+        return False
+
+    def compared(self, node: ast.Compare, values: list[Value]) -> Value:
+        if len(values) == 2 and isinstance(node.ops[0], ast.Is | ast.IsNot):
+            first, second = values
+            if second.zero and second.constant is None and isinstance(node.comparators[0], ast.Constant):
+                is_none = first.zero and first.constant is None and not first.things and first.host
+                known = is_none or bool(first.things) or first.is_local
+                if known:
+                    return Value(constant=is_none == isinstance(node.ops[0], ast.Is))
+        if len(values) == 2 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            one, other = (value.constant for value in values)
+            if isinstance(one, str) and isinstance(other, str):
+                return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
+        return SAME
+
+
+def batch_sizes(loader: ast.Call) -> list[ast.expr]:
+    """The batch size that a call of DataLoader is given."""
+    return [*loader.args[1:2], *(word.value for word in loader.keywords if word.arg == "batch_size")]

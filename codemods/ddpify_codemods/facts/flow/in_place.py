@@ -1,0 +1,116 @@
+"""Follows methods that change a tensor in place: `real.data.resize_(images.size()).copy_(images)`."""
+
+from __future__ import annotations
+
+import ast
+
+from .draws import DRAWING
+from .frames import Frame
+from .libraries import Libraries
+from .operations import of_sizes
+from .values import DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Method, Value, cut, join, made_of
+
+_OTHERWISE = frozenset({"requires_grad_", "share_memory_", "sum_", "mean_"})
+
+
+class InPlace(Libraries):
+    """What becomes of the names of tensors that are changed."""
+
+    def filled(self, method: Method, args: list[Value]) -> Value | None:
+        """What a tensor holds that is given another size, or filled anew; None for other changes."""
+        owner, name = method.owner, method.name
+        if owner.things:
+            return None
+        if name == "resize_as_" and args and args[0].kind in LOCAL_ROWS:
+            return cut(made_of(args[0].kind, [args[0]]))
+        if name == "resize_":
+            local = [each for each in args if each.is_local]
+            made = of_sizes(args)
+            return made or (made_of("unknown", local, reason=OWN_SHAPE) if local else SAME)
+        if name == "copy_" and args and args[0].kind in LOCAL_ROWS:
+            if owner.kind not in LOCAL_ROWS:
+                return made_of("unknown", args[:1], reason=OWN_SHAPE)
+            return made_of(args[0].kind, args[:1])
+        if name in DRAWING and not owner.is_local and self.began and "torch" in self.drawn:
+            return Value("unknown", reason=DRAWN)
+        return None
+
+    def changed(self, node: ast.Call, owner: Value, value: Value, frame: Frame) -> None:
+        """A tensor is another one afterwards; value: what it is then."""
+        assert isinstance(node.func, ast.Attribute)
+        root = root_of_tensor(node.func.value)
+        known = value.loaders <= owner.loaders and value.forwards <= owner.forwards
+        if (owner.kind, owner.reason) == (value.kind, value.reason) and known:
+            return
+        if isinstance(root, ast.Name):
+            self.name_changed(root, node, owner, value, frame)
+        elif isinstance(root, ast.Attribute):
+            self.assign(root, value, frame)
+        elif isinstance(root, ast.Subscript) and isinstance(root.value, ast.Name):
+            whole = self.value(root.value, frame)
+            both = [whole, value]
+            self.name_changed(root.value, node, whole, made_of("unknown", both, reason=value.reason), frame)
+
+    def name_changed(self, root: ast.Name, node: ast.Call, owner: Value, value: Value, frame: Frame) -> None:
+        where = frame.owner(root.id)
+        if where is None:
+            return
+        given = getattr(where.node, "args", None)
+        parameters = {each.arg for each in ast.walk(given) if isinstance(each, ast.arg)} if given else set()
+        if root.id in parameters or (not owner.is_local and has_another_name(root, node, frame)):
+            reason = f"`{root.id}` is changed in place, and goes by another name, too"
+            self.problem(frame, node, reason, value.loaders)
+        decided = not self.undecided or where is frame  # of a frame, branches are joined
+        where.names[root.id] = value if decided else join(where.names[root.id], value)
+
+
+def is_in_place(name: str) -> bool:
+    """Whether a method changes its tensor."""
+    return name.endswith("_") and not name.endswith("__") and name not in _OTHERWISE
+
+
+def root_of_tensor(node: ast.expr) -> ast.expr:
+    """What a tensor is reached by: `x` in `x.data.resize_(…)`."""
+    while True:
+        if isinstance(node, ast.Attribute) and node.attr == "data":
+            node = node.value
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and is_in_place(node.func.attr):
+            node = node.func.value
+        else:
+            return node
+
+
+_SHARING = frozenset({"Variable", "view", "detach", "squeeze", "unsqueeze", "transpose", "t", "permute"})
+
+
+def has_another_name(root: ast.Name, node: ast.AST, frame: Frame) -> bool:
+    """Whether a variable stands for the same memory as another one does, which is not given it again afterwards."""
+    script = frame.script
+    block = script.parents[script.statement(node)]
+    for statement in script.find(ast.Assign):
+        target = statement.targets[0]
+        same = isinstance(target, ast.Name) and target.id == root.id
+        if same or not _shares(statement.value, root.id):
+            continue
+        behind = script.parents[statement] is block and statement.lineno > node.lineno  # type: ignore[attr-defined]
+        if not behind:
+            return True
+    return False
+
+
+def _shares(node: ast.expr, name: str) -> bool:
+    """Whether an expression is a tensor of that name, or a view of it."""
+    if isinstance(node, ast.Name):
+        return node.id == name
+    if isinstance(node, ast.Attribute):
+        return node.attr in ("data", "T") and _shares(node.value, name)
+    if isinstance(node, ast.Subscript):
+        return _shares(node.value, name)
+    if isinstance(node, ast.Tuple | ast.List):
+        return any(_shares(each, name) for each in node.elts)
+    if isinstance(node, ast.Call):
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        called = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        given = [*node.args[:1], *([of] if of is not None else [])]
+        return called in _SHARING and any(_shares(each, name) for each in given)
+    return False

@@ -1,0 +1,50 @@
+"""What losses of torch make of a batch: a mean, a sum, or what is not known."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_followed import plain, refusals, training
+
+
+@pytest.mark.parametrize(
+    ("loss", "scaled"),
+    [
+        ("nn.MSELoss()(model(x)[:, 0], y.float())", False),
+        ("nn.MSELoss(False)(model(x)[:, 0], y.float())", True),
+        ("nn.MSELoss(size_average=False)(model(x)[:, 0], y.float())", True),
+        ("nn.CrossEntropyLoss(None, False)(model(x), y)", True),
+        ("F.mse_loss(model(x)[:, 0], y.float(), False)", True),
+        ("F.mse_loss(model(x)[:, 0], y.float(), None, None, 'sum')", None),
+        ("nn.MSELoss(size_average=random.random() > 0.5)(model(x)[:, 0], y.float())", None),
+        ("nn.MSELoss(reduction=random.choice(['sum', 'mean']))(model(x)[:, 0], y.float())", None),
+        ("F.nll_loss(F.log_softmax(model(x), 1), y, None, None, 2)", None),
+    ],
+)
+def test_the_reduction_is_taken_from_every_spelling(loss: str, scaled: bool | None) -> None:
+    result = plain(training(loss))
+    assert bool(refusals(result)) is (scaled is None)
+    if scaled is not None:
+        assert ("(loss * dist.get_world_size()).backward()" in result.code) is scaled
+
+
+def test_a_class_that_hands_on_its_reduction() -> None:
+    loss = """\
+class Own(nn.Module):
+    def __init__(self, size_average=True):
+        super().__init__()
+        self.inner = nn.NLLLoss(None, size_average)
+
+    def forward(self, inputs, targets):
+        return self.inner(F.log_softmax(inputs, 1), targets)
+
+
+criterion = Own({})
+"""
+    for given, scaled in (("False", True), ("True", False)):
+        source = training("criterion(model(x), y)").replace("for epoch", loss.format(given) + "for epoch", 1)
+        result = plain(source)
+        assert not refusals(result)
+        assert ("(loss * dist.get_world_size()).backward()" in result.code) is scaled
+    both = loss.format("True") + "other = Own(False)\n"
+    assert refusals(plain(training("criterion(model(x), y)").replace("for epoch", both + "for epoch", 1)))
