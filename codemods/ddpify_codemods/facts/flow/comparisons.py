@@ -34,7 +34,7 @@ class Comparisons(Reading):
         return SAME
 
     def is_full_batch(self, node: ast.Compare, size: Value, frame: Frame) -> bool:
-        """Whether a batch of training, of which all ranks have as many samples, is full: `len(x) == args.batch_size`."""
+        """Whether a batch of training, of which all ranks have as many samples, is full: `len(x) == batch_size`."""
         loaders = size.loaders
         if len(node.comparators) != 1 or not loaders or any(self.status.get(each) != "training" for each in loaders):
             return False

@@ -146,6 +146,8 @@ class Found:
     partial: set[ast.Call] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
+    sample_gradients: set[ast.Call] = field(default_factory=set)
+    other_gradients: set[ast.Call] = field(default_factory=set)
     full_batches: dict[ast.expr, Script] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)

@@ -10,6 +10,7 @@ from ..optimizer_classes import is_optimizer_class
 from .draws import changes, library_of
 from .einsum import einsum
 from .frames import Frame, Problem, Site, local_entries
+from .input_gradients import gradients_of, of_scaled
 from .layout import axis
 from .modules import Modules
 from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
@@ -109,6 +110,8 @@ class Libraries(Modules):
             return args[0]
         if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):
             return entries_of
+        if name in ("torch.autograd.grad", "torch.grad"):
+            return self.gradients_of(node, args, keywords)
         if name == "torch.is_tensor":
             return SAME
         if name.startswith("torch.distributions."):
@@ -133,6 +136,23 @@ class Libraries(Modules):
         if not local:
             return self.of_common(name, last, node, args)
         return self.of_local(name, last, node, args, given, frame, alone)
+
+    def gradients_of(self, node: ast.Call, args: list[Value], keywords: dict[str, Value]) -> Value:
+        """Gradients that are taken by themselves: of samples, or of anything else."""
+        names = ("outputs", "inputs", "grad_outputs")
+        given = {**dict(zip(names, args, strict=False)), **keywords}
+        outputs, inputs = given.get("outputs", SAME), given.get("inputs", SAME)
+        graph = keywords.get("create_graph", SAME).constant is True or len(args) > 4
+        found = gradients_of(outputs, inputs, given.get("grad_outputs"), graph)
+        local = [value for value in entries(given.values()) if value.is_local]
+        if not local:
+            return SAME
+        if all(value.reason == DRAWN for value in local) and not entries_with_parameters([inputs]):
+            self.found.sample_gradients.add(node)  # of samples with noise, in a whole evaluation
+            return made_of("unknown", local, reason=DRAWN)
+        (self.found.other_gradients if found is None else self.found.sample_gradients).add(node)
+        reason = "what autograd.grad gives for it cannot be added up over ranks"
+        return found or (made_of("unknown", local, reason=reason) if local else SAME)
 
     def entries(self, node: ast.Call, keywords: dict[str, Value], frame: Frame) -> Value | None:
         """`dict(loss=loss)`, `OrderedDict([("loss", loss)])`; None for another dict."""
@@ -224,6 +244,8 @@ class Libraries(Modules):
         """What a library makes of values that differ between the ranks."""
         local = [value for value in given if value.is_local]
         first = args[0] if args else SAME
+        if first.kind == "scaled" and not any(value.is_local for value in given[1:]):
+            return of_scaled(last, first)
         if name in ("float", "int") and first.kind in ("mean", "sum", "size"):
             return replace(made_of(first.kind, [first]), host=True)
         if name in ("float", "int") and first.kind in LOCAL_ROWS:
@@ -238,6 +260,8 @@ class Libraries(Modules):
         if name.startswith(
             ("math.", "round", "abs", "min", "max", "numpy.round", "str", "repr", "format")
         ) and not local_rows(given):
+            if local and all(value.reason == DRAWN for value in local):
+                return made_of("unknown", local, host=True)
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument.value if isinstance(argument, ast.Starred) else argument, value, frame)
             return replace(SAME, host=True)
@@ -356,6 +380,11 @@ class Libraries(Modules):
 def local_rows_or_sizes(values: Sequence[Value]) -> bool:
     """Whether a shape is made of a rank's samples."""
     return any(value.kind in ("size", "shape", *LOCAL_ROWS) for value in values)
+
+
+def entries_with_parameters(values: Sequence[Value]) -> bool:
+    """Whether parameters, or a part of a model, are among the values."""
+    return any(value.only(Parameters) or value.only(Module) for value in entries(values))
 
 
 def local_rows(values: Sequence[Value]) -> bool:

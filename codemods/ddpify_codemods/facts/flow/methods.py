@@ -9,6 +9,7 @@ from typing import TypeGuard
 from .draws import DRAWING
 from .frames import Frame, local_entries
 from .in_place import InPlace, is_in_place
+from .input_gradients import of_scaled
 from .layout import axis
 from .operation_names import LOSSES, PICTURES
 from .operations import combined, on_number, on_rows
@@ -101,6 +102,8 @@ class Methods(InPlace):
         if owner.kind in ("mean", "sum", "size"):
             found = on_number(name, owner, given)
             return found or made_of("unknown", [owner, *given], reason=f".{name}() of it cannot be added up over ranks")
+        if owner.kind == "scaled":
+            return of_scaled(name, owner, given)
         if owner.is_local:
             return made_of("unknown", [owner, *given])
         if owner.zero and name in ("to", "cuda", "cpu", "clone", "double", "float", "long"):

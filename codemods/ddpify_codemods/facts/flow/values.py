@@ -15,6 +15,7 @@ from ..script import Script
 # picked: some of those, not as many for each sample.
 # mean: a mean over the samples of this rank.  sum: a sum over them.  size: their number.
 # inverse: a number divided by the number of samples.
+# scaled: something for each sample, divided by their number on this rank: a gradient of a mean.
 # shape: the sizes of a tensor.  unknown: anything else that depends on this rank's samples.
 Kind = Literal[
     "same",
@@ -28,6 +29,7 @@ Kind = Literal[
     "sum",
     "size",
     "inverse",
+    "scaled",
     "shape",
     "unknown",
 ]

@@ -35,7 +35,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _takes_gradients_of_parameters(script: Script, call: ast.Call) -> bool:
     taken = script.qualified(call.func) in _NAMES and not _in_autograd_function(script, call)
-    return taken and not _of_samples(script, call)
+    return taken and not _of_samples(script, call) and not _is_followed_to_samples(script, call)
+
+
+def _is_followed_to_samples(script: Script, call: ast.Call) -> bool:
+    """Whether the program, as it is followed for plain code, gives nothing but samples."""
+    if script.program is None:
+        return False
+    found = script.program.followed.found
+    return call in found.sample_gradients - found.other_gradients
 
 
 def _in_autograd_function(script: Script, call: ast.Call) -> bool:
