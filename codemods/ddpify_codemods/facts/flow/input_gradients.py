@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .layout import axis
-from .values import LOCAL_ROWS, Items, Value, cut, made_of, of
+from .values import LOCAL_ROWS, Items, Kind, Value, cut, made_of, of
 
 SCALED = "it is a gradient of a mean over this rank's samples, in which each counts for more than in one of all"
 _KEEPING = frozenset({"detach", "data", "clone", "cpu", "cuda", "to", "float", "double", "half", "contiguous"})
@@ -28,7 +28,7 @@ def gradients_of(outputs: Value, inputs: Value, weights: Value | None, graph: bo
         return None
     by_sample = outputs.kind in ("batch", "rows") and (weights is not None and weights.kind in ("batch", "rows"))
     alone = weights is None or (not weights.is_local and not weights.things)
-    kind = "rows" if by_sample or (outputs.kind == "sum" and alone) else "scaled"
+    kind: Kind = "rows" if by_sample or (outputs.kind == "sum" and alone) else "scaled"
     if kind == "scaled" and not (outputs.kind == "mean" and alone):
         return None
     made = [made_of(kind, [each, outputs], reason=SCALED if kind == "scaled" else "") for each in parts]
