@@ -312,5 +312,6 @@ class _Rewriter(cst.CSTTransformer):
         code = re.sub(r"^(?: {4})+", lambda match: indent * (len(match[0]) // 4), code.rstrip("\n") + "\n", flags=re.M)
         parsed = cst.parse_module(code.replace("\n", newline), self._module.config_for_parsing)
         body = [node for node in parsed.body if isinstance(node, (cst.SimpleStatementLine, cst.BaseCompoundStatement))]
-        body[0] = with_lines_above(body[0], parsed.header)
+        header = [line if line.comment else line.with_changes(indent=False) for line in parsed.header]
+        body[0] = with_lines_above(body[0], header)
         return body

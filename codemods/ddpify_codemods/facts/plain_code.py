@@ -12,6 +12,7 @@ from .script import KEPT, Script
 DIST = "torch.distributed"
 WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 SHARDING = "torch.distributed.optim.ZeroRedundancyOptimizer"
+METER = "over_ranks"
 _SAMPLERS = frozenset({f"torch.utils.data.{module}DistributedSampler" for module in ("", "distributed.")})
 _TO_ALL = "return total.to(value.device) if torch.is_tensor(value) else total.tolist()"
 _SUM = f"total = torch.as_tensor(value).detach().clone()\ndist.all_reduce(total)\n{_TO_ALL}"
@@ -136,6 +137,24 @@ def _functions(script: Script, parameter: str, bodies: frozenset[str]) -> frozen
         return frozenset()
     found = [node for node in script.tree.body if isinstance(node, ast.FunctionDef)]
     return frozenset(node.name for node in found if _body(node) in bodies and ast.unparse(node.args) == parameter)
+
+
+def brings_meter(script: Script, node: ast.AST) -> bool:
+    """Whether a function is the method of a meter that brings its numbers together (DDP628)."""
+    if (
+        not isinstance(node, ast.FunctionDef)
+        or node.name != METER
+        or not isinstance(script.parents[node], ast.ClassDef)
+    ):
+        return False
+    lines = _body(node).splitlines()
+    return lines[:1] == ["meter = copy.copy(self)"] and lines[-1:] == ["return meter"]
+
+
+def is_of_meter(node: ast.AST) -> bool:
+    """Whether an expression is the copy of a meter that holds the numbers of all processes."""
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == METER
+    return named and not node.args and not node.keywords  # type: ignore[attr-defined]
 
 
 def is_helper(script: Script, call: ast.AST) -> bool:

@@ -108,12 +108,14 @@ class Found:
     the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
     zero before. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
     that are called again before the backward pass. shared: parts of a module that are parts of another one, too, and
-    that one. visits: when a call is made, the first and the last time; loops are gone through twice. parameters_of: the
-    modules that an expression is whose parameters are taken. training_forwards: the calls of models by whose gradients
-    steps are made. pictures: the calls that draw samples; partial: those that can only draw this rank's. sites: the
-    loaders that come to loops by an expression, each with whether the loop trains. untrained: the loops over training
-    loaders that do not train, and the ways by which the loader comes there, the nearest first. wanted: the expressions
-    that make something unknown which is read. differentiated: those that a loss is made by.
+    that one. visits: when a call is made, the first and the last time; loops are gone through twice. attributes_read:
+    of a class and an attribute, where it is read of its objects: the attribute, or the object whose attributes a text
+    shows; None where that is not known, with "" for all attributes. texts: the calls of format whose fields are known.
+    parameters_of: the modules that an expression is whose parameters are taken. training_forwards: the calls of models
+    by whose gradients steps are made. pictures: the calls that draw samples; partial: those that can only draw this
+    rank's. sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the
+    loops over training loaders that do not train, and the ways by which the loader comes there, the nearest first.
+    wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -141,6 +143,8 @@ class Found:
     passes: set[Pass] = field(default_factory=set)
     unused: set[ast.AST] = field(default_factory=set)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)
+    attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
+    texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
     pictures: dict[ast.Call, Script] = field(default_factory=dict)
     partial: set[ast.Call] = field(default_factory=set)

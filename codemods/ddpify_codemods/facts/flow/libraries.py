@@ -57,6 +57,7 @@ class Libraries(Modules):
         """A call of something that is not known: what it is given may be shown or written."""
         local = [value for value in given if value.is_local or local_entries(value)]
         self.given_away(node, frame)
+        self.leaves(given)
         if not local:
             return of(Module(node, "", networks=True)) if not alone else SAME
         if alone or self.is_shown(node, frame):
@@ -74,6 +75,7 @@ class Libraries(Modules):
         local = [value for value in given if value.is_local or local_entries(value)]
         if name not in _LOOK and last not in ("tqdm", "track", "trange"):
             self.given_away(node, frame)
+            self.leaves(given)
         if name in _LOADERS:
             return self.loader(node, frame)
         if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):

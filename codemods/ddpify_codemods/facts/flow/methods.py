@@ -142,20 +142,28 @@ class Methods(InPlace):
     ) -> None:
         """A text shows attributes: `"{loss.avg}".format(loss=losses)`, `text.format(**self.__dict__)`."""
         known = text.constant if isinstance(text.constant, str) else None
+        parts: dict[object, ast.expr] = {word.arg: word.value for word in node.keywords}
+        if not any(isinstance(each, ast.Starred) for each in node.args):
+            parts |= dict(enumerate(node.args))
+        self.found.texts.add(node)
         for key, value in [*enumerate(args), *keywords.items()]:
             for thing in value.only(Instance):
                 assert isinstance(thing, Instance)
-                self.shown_attributes(thing, fields_of(known, str(key)), node, frame)
+                self.shown_attributes(thing, fields_of(known, str(key)), node, parts.get(key, node), frame)
         for word in node.keywords:
             of_all = word.value.value if isinstance(word.value, ast.Attribute) else None
             if word.arg is None and of_all is not None and word.value.attr == "__dict__":  # type: ignore[attr-defined]
                 for thing in self.value(of_all, frame).only(Instance):
                     assert isinstance(thing, Instance)
                     texts = " ".join(str(each.value) for each in ast.walk(thing.cls.node) if is_text(each))
-                    self.shown_attributes(thing, set(re.findall(r"\w+", texts)), node, frame)
+                    self.shown_attributes(thing, set(re.findall(r"\w+", texts)), node, of_all, frame)
 
-    def shown_attributes(self, thing: Instance, names: set[str] | None, node: ast.Call, frame: Frame) -> None:
+    def shown_attributes(
+        self, thing: Instance, names: set[str] | None, node: ast.Call, part: ast.expr, frame: Frame
+    ) -> None:
         for name, value in thing.attributes.items():
+            if names is None or name in names:
+                self.reads_attribute(thing, name, part, frame)
             if value.is_local and (names is None or name in names):
                 self.found.wanted |= self.sources.get((thing, name), set())
                 reason = f"`{name}` of what is shown here is a number of this rank"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from dataclasses import replace
 
 from ..script import Script
-from .frames import Frame
+from .frames import Frame, Site
 from .layout import axis, turned
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
@@ -16,6 +17,7 @@ from .values import (
     Class,
     Function,
     Instance,
+    Items,
     Library,
     Loader,
     Method,
@@ -69,6 +71,8 @@ class Objects(Loops):
             if name in thing.attributes:
                 if isinstance(thing, Module) and self.in_forward:
                     self.parts.add((thing, name))
+                if isinstance(thing, Instance) and not isinstance(getattr(node, "ctx", None), ast.Store):
+                    self.reads_attribute(thing, name, node, frame)
                 return thing.attributes[name]
             cls = thing.cls
             if cls is not None:
@@ -99,6 +103,22 @@ class Objects(Loops):
                 return of(method)
             return self.class_attributes.get(thing.node, {}).get(name)
         return None
+
+    def reads_attribute(self, thing: Instance, name: str, node: ast.expr, frame: Frame) -> None:
+        """Note where an attribute is read: in the attribute itself, or in the object that a text shows."""
+        apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        is_seen = not apart and isinstance(node, ast.Attribute | ast.Name)
+        reads = self.found.attributes_read.setdefault((thing.cls.node, name), set())
+        reads.add(Site(frame.script, node) if is_seen else None)
+
+    def leaves(self, values: Iterable[Value]) -> None:
+        """Objects are given to what is not followed."""
+        for value in values:
+            for thing in value.things:
+                if isinstance(thing, Instance):
+                    self.found.attributes_read.setdefault((thing.cls.node, ""), set()).add(None)
+                elif isinstance(thing, Items):
+                    self.leaves(entry for entry in thing.all() if entry is not value)
 
     def is_property(self, method: Function) -> bool:
         decorators = getattr(method.node, "decorator_list", [])

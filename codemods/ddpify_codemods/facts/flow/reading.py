@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..effects import effects
 from .frames import AfterLoop, Frame, Reduction, additive, ancestors, local_entries, settled
 from .objects import Objects
 from .operations import element
@@ -162,10 +163,15 @@ class Reading(Objects):
 
     def strings(self, value: Value, node: ast.expr, frame: Frame) -> None:
         """Follow what an object of the program says of itself."""
-        for thing in [
+        things = [
             *value.only(Instance),
             *(e for i in value.only(Items) if isinstance(i, Items) for v in i.all() for e in v.only(Instance)),
-        ]:
+        ]
+        if things and frame.statement is not None:
+            parts = set(ast.walk(frame.statement))
+            if any(call in parts for call in effects(frame.script)):
+                self.leaves([value])  # rank 0 may be alone there
+        for thing in things:
             assert isinstance(thing, Instance)
             for name in ("__str__", "__repr__", "__format__"):
                 method = self.method_of(thing.cls, name, of(thing))

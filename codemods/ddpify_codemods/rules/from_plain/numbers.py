@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.plain_code import helpers, is_helper, is_rank_0
+from ...facts.plain_code import brings_meter, helpers, is_helper, is_of_meter, is_rank_0
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -26,6 +26,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif (use := _named_for_rank_0(script, statement)) is not None:
             yield Delete(statement, "")
             yield Replace(use, ast.unparse(statement.value.args[0]), _MESSAGE)  # type: ignore[attr-defined]
+    yield from _meters(script)
     called: set[ast.AST] = set()
     for call in script.find(ast.Call):
         if is_helper(script, call):
@@ -35,6 +36,26 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if name.id in own and name not in called:
             message = f"{name.id} is used in a way of its own here"
             yield Finding(RULE.id, "refused", name.lineno, message, "call it with what is brought together")
+
+
+def _meters(script: Script) -> Iterator[Edit]:
+    """Take out the method that brings a meter together, its calls, and the names that these have."""
+    named: dict[str, ast.expr] = {}
+    gone: set[ast.AST] = set()
+    for statement in script.find(ast.Assign):
+        target = statement.targets[0]
+        if is_of_meter(statement.value) and isinstance(target, ast.Name) and target.id.startswith("whole_"):
+            named[target.id] = statement.value.func.value  # type: ignore[attr-defined]
+            gone.add(statement.value)
+            yield Delete(statement, "")
+    for node in script.nodes:
+        if brings_meter(script, node):
+            assert isinstance(node, ast.FunctionDef)
+            yield Delete(node, "leave out what brings a meter together")
+        elif isinstance(node, ast.Name) and node.id in named and isinstance(node.ctx, ast.Load):
+            yield Replace(node, ast.unparse(named[node.id]), _MESSAGE)
+        elif isinstance(node, ast.Call) and is_of_meter(node) and node not in gone:
+            yield Replace(node, "{}", _MESSAGE, parts=(node.func.value,))  # type: ignore[attr-defined]
 
 
 def _brings_together(script: Script, node: ast.Assign) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.flow.frames import AfterLoop, Reduction
 from ...facts.header import last_leading_import
+from ...facts.meters import meters
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -38,7 +39,7 @@ def whole_batch(value):
         return batch.to(value.device)
     return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()
 '''
-_FUNCTIONS = {"mean": "mean_over_ranks", "sum": "sum_over_ranks", "size": "sum_over_ranks", "rows": "whole_batch"}
+FUNCTIONS = {"mean": "mean_over_ranks", "sum": "sum_over_ranks", "size": "sum_over_ranks", "rows": "whole_batch"}
 
 
 def reduces(script: Script) -> bool:
@@ -58,6 +59,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     found = program_of(script).followed.found
     kinds: set[str] = set()
     taken = {name.id for name in script.find(ast.Name)}
+    deferred = {node for meter in meters(program_of(script)) for node in meter.reductions}
     for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
         if is_here(script, each.script):
             kinds.add("mean" if each.kind == "mean" else "sum")
@@ -69,6 +71,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         problem = _problem(script, node, {each.kind for each in reductions}, node in found.read_same, found.reductions)
         if problem or others:
             yield Finding(RULE.id, "refused", node.lineno, problem or "it is a sum here and a mean there", REMEDY)
+            continue
+        if node in deferred:  # DDP628
+            kinds.add(kind)
             continue
         if kind == "rows" and target.words.name != "torch":
             if any(each in found.pictures for each in script.ancestors(node)):
@@ -123,7 +128,7 @@ def _named(
         name += "_"
     taken.add(name)
     source = ast.get_source_segment(script.text, node)
-    code = f"{name} = {_FUNCTIONS[kind]}({source})"
+    code = f"{name} = {FUNCTIONS[kind]}({source})"
     yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
 
@@ -139,7 +144,7 @@ def _replaced(script: Script, node: ast.expr, kind: str, words: Words) -> Replac
         template = f"{{}} * {words.world_size}"
         template = f"({template})" if _binds(script.parents[node], node) else template
         return Replace(node, template, "count the samples of all ranks", modules=words.imports)
-    return Replace(node, f"{_FUNCTIONS[kind]}({{}})", "bring it together from all ranks", modules=words.imports)
+    return Replace(node, f"{FUNCTIONS[kind]}({{}})", "bring it together from all ranks", modules=words.imports)
 
 
 def _binds(parent: ast.AST, node: ast.expr) -> bool:
