@@ -130,8 +130,9 @@ def _all_seen(
             if isinstance(each, ast.Attribute) and each.attr in made:
                 if each not in (sites if isinstance(each.ctx, ast.Load) else own):
                     return False
-            elif isinstance(each, ast.Attribute) and each.attr == "__dict__" and each.value not in sites:
-                return False
+            elif isinstance(each, ast.Attribute) and each.attr == "__dict__":
+                if each.value not in sites and ast.unparse(each.value) not in script.imported:
+                    return False
             elif isinstance(each, ast.Constant) and isinstance(each.value, str) and shows.search(each.value):
                 text: ast.AST = each
                 while isinstance(script.parents[text], ast.BinOp):

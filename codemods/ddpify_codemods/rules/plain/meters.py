@@ -20,7 +20,7 @@ _MESSAGE = "bring the numbers of the meter together from all ranks"
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Give meters a method for it, and call it where their numbers are read."""
-    taken = {name.id for name in script.find(ast.Name)}
+    taken: set[tuple[ast.AST | None, str]] = {(None, name.id) for name in script.find(ast.Name)}
     for meter in meters(program_of(script)):
         if is_here(script, meter.script):
             yield _method(meter)
@@ -56,7 +56,7 @@ def _of_all_ranks(meter: Meter, statement: ast.Assign, this: str) -> str:
     return line[value.col_offset :].decode().strip()
 
 
-def _read(script: Script, nodes: Sequence[ast.expr], taken: set[str]) -> Iterator[Edit]:
+def _read(script: Script, nodes: Sequence[ast.expr], taken: set[tuple[ast.AST | None, str]]) -> Iterator[Edit]:
     """Read a meter in a statement: once, and before a statement to which only rank 0 comes."""
     statement, owner = script.statement(nodes[0]), _owner(nodes[0])
     simple = isinstance(statement, ast.Expr | ast.Assign | ast.Return)
@@ -68,9 +68,10 @@ def _read(script: Script, nodes: Sequence[ast.expr], taken: set[str]) -> Iterato
                 yield Replace(node, f"{{}}.{METER}()", _MESSAGE)
         return
     name = f"whole_{last_name(owner) or 'meter'}"
-    while name in taken:
+    scope = script.scope(statement)
+    while taken & {(None, name), (scope, name)}:
         name += "_"
-    taken.add(name)
+    taken.add((scope, name))
     yield Insert(statement, f"{name} = {ast.unparse(owner)}.{METER}()", _MESSAGE)
     for node in nodes:
         yield Replace(node, f"{name}.{node.attr}" if isinstance(node, ast.Attribute) else name, "")
