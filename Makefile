@@ -18,10 +18,10 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: $(VENV)/ready
-	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models
+	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/ddpify/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models
 
 e2e: $(VENV)/ready
-	$(BIN)/pytest -n 2 -m "not nightly" tests/e2e tests/verify tests/properties
+	$(BIN)/pytest -n 2 -m "not nightly" tests/e2e tests/ddpify/verify tests/properties
 
 # torchrun, Open MPI, MPICH and Slurm, on this machine and on two network namespaces as hosts: as root, on Debian.
 launchers: $(VENV)/ready

@@ -11,7 +11,6 @@ import pytest
 import torch
 import torch.nn.functional as F
 from ddpify_runtime import DistributedDataParallel
-from ddpify_runtime.trial.projections import projected
 from torch import Tensor, nn
 
 from ..processes import run
@@ -93,17 +92,3 @@ def test_trials_take_a_few_rows_and_no_wider_type() -> None:
 def test_what_mixes_a_deep_network_is_found(mix: str) -> None:
     for forward, _ in run(2, passes, mix, 1):
         assert forward[0][-1][0] == SAMPLES
-
-
-def test_projections_keep_a_norm() -> None:
-    torch.manual_seed(0)
-    flat = [torch.randn(5), torch.randn(64), torch.randn(3, dtype=torch.complex64), torch.randn(70, 1000)]
-    of_low_rank = [torch.outer(torch.randn(50), torch.randn(999)).bfloat16(), torch.ones(129, 3)]
-    for numbers, tensor in zip(projected(flat + of_low_rank), flat + of_low_rank, strict=True):
-        assert 0.25 < float(numbers.norm()) / float(tensor.abs().double().norm()) < 2.5
-
-
-def test_projections_add_up() -> None:
-    one, other = torch.randn(2, 3, 500, dtype=torch.float64)
-    torch.testing.assert_close(projected([one]) + projected([other]), projected([one + other]))
-    assert projected([]).shape == (0, 64)

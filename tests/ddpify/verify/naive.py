@@ -17,7 +17,7 @@ from ddpify.verify.runs import Run
 from ddpify.verify.trial import Trial
 from ddpify.verify.verdict import Verdict
 
-PRETEND = Path(__file__).parents[1] / "e2e" / "pretend"
+PRETEND = Path(__file__).parents[2] / "e2e" / "pretend"
 PROCESSES = 2
 
 SCRIPT = """\

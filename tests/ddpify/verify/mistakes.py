@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from textwrap import indent
 
-from tests.verify.naive import BY_HAND, Case
+from tests.ddpify.verify.naive import BY_HAND, Case
 
 SAMPLED = {"epoch": "loader.sampler.set_epoch(epoch)", "share": ""}
 LOADER = "DataLoader(data, batch_size={}, sampler=DistributedSampler(data))"

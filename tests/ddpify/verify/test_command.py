@@ -205,7 +205,7 @@ def _works_in(pid: str, folder: Path) -> bool:
 
 
 def test_what_is_distributed_by_hand_has_no_form_for_one_process(tmp_path: Path) -> None:
-    by_hand = Path(__file__).parents[1] / "e2e" / "by_hand" / "trainer.cuda.py"
+    by_hand = Path(__file__).parents[2] / "e2e" / "by_hand" / "trainer.cuda.py"
     (tmp_path / "train.py").write_text(by_hand.read_text())
     done = ddpify("verify", "train.py", cwd=tmp_path, code=2)
     assert b"train.py: is distributed by hand already" in done.stdout + done.stderr

@@ -9,10 +9,10 @@ import pytest
 from ddpify.verify import verdict
 from ddpify.verify.command import CouldNotRun
 from ddpify.verify.traces import distance
+from tests.ddpify.verify import mistakes, naive
+from tests.ddpify.verify.mistakes import CASES
+from tests.ddpify.verify.naive import Case
 from tests.test_hazards import IDS, ROOT
-from tests.verify import mistakes, naive
-from tests.verify.mistakes import CASES
-from tests.verify.naive import Case
 
 
 @pytest.mark.parametrize("name", CASES)

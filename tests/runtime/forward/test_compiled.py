@@ -7,14 +7,12 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 import torch
 import torch.nn.functional as F
-from ddpify_runtime import DataLoader, DistributedDataParallel, report
+from ddpify_runtime import DistributedDataParallel, report
 from torch import Tensor, nn
-from torch.utils.data import TensorDataset
 
-from .processes import run
+from tests.runtime.processes import run
 
 eager_rows: set[int] = set()
 
@@ -196,39 +194,3 @@ def test_batches_smaller_than_the_world_are_said_once() -> None:
     for said in run(2, few):
         assert len(said) == 2
         assert all("it is given fewer samples than there are processes" in text for text in said)
-
-
-def reported(model_name: str) -> None:
-    train("compiled_before", model_name)
-
-
-def test_rank_0_reports_once_and_a_process_alone_is_silent(capfd: pytest.CaptureFixture[str]) -> None:
-    run(2, reported, "plain")
-    lines = [line for line in capfd.readouterr().err.splitlines() if line.startswith("ddpify: ")]
-    assert lines[0] == "ddpify: one training on 2 processes"
-    assert lines[1].startswith("ddpify: the training forward of Net is divided: 12 samples, 6 per rank")
-    assert len(lines) == 2
-    run(1, reported, "plain")
-    assert "ddpify" not in capfd.readouterr().err
-
-
-def reported_at_length() -> None:
-    os.environ["DDPIFY_REPORT"], os.environ["DDPIFY_RANDOM"] = "1", ""
-    torch.manual_seed(0)
-    model = DistributedDataParallel(nn.Linear(8, 1))
-    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(40, 8)), batch_size=8)
-    for (x,) in loader:
-        model(x).square().mean().backward()
-        optimizer.step()
-    with torch.no_grad():
-        model(torch.randn(8, 8))
-    report.finish()
-
-
-def test_the_long_report_tells_of_loading_and_evaluation(capfd: pytest.CaptureFixture[str]) -> None:
-    run(2, reported_at_length)
-    said = capfd.readouterr().err
-    assert "TensorDataset is loaded in parts: batches of 8, of which each process loads its 4" in said
-    assert "the training forward of Linear is divided: 8 samples, 4 per rank" in said
-    assert "the forward without gradients of Linear is divided" in said
