@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 from pathlib import Path
 from textwrap import dedent
+from typing import Any
 
 from ddpify_codemods.facts.script import Script
 from ddpify_codemods.rewrite import apply
@@ -19,6 +21,16 @@ def script_of(source: str, is_entry: bool = True) -> Script:
     kinds = (ast.FunctionDef, ast.ClassDef)
     defined = frozenset(node.name for node in ast.walk(tree) if isinstance(node, kinds))
     return Script(Path("train.py"), text, tree, is_entry=is_entry, defined=defined)
+
+
+def node_of(script: Script, source: str) -> Any:
+    """The first expression of a script whose source this is."""
+    return next(node for node in script.nodes if isinstance(node, ast.expr) and ast.unparse(node) == source)
+
+
+def sources_of(nodes: Iterable[ast.AST]) -> list[str]:
+    """The source of each node."""
+    return [ast.unparse(node) for node in nodes]
 
 
 def edits_of(rule: Rule, source: str, target: str = "cpu", is_entry: bool = True) -> list[Edit]:

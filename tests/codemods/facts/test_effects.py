@@ -1,0 +1,60 @@
+"""What a script does outside of itself."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.facts.effects import (
+    effects,
+    has_unknown_mode,
+    mode_of,
+    opened_for_writing,
+    reads,
+    under_rank_guard,
+    writes,
+)
+
+from tests.codemods.checks import node_of, script_of, sources_of
+
+
+@pytest.mark.parametrize(
+    ("source", "does"),
+    [
+        ("os.makedirs('runs')", True),
+        ("torch.save(x, 'model.pt')", True),
+        ("os.path.join('a', 'b')", False),
+        ("torch.load('model.pt')", False),
+    ],
+)
+def test_calls_that_write(source: str, does: bool) -> None:
+    script = script_of(f"import os, torch\n{source}")
+    assert writes(script, script.tree.body[1].value) is does  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    ("source", "writing", "unknown", "mode"),
+    [
+        ("open(p, 'w')", True, False, "w"),
+        ("open(p, mode='ab')", True, False, "ab"),
+        ("open(p)", False, False, "r"),
+        ("open(p, 'r')", False, False, "r"),
+        ("open(p, m)", False, True, None),
+    ],
+)
+def test_how_a_file_is_opened(source: str, writing: bool, unknown: bool, mode: str | None) -> None:
+    script = script_of(f"x = {source}")
+    call = node_of(script, source)
+    assert (opened_for_writing(script, call) is not None) is writing
+    assert has_unknown_mode(script, call) is unknown
+    assert mode_of(call) == mode
+
+
+def test_the_effects_of_a_file_in_its_order() -> None:
+    script = script_of("import os, torch\nos.mkdir('a')\nx = torch.load('b')\nf = open('c', 'w')")
+    assert sources_of(effects(script)) == ["os.mkdir('a')", "open('c', 'w')"]
+    assert reads(script, node_of(script, "torch.load('b')"))
+
+
+def test_the_author_lets_one_process_write() -> None:
+    script = script_of("import torch.distributed as dist\nif dist.get_rank() == 0:\n    open('a', 'w')\nopen('b', 'w')")
+    assert under_rank_guard(script, node_of(script, "open('a', 'w')"))
+    assert not under_rank_guard(script, node_of(script, "open('b', 'w')"))

@@ -1,0 +1,64 @@
+"""Where a file's leading imports end, and whether it runs anything when it is imported."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.header import (
+    declares,
+    is_docstring,
+    last_leading_import,
+    main_guard,
+    module_level_work,
+    option_around,
+)
+
+from tests.codemods.checks import script_of, sources_of
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("'''What.'''\nimport os\nimport sys\nx = f()\nimport late", 3),
+        ("import os\nsys.path.append('x')\nimport torch\nmain()", 3),
+        ("try:\n    import a\nexcept ImportError:\n    import b\nmain()", 1),
+        ("'''What.'''\nmain()", 1),
+        ("main()", None),
+    ],
+)
+def test_new_imports_go_behind_the_leading_ones(source: str, line: int | None) -> None:
+    found = last_leading_import(ast.parse(source))
+    assert (found.lineno if found else None) == line
+
+
+def test_imports_go_before_the_line_that_needs_them() -> None:
+    found = last_leading_import(ast.parse("import a\nimport b\nimport c"), before=3)
+    assert found is not None and found.lineno == 2
+
+
+def test_the_main_guard_is_no_work_of_the_module() -> None:
+    tree = ast.parse("import os\nrate = 0.1\ndef f(): pass\nwork()\nif '__main__' == __name__:\n    f()")
+    guard = main_guard(tree)
+    assert guard is not None and guard.lineno == 5
+    assert sources_of(module_level_work(tree)) == ["work()"]
+    assert main_guard(ast.parse("if __name__ != '__main__': pass")) is None
+
+
+def test_an_option_decides_whether_a_node_is_run() -> None:
+    script = script_of("if args.fp16:\n    from apex import amp\nimport os")
+    tests = {ast.unparse(node): option_around(script, node) for node in script.imports}
+    guard = tests["from apex import amp"]
+    assert guard is not None and ast.unparse(guard) == "args.fp16"
+    assert tests["import os"] is None
+
+
+def test_declarations() -> None:
+    script = script_of("""
+        import argparse
+        parser = argparse.ArgumentParser()
+        parser.add_argument('--lr')
+        args = parser.parse_args()
+    """)
+    assert [declares(script, statement) for statement in script.tree.body[1:]] == [True, True, False]
+    assert is_docstring(ast.parse("'text'").body[0]) and not is_docstring(ast.parse("3").body[0])
