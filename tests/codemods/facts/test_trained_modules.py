@@ -1,0 +1,35 @@
+"""The modules whose parameters an optimizer is given."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.trained_modules import Sources, bound_at
+
+from tests.codemods.checks import node_of, script_of
+
+
+@pytest.mark.parametrize(
+    ("lines", "given", "modules"),
+    [
+        ("", "model.parameters()", ["model"]),
+        ("ps = model.parameters()", "ps", ["model"]),
+        ("ps = []\nfor net in nets:\n    ps += net.parameters()", "ps", ["net"]),
+        ("", "[p for net in nets for p in net.parameters()]", ["net"]),
+        ("ps = list(a.parameters())\nps.extend(b.parameters())", "ps", ["a", "b"]),
+    ],
+)
+def test_parameters_are_followed_to_their_modules(lines: str, given: str, modules: list[str]) -> None:
+    script = script_of(f"import torch\n{lines}\no = torch.optim.SGD({given}, lr=0.1)")
+    call = next(each for each in script.find(ast.Call) if ast.unparse(each.func) == "torch.optim.SGD")
+    sources = Sources(script, call)
+    sources.follow_all(call.args)
+    assert sorted(base.code for base in sources.bases) == modules
+
+
+def test_a_comprehension_binds_its_names() -> None:
+    script = script_of("x = [net.weight for net in nets]\ny = net.weight")
+    inner = node_of(script, "[net.weight for net in nets]")
+    assert bound_at(script, inner.elt) is inner
+    assert bound_at(script, script.tree.body[1].value) is None  # type: ignore[attr-defined]
