@@ -1,0 +1,41 @@
+"""The comments and blank lines above a statement."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import libcst as cst
+from ddpify_codemods.leading_lines import (
+    Statement,
+    after_block,
+    lines_above,
+    with_lines_above,
+    without_first_blanks,
+    without_last_blanks,
+)
+
+BLANK = cst.EmptyLine(indent=False)
+COMMENT = cst.EmptyLine(comment=cst.Comment("# why"))
+
+
+def statement(code: str, lines: Sequence[cst.EmptyLine] = ()) -> Statement:
+    made = cst.parse_statement(code)
+    assert isinstance(made, (cst.SimpleStatementLine, cst.BaseCompoundStatement))
+    return made.with_changes(leading_lines=lines)
+
+
+def test_lines_come_above_those_of_the_statement() -> None:
+    changed = with_lines_above(statement("x = 1", [COMMENT]), [BLANK])
+    assert [line.comment is None for line in lines_above(changed)] == [True, False]
+
+
+def test_blank_lines_do_not_pile_up() -> None:
+    assert len(lines_above(with_lines_above(statement("x = 1", [BLANK]), [COMMENT, BLANK, BLANK]))) == 2
+    assert without_last_blanks([COMMENT, BLANK], [COMMENT]) == [COMMENT, BLANK]
+    assert without_first_blanks([BLANK, BLANK, COMMENT, BLANK]) == [COMMENT, BLANK]
+
+
+def test_what_is_inserted_behind_a_block_has_the_blanks_and_the_statement_its_comment() -> None:
+    lines = [BLANK, COMMENT]
+    inserted, own = after_block([statement("new()"), statement("old()", lines)], lines)
+    assert (lines_above(inserted), lines_above(own)) == ([BLANK], [COMMENT])
