@@ -21,6 +21,8 @@ from . import report
 from .forward import batch_norm, compiled, late_draws, routes
 from .forward.routed_call import RoutedCall, route
 from .forward.routes import release, say_what_was_not_called
+from .gradients import passes
+from .gradients.grad import average
 from .gradients.reduction import Reduction
 from .torch_internals import CALL, call_past_slot
 
@@ -67,6 +69,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
 
     route(module, current or call_past_slot(module), reduce, sync_batch_norm)
     compiled.follow(_compiled, _recompiled)
+    passes.follow(average)
     late_draws.watch()
     report.start()
     report.ask(say_what_was_not_called)

@@ -6,6 +6,7 @@ newest torch that we claim; a torch that changes one of them fails there, by its
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, repeat
@@ -189,6 +190,33 @@ def after_backward(function: Callable[[], None]) -> None:
     """Have a function called when all of the pass that runs is done, as DistributedDataParallel does. Hooks on tensors
     are called for what gets a gradient only."""
     Variable._execution_engine.queue_callback(function)
+
+
+def see_passes(run: Callable[..., Any]) -> None:
+    """Have every backward pass go through a function, which gets torch's own and its arguments: the outputs, their
+    gradients, retain_graph, create_graph, the inputs, allow_unused, and accumulate_grad by name (whether it is a
+    `.backward()`). Replacing torch.autograd.grad would leave out those who have imported it before."""
+    engine: Any = torch.autograd._engine_run_backward  # type: ignore[attr-defined]
+    if not hasattr(engine, "_ddpify"):
+        through = functools.partial(run, engine)
+        through._ddpify = True  # type: ignore[attr-defined]
+        torch.autograd._engine_run_backward = through  # type: ignore[attr-defined]
+
+
+def put_in_thread(name: str, value: Any) -> None:
+    """Keep something for this thread, and for those on which torch computes the passes that begin on it; a
+    `threading.local` is this thread's alone."""
+    torch._C._stash_obj_in_tls(name, value)
+
+
+def get_in_thread(name: str) -> Any:
+    """What is kept under a name, None if nothing is."""
+    return torch._C._get_obj_in_tls(name) if torch._C._is_key_in_tls(name) else None
+
+
+def take_from_thread(name: str) -> None:
+    """Keep it no more: at the end of a thread it would wait for ever."""
+    torch._C._remove_obj_from_tls(name)
 
 
 def saved_tensor_hooks() -> Any:

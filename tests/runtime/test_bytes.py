@@ -61,8 +61,21 @@ def loss_inside(model: nn.Module, share: slice) -> Tensor:
     return loss
 
 
+def penalty(model: nn.Module, share: slice) -> Tensor:
+    """That of WGAN-GP: the gradients of the samples."""
+    x = torch.randn(24, 8)[share].requires_grad_()
+    scores = model(x)
+    (slope,) = torch.autograd.grad(scores, x, torch.ones_like(scores), create_graph=True)
+    loss: Tensor = scores.mean() + (slope.norm(2, dim=1) - 1).square().mean()
+    return loss
+
+
 def layers() -> nn.Module:
     return nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Dropout(0.1), nn.Linear(16, 3))
+
+
+def smooth() -> nn.Module:
+    return nn.Sequential(nn.Linear(8, 16), nn.Tanh(), nn.Linear(16, 3))
 
 
 def normalised() -> nn.Module:
@@ -82,9 +95,13 @@ CASES: dict[str, tuple[Callable[[], nn.Module], Step, Sent]] = {
 }
 
 
+# Its outputs and the gradients of its samples are joined; what a pass that accumulates nothing reduces is nothing.
+JOINED: dict[str, tuple[Callable[[], nn.Module], Step, Sent]] = {"penalty": (smooth, penalty, [])}
+
+
 def sent(name: str, by: Literal["hand", "ours"], reads: bool) -> tuple[Sent, int, int]:
     """What this rank sends in a step and an evaluation, how many parameters there are, and how many numbers in them."""
-    build, step, _ = CASES[name]
+    build, step, _ = (CASES | JOINED)[name]
     torch.manual_seed(3)
     module = build()
     every, mine = slice(None), slice(dist.get_rank(), None, dist.get_world_size())
@@ -118,3 +135,9 @@ def test_a_step_sends_the_gradients_and_a_flag_for_each(name: str, world_size: i
 def test_a_loss_that_is_read_sends_one_number_more() -> None:
     for collectives, parameters, numbers in run(2, sent, "classes", "ours", True):
         assert sorted(collectives) == [("all_reduce", 1), ("all_reduce", numbers + parameters)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_gradients_of_samples_reduce_those_of_parameters_once() -> None:
+    for collectives, parameters, numbers in run(2, sent, "penalty", "ours", False):
+        assert [each for each in collectives if each[0] == "all_reduce"] == [("all_reduce", numbers + parameters)]

@@ -211,6 +211,31 @@ def a_backward_pass_has_a_number_and_an_end() -> None:
     assert ended is ended_again is True and first != second and -1 not in (first, second)
 
 
+def passes_are_seen() -> None:
+    engine, seen = torch.autograd._engine_run_backward, []  # type: ignore[attr-defined]
+    grad = torch.autograd.grad  # as somebody has imported it before
+
+    def run(engine: Any, outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        internals.put_in_thread("seen", args[3])
+        seen.append(kwargs["accumulate_grad"])
+        found = engine(outputs, *args, **kwargs)
+        internals.take_from_thread("seen")
+        return [3 * each for each in found] if found else found
+
+    leaf = torch.ones(2, requires_grad=True)
+    inputs: list[Any] = []
+    value = leaf * 2
+    value.register_hook(lambda _: inputs.append(internals.get_in_thread("seen")))
+    internals.see_passes(run)
+    try:
+        (found,) = grad(value.sum(), [leaf], retain_graph=True)
+        value.sum().backward()
+    finally:
+        torch.autograd._engine_run_backward = engine  # type: ignore[attr-defined]
+    assert seen == [False, True] and torch.equal(found, torch.full((2,), 6.0))
+    assert inputs[0][0] is leaf and inputs[1] == () and internals.get_in_thread("seen") is None
+
+
 def checkpointing_is_seen() -> None:
     seen = []
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch import Tensor, nn
+from torch import Tensor
 
 from ..forward import region
-from ..lazy.batch import Share
 from ..sharding.collectives import leave, sum_over_ranks, world_size
-from .reduction import enter_all
+from .reduction import enter_all, is_trained
 
 
 def grad(
@@ -29,16 +28,16 @@ def grad(
     """As torch.autograd.grad, and those of parameters are what one process computes; a collective for these.
 
     Their gradients are averaged, as those of `.backward()` are: the rule of sharding/collectives.py makes that right
-    for what was used inside and outside of a divided forward. What a script makes of parameters, such as the weights of
-    an inner step, counts as one; samples inside of a divided forward do not.
+    for what was used inside and outside of a divided forward. So are those of libraries, which call torch.autograd.grad
+    (passes.py); this name says it where a script does. What was given to a forward, samples or the weights of an inner
+    step, has its true gradient without.
 
     Args: of torch.autograd.grad.
     Returns: as many gradients as inputs, of their shapes; differentiable again with `create_graph`.
     """
-    listed = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     found: tuple[Tensor | None, ...] = torch.autograd.grad(
         outputs,
-        listed,
+        (inputs,) if isinstance(inputs, Tensor) else tuple(inputs),
         grad_outputs,
         retain_graph,
         create_graph,
@@ -47,35 +46,42 @@ def grad(
         is_grads_batched,
         materialize_grads=materialize_grads,
     )
+    return found
+
+
+def average(inputs: Sequence[Any], found: Sequence[Tensor | None]) -> tuple[Tensor | None, ...]:
+    """The gradients that a pass through a divided forward has given back, those of parameters averaged.
+
+    Args:
+        inputs: what was differentiated by. found: the gradients.
+    """
     here = region.current()
-    if not dist.is_initialized() or region.alone() or (here is not None and here.mode != "share"):
-        return found
-    places = [place for place, each in enumerate(listed) if _is_trained(each, inside=here is not None)]
-    if not places:
-        return found
     gradients = list(found)
-    for place, gradient in zip(places, _averaged([found[place] for place in places]), strict=True):
-        gradients[place] = gradient
+    if not dist.is_initialized() or region.alone() or (here is not None and here.mode != "share"):
+        return tuple(gradients)
+    kinds: dict[Any, list[int]] = {}
+    for place, each in enumerate(inputs):
+        if is_trained(each):
+            kinds.setdefault((each.dtype, each.device), []).append(place)
+    for places in kinds.values():
+        means = _averaged([inputs[place] for place in places], [found[place] for place in places])
+        for place, mean in zip(places, means, strict=True):
+            gradients[place] = mean
     return tuple(gradients)
 
 
-def _is_trained(tensor: Tensor, inside: bool) -> bool:
-    if isinstance(tensor, Share):  # joined by its own torch.autograd.grad
-        return False
-    return isinstance(tensor, nn.Parameter) or not inside  # inside of a divided forward, others are samples
-
-
-def _averaged(gradients: list[Tensor | None]) -> list[Tensor | None]:
-    """The means over ranks, one collective for each dtype."""
-    averaged: list[Tensor | None] = list(gradients)
-    kinds = {(gradient.dtype, gradient.device) for gradient in gradients if gradient is not None}
-    for kind in sorted(kinds, key=str):
-        places = [
-            place for place, each in enumerate(gradients) if each is not None and (each.dtype, each.device) == kind
-        ]
-        parts = [each for each in gradients if each is not None and (each.dtype, each.device) == kind]
-        mean = sum_over_ranks(torch.cat([part.flatten() for part in parts])) / world_size()
-        flat = leave(mean, enter_all) if mean.requires_grad else mean
-        for place, part, of_all in zip(places, parts, flat.split([part.numel() for part in parts]), strict=True):
-            averaged[place] = of_all.view_as(part)
-    return averaged
+def _averaged(inputs: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[Tensor | None]:
+    """The means over ranks of gradients of one dtype; a collective. Of what no rank has one for, None."""
+    dense = [
+        torch.zeros_like(each) if part is None else part.to_dense() for each, part in zip(inputs, found, strict=True)
+    ]
+    got = dense[0].new_tensor([float(part is not None) for part in found])
+    mean = sum_over_ranks(torch.cat([*(part.flatten() for part in dense), got])) / world_size()
+    flat = leave(mean, enter_all) if mean.requires_grad else mean
+    *parts, ranks = flat.split([*(part.numel() for part in dense), len(found)])
+    some = ranks.tolist() if any(part is None for part in found) else [1.0] * len(found)
+    means = [part.view_as(each) if had else None for part, each, had in zip(parts, dense, some, strict=True)]
+    return [
+        mean.to_sparse(1) if mean is not None and part is not None and part.is_sparse else mean
+        for mean, part in zip(means, found, strict=True)
+    ]

@@ -22,6 +22,7 @@ from torch import Tensor, nn
 
 from .. import engines
 from ..torch_internals import after_backward, copy_all, forget_empty_hooks, graph_task
+from . import passes
 from .bucket import buckets
 
 
@@ -73,6 +74,11 @@ def enter_all() -> None:
         reduction.enter()
 
 
+def is_trained(tensor: Any) -> bool:
+    """Whether a divided forward may have used a tensor as a parameter, as a leaf that functional_call put there."""
+    return passes.is_parameter(tensor) or any(id(tensor) in each.found for each in [*_reductions.values()])
+
+
 class Reduction:
     """The gradients of one set of trainable parameters.
 
@@ -111,6 +117,10 @@ class Reduction:
 
     def enter(self) -> None:
         """A backward pass enters the shared region: reduce what it accumulates."""
+        gives_back = passes.running()
+        if gives_back is not None:  # and accumulates nothing
+            gives_back.entered = True
+            return
         task = graph_task()
         if task == self.task or not self.parameters:
             return

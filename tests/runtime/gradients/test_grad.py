@@ -10,6 +10,8 @@ import torch
 import torch.nn.functional as F
 from ddpify_runtime import DistributedDataParallel, grad
 from torch import Tensor, nn
+from torch.autograd import grad as grad_of_torch
+from torch.func import functional_call
 
 from ..processes import run
 
@@ -43,6 +45,39 @@ class InnerStepOfAPart(nn.Module):
     def forward(self, x: Tensor) -> Any:
         gradients = _trained(self.part, self.part(x).square().mean())
         return self.part(x, _stepped(_of(self.part), gradients))
+
+
+class InnerStepOfALibrary(nn.Module):
+    """As libraries write it: nothing of it is converted, and nothing of ours is imported."""
+
+    def __init__(self, create_graph: bool = True, steps: int = 1) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.part = nn.Sequential(nn.Linear(6, 8), nn.Tanh(), nn.Linear(8, 8), nn.Tanh(), nn.Linear(8, 4))
+        self.rate = nn.Parameter(torch.tensor(0.3))
+        self.create_graph, self.steps = create_graph, steps
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        weights: dict[str, Any] = dict(self.part.named_parameters())
+        for _ in range(self.steps):
+            loss = F.cross_entropy(functional_call(self.part, weights, (x,)), y)
+            found = grad_of_torch(loss, list(weights.values()), create_graph=self.create_graph)
+            weights = {
+                name: weight - self.rate * gradient
+                for (name, weight), gradient in zip(weights.items(), found, strict=True)
+            }
+        return F.cross_entropy(functional_call(self.part, weights, (x,)), y)
+
+
+class PenaltyOfALibrary(InnerStepOfALibrary):
+    """It decides by itself to differentiate, whether its caller does or not."""
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        with torch.enable_grad():
+            loss = F.cross_entropy(self.part(x), y)
+            found = grad_of_torch(loss, list(self.part.parameters()), create_graph=True)
+            penalty: Tensor = sum(each.square().sum() for each in found)  # type: ignore[assignment]
+            return loss + penalty
 
 
 def _of(model: Any) -> list[Tensor]:
@@ -119,6 +154,35 @@ def inner_steps_by_torch(model: Any, x: Tensor, y: Tensor) -> None:
         parameter.grad = parameter.detach() - weight.detach()
 
 
+def of_a_library(model: Any, x: Tensor, y: Tensor) -> None:
+    model(x, y).backward()
+
+
+def leaves_of_a_library(model: Any, x: Tensor, y: Tensor) -> None:
+    """First order, of new leaves that take the place of the parameters."""
+    part = model.part
+    weights: dict[str, Tensor] = {
+        name: weight.detach().clone().requires_grad_() for name, weight in part.named_parameters()
+    }
+    for _ in range(2):
+        loss = F.cross_entropy(functional_call(part, weights, (x,)), y)
+        found = grad_of_torch(loss, list(weights.values()))
+        weights = {
+            name: (weight - 0.5 * gradient).detach().requires_grad_()
+            for (name, weight), gradient in zip(weights.items(), found, strict=True)
+        }
+    for name, weight in part.named_parameters():
+        weight.grad = weight.detach() - weights[name].detach()
+
+
+class FirstOrder(nn.Module):
+    """A module of which the part is what is divided."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.part = DistributedDataParallel(InnerStepOfALibrary().part.double())
+
+
 def of_samples(model: Any, x: Tensor, y: Tensor) -> None:
     x = x.requires_grad_()
     scores = model(x)
@@ -138,6 +202,11 @@ STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any, Tensor, Tensor], 
     "inner steps": (Network, inner_steps),
     "inner steps of the first order": (Network, inner_steps_of_the_first_order),
     "inner steps by torch": (Network, inner_steps_by_torch),
+    "an inner step of a library": (InnerStepOfALibrary, of_a_library),
+    "inner steps of a library": (lambda: InnerStepOfALibrary(steps=2), of_a_library),
+    "inner steps of a library, of the first order": (lambda: InnerStepOfALibrary(False, 2), of_a_library),
+    "a penalty of a library": (PenaltyOfALibrary, of_a_library),
+    "leaves of a library": (FirstOrder, leaves_of_a_library),
     "of samples": (Network, of_samples),
 }
 
