@@ -87,10 +87,9 @@ def contents(module: nn.Module) -> tuple[Mapping[str, nn.Parameter | None], Mapp
     return module._parameters, module._modules
 
 
-_KEPT = itemgetter(
-    *("training", "_parameters", "_modules", "_forward_pre_hooks", "_forward_hooks"),
-    *("_backward_pre_hooks", "_backward_hooks"),
-)
+_TRAINING = itemgetter("training")
+_INSIDE = itemgetter("_parameters", "_modules")
+_HOOKS = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
 
 
 def contents_of_all(modules: Sequence[nn.Module]) -> Any:
@@ -101,21 +100,21 @@ def contents_of_all(modules: Sequence[nn.Module]) -> Any:
     """
     kept = [*map(vars, modules)]
     try:
-        training, parameters, parts, *hooks = zip(*map(_KEPT, kept), strict=True)
-        inside = parameters + parts
+        inside = [*chain.from_iterable(map(_INSIDE, kept))]
         return (
             [*map(type, modules)],
             [*map(dict.get, kept, repeat("forward"))],
-            training,
+            [*map(_TRAINING, kept)],
             [*map(len, inside)],
             [*map(id, chain.from_iterable(map(dict.values, inside)))],
-            [*chain.from_iterable(filter(None, chain.from_iterable(hooks)))],
+            [*chain.from_iterable(chain.from_iterable(map(_HOOKS, kept)))],
         )
     except (KeyError, TypeError):
         return None
 
 
-_KIND = attrgetter("requires_grad", "dtype", "device", "_post_accumulate_grad_hooks", "_backward_hooks")
+_KIND = attrgetter("requires_grad", "dtype", "device")
+_AFTER, _BEFORE = attrgetter("_post_accumulate_grad_hooks"), attrgetter("_backward_hooks")
 
 
 def kinds_of_all(parameters: Sequence[nn.Parameter]) -> Any:
@@ -125,8 +124,8 @@ def kinds_of_all(parameters: Sequence[nn.Parameter]) -> Any:
     """
     if not parameters:
         return None
-    *kinds, after, before = zip(*map(_KIND, parameters), strict=True)
-    return kinds, sum(map(len, filter(None, after))), sum(map(len, filter(None, before)))
+    after, before = filter(None, map(_AFTER, parameters)), filter(None, map(_BEFORE, parameters))
+    return [*map(_KIND, parameters)], sum(map(len, after)), sum(map(len, before))
 
 
 def gradient_hooks(parameter: Tensor) -> tuple[Mapping[int, Any] | None, Mapping[int, Any] | None]:
@@ -150,6 +149,11 @@ def apply(function: type[Function], *arguments: Any) -> Any:
     if torch._C._are_functorch_transforms_active():
         return function.apply(*arguments)
     return super(Function, function).apply(*arguments)  # type: ignore[misc]
+
+
+# Whether a class that derives from Tensor is asked what is done to its objects. torch.DisableTorchFunctionSubclass can
+# be entered again instead, for three times as long.
+asks_subclasses: Callable[[], bool] = torch._C._is_torch_function_enabled
 
 
 def made_wrapper(cls: type[Tensor], size: Any, like: Tensor) -> Any:
@@ -178,6 +182,11 @@ _VERSION = attrgetter("_version")
 def schema(func: Any) -> Any:
     """The arguments of an operation that a dispatch mode sees; `inspect.signature` knows nothing of it."""
     return func._schema
+
+
+def default_group() -> Any:
+    """The process group of all ranks, or None; `dist.group.WORLD` calls three functions for it."""
+    return distributed_c10d._world.default_pg
 
 
 def graph_task() -> int:

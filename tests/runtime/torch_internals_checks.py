@@ -56,6 +56,12 @@ class Twice(torch.autograd.Function):
         return 2 * gradients[0]
 
 
+def subclasses_are_asked() -> None:
+    with torch.DisableTorchFunctionSubclass():
+        assert not internals.asks_subclasses()
+    assert internals.asks_subclasses()
+
+
 def a_function_is_applied() -> None:
     tensor = torch.ones(2, requires_grad=True)
     internals.apply(Twice, tensor).sum().backward()
@@ -294,6 +300,10 @@ def what_was_compiled_is_known() -> None:
 
     assert internals.original_of(function) is None
     assert internals.original_of(torch.compile(function, backend="eager")) is function
+
+
+def all_ranks_have_a_group() -> None:
+    assert internals.default_group() is dist.group.WORLD is not None
 
 
 def the_group_has_a_store() -> None:

@@ -21,6 +21,7 @@ from ..agreement import check
 from ..gradients.reduction import NoReduction, PartOfReduction
 from ..launch import environment
 from ..lazy.batch import Share
+from ..lazy.held_rows import held_by
 from ..sharding import structure
 from ..sharding.collectives import device_of, divides, world_size
 from ..sharding.structure import Form
@@ -168,8 +169,7 @@ class RoutedCall:
         if now.hooks and (reason := self._watched(now)):
             return Division(reason=reason)  # this time; not remembered
         # Layers may have been added, replaced or put into another mode since (M7).
-        with torch.DisableTorchFunctionSubclass():
-            form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
+        form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
         due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
@@ -296,7 +296,8 @@ def _as_on_rank_zero(leaf: Any) -> Any:
 def _form(leaf: Any) -> Any:
     """What a division depends on, of one input."""
     if isinstance(leaf, Tensor):
-        return leaf.dim(), leaf.dtype
+        held = held_by(leaf)
+        return held.dim(), held.dtype
     return leaf if isinstance(leaf, (bool, str, type(None))) else type(leaf)
 
 

@@ -15,7 +15,7 @@ from torch.autograd import Function
 
 from ..forward import region
 from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
-from ..torch_internals import apply, made_wrapper, tree_map_only
+from ..torch_internals import apply, asks_subclasses, made_wrapper, tree_map_only
 from .batch import Share, same_memory
 from .labels import Labels
 
@@ -52,12 +52,11 @@ class HeldRows(Share):
     def local(self) -> Tensor | None:
         """This rank's samples; None once the whole has been used, since it may have been changed."""
         source = self._source
-        if self._joined is not None or (source and source[0].local is None):
+        if self._joined is not None or (source is not None and source[0].local is None):
             return None
-        with torch.DisableTorchFunctionSubclass():
-            node = self.grad_fn
-            if node is not self._node or (node is None and self.requires_grad):  # it is foreign, or a leaf
-                return None
+        node = _node(self)
+        if node is not self._node or (node is None and self._is_leaf):  # it is foreign, or a leaf
+            return None
         return self._rows
 
     @property
@@ -77,6 +76,8 @@ class HeldRows(Share):
     @property
     def _is_leaf(self) -> bool:
         """Whether gradients are asked for of the whole: `torch.autograd.Variable(x, requires_grad=True)` made this."""
+        if not asks_subclasses():
+            return self.requires_grad and self.is_leaf
         with torch.DisableTorchFunctionSubclass():
             return self.requires_grad and self.is_leaf
 
@@ -153,12 +154,19 @@ def entered_by(sources: Sequence[HeldRows]) -> tuple[Callable[[], None], ...]:
     return tuple(dict.fromkeys(entered for source in sources for entered in source._entered))
 
 
+def held_by(tensor: Tensor) -> Tensor:
+    """Its rows, if it is HeldRows: a plain tensor of the same kind, device and number of dimensions; else itself."""
+    return tensor._rows if isinstance(tensor, HeldRows) else tensor
+
+
 def _call(functions: Sequence[Callable[[], None]]) -> None:
     for function in functions:
         function()
 
 
 def _node(output: HeldRows) -> Any:
+    if not asks_subclasses():
+        return output.grad_fn
     with torch.DisableTorchFunctionSubclass():
         return output.grad_fn
 

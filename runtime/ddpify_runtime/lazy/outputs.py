@@ -23,6 +23,8 @@ from .labels import Labels
 from .row_wise import row_wise
 
 _FIRST = Rows(0)
+_REQUIRES_GRAD = Tensor.requires_grad.__get__  # type: ignore[attr-defined]
+_BEFORE_USE = {Tensor.retain_grad, Tensor.register_hook}
 
 
 class Output(HeldRows):
@@ -45,13 +47,13 @@ class Output(HeldRows):
             elif func in QUESTIONS:
                 return func(*args, **kwargs)
             func, args = in_form(func, args)
-            if not has_share(args, kwargs):
+            if not (args and isinstance(args[0], cls)) and not has_share(args, kwargs):
                 return func(*args, **kwargs)
-            if func is Tensor.requires_grad.__get__:  # type: ignore[attr-defined]
+            if func is _REQUIRES_GRAD:
                 return func(args[0] if args[0].local is not None else args[0].whole())
             if func is torch.autograd.grad:
                 return _differentiated(*args, **kwargs)
-            if func in (Tensor.retain_grad, Tensor.register_hook) and args[0]._used:
+            if func in _BEFORE_USE and args[0]._used:
                 raise RuntimeError(
                     f"ddpify: call {func.__name__} on a large output before anything is computed from it"
                 )

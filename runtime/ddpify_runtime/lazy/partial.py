@@ -16,7 +16,7 @@ from torch.autograd import Function
 
 from ..forward import region
 from ..sharding.collectives import add_over_ranks, leave, sum_over_ranks, world_size
-from ..torch_internals import apply, made_wrapper
+from ..torch_internals import apply, asks_subclasses, made_wrapper
 from .batch import QUESTIONS, Share, same_memory, wholes
 
 _Entered = tuple[Callable[[], None], ...]
@@ -186,6 +186,8 @@ def _shown(number: Partial) -> str:
 
 
 def _node(made: Partial) -> Any:
+    if not asks_subclasses():
+        return made.grad_fn
     with torch.DisableTorchFunctionSubclass():
         return made.grad_fn
 
@@ -244,6 +246,15 @@ def _detached(source: Partial, func: Callable[..., Any]) -> Partial | None:
     made._value = source._value
     made._viewed = source._viewed = True
     return made
+
+
+def _added_alike(one: Any, other: Any) -> Partial | None:
+    """The sum of two losses of one batch, as of the real and the made images of a GAN."""
+    if not (type(one) is type(other) is Partial and one._is_like(other) and one.is_apart and other.is_apart):
+        return None
+    if one.dim() or other.dim():
+        return None
+    return partial(one._part + other._part, None, one._entered, one._divisor, _NODES[1])
 
 
 def _added(one: Any, other: Any, add: Callable[[Any, Any], Any]) -> Partial | None:
@@ -322,6 +333,7 @@ _IN_EACH_STEP: dict[Any, Callable[..., Partial | None]] = {
     Tensor.detach: lambda source: _detached(source, Tensor.detach),
     _DATA: lambda source: _detached(source, _DATA),
     **dict.fromkeys((Tensor.__iadd__, Tensor.add_), _added_in_place),
+    **dict.fromkeys((Tensor.add, Tensor.__add__, torch.add), lambda one, other: _added_alike(one, other)),
 }
 
 

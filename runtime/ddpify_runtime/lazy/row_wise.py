@@ -105,7 +105,8 @@ def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[s
         elif classes and name == "target" and value.dim() and value.size(0) == first.size(0) and first.dim() > 1:
             local[name] = samples_of(value, first)
         else:
-            local[name] = part_of(value, first) if list(value.shape) == first._sizes else None
+            sizes = value._sizes if isinstance(value, HeldRows) else list(value.shape)
+            local[name] = part_of(value, first) if sizes == first._sizes else None
             if local[name] is None:
                 return None
     for source in sources:

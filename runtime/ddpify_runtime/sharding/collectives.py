@@ -21,7 +21,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .. import engines
-from ..torch_internals import apply
+from ..torch_internals import apply, default_group
 
 
 class Rows(NamedTuple):
@@ -38,7 +38,8 @@ class Rows(NamedTuple):
 def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     """This rank's samples of a whole tensor that holds `total` of them; a copy, in the order of the whole."""
     if rows.dim == 0 and tensor.size(0) == total and not engines.of(tensor.device).records:
-        return tensor[dist.get_rank() :: world_size()].contiguous()
+        rank, ranks = _rank_and_size()
+        return tensor[rank::ranks].contiguous()
     opened = _open(tensor, total, rows)
     dim = rows.dim if rows.major else rows.dim + 1
     if engines.of(tensor.device).records:
@@ -93,7 +94,7 @@ _last: tuple[Callable[[], Any], tuple[int, int]] = lambda: None, (0, 1)  # a wea
 def _rank_and_size() -> tuple[int, int]:
     """`get_rank()` looks for the group among all, and a group has to be asked in C++."""
     global _last
-    group: Any = dist.group.WORLD
+    group = default_group()
     last, found = _last  # at once: threads may have groups of their own
     if last() is not group or group is None:
         found = group.rank(), group.size()
