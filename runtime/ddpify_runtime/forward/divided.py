@@ -17,9 +17,10 @@ from ..agreement import failure
 from ..gradients.reduction import NoReduction, Reduction
 from ..lazy import outputs
 from ..lazy.batch import Share
-from ..lazy.partial import Partial
+from ..lazy.partial import Partial, partial
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, enter_whole, leave, size, split, spread
+from ..sharding.collectives import Rows, count, leave, size, split, spread
+from ..sharding.given_whole import enter_whole
 from ..sharding.structure import Form
 from ..torch_internals import uncompiled
 from . import compiled, region
@@ -60,16 +61,16 @@ def divided(
         RuntimeError: the forward has failed on another rank, or no longer draws, or returns, what it did when its
             division was found.
     """
+    led: Callable[[Tensor], Tensor] | None = None
     if len(leaves) == 1 and found.inputs[0] is not None:
         values = [_rows(leaves[0], total, found.inputs[0], reduction)]
     else:
         taken: dict[Any, Any] = {}  # what is given twice stays one
         values = [
-            _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction))
-            if rows
-            else _entering(leaf, reduction)
+            _once(taken, leaf, rows, lambda leaf, rows: _rows(leaf, total, rows, reduction)) if rows else whole_of(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
+        led, values = _entering(values, found.inputs, reduction)
     args, kwargs = structure.unflatten(values, spec)
     here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
     here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
@@ -91,6 +92,8 @@ def divided(
             "divided; let it draw from its first training step on, or leave it out of DistributedDataParallel"
         )
     parts, form = structure.flatten(output)
+    if led is not None:
+        parts = [_led(part, led) for part in parts]
     if len(parts) != len(found.outputs):
         raise RuntimeError(f"ddpify: {name_of(module)} returned another structure than before")
     if found.sizes:
@@ -145,10 +148,31 @@ def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tens
     return held if held is not None else split(whole_of(leaf), total, rows, reduction.enter)
 
 
-def _entering(leaf: Any, reduction: AnyReduction) -> Any:
-    whole = whole_of(leaf)
-    trained = isinstance(whole, Tensor) and whole.requires_grad and torch.is_grad_enabled()
-    return enter_whole(whole, reduction.enter) if trained else whole
+def _entering(
+    values: list[Any], inputs: Sequence[Rows | None], reduction: AnyReduction
+) -> tuple[Callable[[Tensor], Tensor] | None, list[Any]]:
+    """As `enter_whole`, of the tensors with gradients among some values that are whole; None if there are none."""
+    trained = [
+        isinstance(value, Tensor) and rows is None and value.requires_grad
+        for value, rows in zip(values, inputs, strict=True)
+    ]
+    if not any(trained) or not torch.is_grad_enabled():
+        return None, values
+    led, inside = enter_whole(
+        [value for value, is_trained in zip(values, trained, strict=True) if is_trained], reduction.enter
+    )
+    given = iter(inside)
+    return led, [next(given) if is_trained else value for value, is_trained in zip(values, trained, strict=True)]
+
+
+def _led(part: Any, led: Callable[[Tensor], Tensor]) -> Any:
+    if isinstance(part, Partial):
+        if part.is_apart and part._part.requires_grad:
+            return partial(led(part._part), part._common, part._entered, part._divisor, part._operation)
+        if part.is_apart:
+            return part
+        part = part.whole()
+    return led(part) if isinstance(part, Tensor) and part.requires_grad else part
 
 
 def _left(part: Any, reduction: AnyReduction) -> Any:

@@ -10,7 +10,8 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ..forward import region
-from ..sharding.collectives import leave, sum_over_ranks, world_size
+from ..sharding.collectives import leave
+from ..sharding.given_whole import means
 from .reduction import enter_all, is_trained
 
 
@@ -59,29 +60,8 @@ def average(inputs: Sequence[Any], found: Sequence[Tensor | None]) -> tuple[Tens
     gradients = list(found)
     if not dist.is_initialized() or region.alone() or (here is not None and here.mode != "share"):
         return tuple(gradients)
-    kinds: dict[Any, list[int]] = {}
-    for place, each in enumerate(inputs):
-        if is_trained(each):
-            kinds.setdefault((each.dtype, each.device), []).append(place)
-    for places in kinds.values():
-        means = _averaged([inputs[place] for place in places], [found[place] for place in places])
-        for place, mean in zip(places, means, strict=True):
-            gradients[place] = mean
+    places = [place for place, each in enumerate(inputs) if is_trained(each)]
+    zeros = [torch.zeros_like(inputs[place]) for place in places]
+    for place, mean in zip(places, means(zeros, [found[place] for place in places]), strict=True):
+        gradients[place] = leave(mean, enter_all) if mean is not None and mean.requires_grad else mean
     return tuple(gradients)
-
-
-def _averaged(inputs: Sequence[Tensor], found: Sequence[Tensor | None]) -> list[Tensor | None]:
-    """The means over ranks of gradients of one dtype; a collective. Of what no rank has one for, None."""
-    dense = [
-        torch.zeros_like(each) if part is None else part.to_dense() for each, part in zip(inputs, found, strict=True)
-    ]
-    got = dense[0].new_tensor([float(part is not None) for part in found])
-    mean = sum_over_ranks(torch.cat([*(part.flatten() for part in dense), got])) / world_size()
-    flat = leave(mean, enter_all) if mean.requires_grad else mean
-    *parts, ranks = flat.split([*(part.numel() for part in dense), len(found)])
-    some = ranks.tolist() if any(part is None for part in found) else [1.0] * len(found)
-    means = [part.view_as(each) if had else None for part, each, had in zip(parts, dense, some, strict=True)]
-    return [
-        mean.to_sparse(1) if mean is not None and part is not None and part.is_sparse else mean
-        for mean, part in zip(means, found, strict=True)
-    ]

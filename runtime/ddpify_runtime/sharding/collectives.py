@@ -248,20 +248,6 @@ class Leave(Function):
         return leave(gradients[0], ctx.entered), None
 
 
-class EnterWhole(Function):
-    """A value that is the same on every rank enters the shared region, where each has a part of its gradient."""
-
-    @staticmethod
-    def forward(ctx: Any, value: Tensor, entered: Callable[[], None]) -> Tensor:
-        ctx.entered = entered
-        return value.view_as(value)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        ctx.entered()
-        return sum_over_ranks(gradients[0]) / world_size(), None
-
-
 class SumOverRanks(Function):
     """All-reduce; its gradient is the same."""
 
@@ -301,15 +287,6 @@ def leave(value: Tensor, entered: Callable[[], None]) -> Tensor:
         return value.detach()
     left: Tensor = apply(Leave, value, entered)
     return left
-
-
-def enter_whole(value: Tensor, entered: Callable[[], None]) -> Tensor:
-    """The same value, such as weights that a forward is given; its gradient is the true one on every rank.
-
-    Args: as for `split`.
-    """
-    whole: Tensor = apply(EnterWhole, value, entered)
-    return whole
 
 
 def sum_over_ranks(tensor: Tensor) -> Tensor:
