@@ -21,8 +21,9 @@ import torch.distributed as dist
 from torch.utils.data import DataLoader as TorchDataLoader
 from torch.utils.data import IterableDataset, Sampler, default_collate
 
-from . import engines, report
-from .agreement import check, random_states
+from . import engines, report, sampler
+from .agreement import check
+from .agreement.random_states import bytes_of
 from .forward import region
 from .launch import environment
 from .lazy.labels import MOST, Labels
@@ -33,6 +34,7 @@ from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
 from .sharding.collectives import spread
+from .torch_internals import pins
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -93,7 +95,15 @@ class DataLoader(TorchDataLoader[T_co]):
         learns = known is None or any(labels.learns for labels in known)
         self._labels, self._in_parts = known or [], set() if learns and self._size() <= MOST else None
         self._stream = None if environment.draws_original() else self._seed()
-        return _Batches(self, iter(self._inner))
+        batches = iter(self._inner)
+        return _Batches(self, batches if self.num_workers else self._loaded_here(pins(batches)))
+
+    def _loaded_here(self, pinned: bool) -> Iterator[Loaded]:
+        """The batches of a loader without workers; torch's iterator does as much for each as loading a few samples."""
+        assert self._samples is not None
+        for request in _Requests(self):
+            loaded = self._samples.__getitems__(request)
+            yield loaded.pin_memory() if pinned else loaded
 
     def _seed(self) -> int:
         """The seed of this pass: what torch is about to draw for it (for workers that persist, at their first one)."""
@@ -181,9 +191,10 @@ class _Requests(Sampler[Request]):
     def __iter__(self) -> Iterator[Request]:
         rank, world_size, loader, place = dist.get_rank(), dist.get_world_size(), self.loader, 0
         stream = loader._stream
-        for batch in loader.batch_sampler:  # type: ignore[union-attr]
-            indices = list(batch)
-            total, places = len(indices), range(place, place + len(indices))
+        for batch in sampler.batches(loader.batch_sampler):  # type: ignore[arg-type]
+            indices = batch if isinstance(batch, (list, range)) else list(batch)
+            total = len(indices)
+            places = range(place, place + total)
             place += total
             check.draw(indices)
             if loader._may_share() and total >= world_size:
@@ -240,7 +251,7 @@ class _Batches:
 
 
 def _require_equal_states() -> None:
-    if spread(torch.tensor([zlib.crc32(random_states.key()[0])])).any():
+    if spread(torch.tensor([zlib.crc32(bytes_of(torch.get_rng_state()))])).any():
         raise RuntimeError(
             "ddpify: the processes' random numbers went apart before this pass over a loader, so they would draw "
             "different batches: a seed of the clock or the system, a search that draws its own settings on each "

@@ -8,11 +8,11 @@ own DistributedSampler draws another order, and repeats samples where they do no
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from typing import TypeVar
 
 import torch
-from torch.utils.data import IterableDataset, RandomSampler, Sampler, SequentialSampler
+from torch.utils.data import BatchSampler, IterableDataset, RandomSampler, Sampler, SequentialSampler
 
 from .process_group import get_rank, get_world_size
 
@@ -40,12 +40,35 @@ class Shuffled(RandomSampler):
             self.generator.manual_seed(self.seed + self.epoch)
         return super().__iter__()
 
+    def order(self) -> Sequence[int]:
+        """The indices that a pass over this gives, at once; with the common random numbers only."""
+        generator = torch.Generator()
+        generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+        order: list[int] = torch.randperm(len(self.data_source), generator=generator).tolist()
+        return order
+
 
 class InOrder(SequentialSampler):
     """torch's SequentialSampler, with `set_epoch`."""
 
     def set_epoch(self, epoch: int) -> None:
         """Nothing depends on it."""
+
+
+def batches(batch_sampler: Iterable[Sequence[int]]) -> Iterator[Sequence[int]]:
+    """What a batch sampler gives; where it is torch's, of an order that is known at once, not index by index."""
+    sampler = batch_sampler.sampler if type(batch_sampler) is BatchSampler else None
+    if type(sampler) is Shuffled and sampler.generator is None and not sampler.seed:
+        order = sampler.order()
+    elif type(sampler) in (InOrder, SequentialSampler):
+        order = range(len(sampler))  # type: ignore[arg-type]
+    else:
+        yield from batch_sampler
+        return
+    assert isinstance(batch_sampler, BatchSampler)
+    size, end = batch_sampler.batch_size, len(order)
+    for first in range(0, end - end % size if batch_sampler.drop_last else end, size):
+        yield order[first : first + size]
 
 
 def DistributedSampler(  # noqa: N802  the name that readers know

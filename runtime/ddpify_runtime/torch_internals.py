@@ -48,6 +48,9 @@ SyncBatchNormFunction = _functions.SyncBatchNorm
 LoaderIterator = _BaseDataLoaderIter
 DRAW_INDICES = "_next_index"
 
+# Whether an iterator over a loader pins its batches: asked for, and something to pin them for, as each torch sees it.
+pins = attrgetter("_pin_memory")
+
 # Where a module keeps a call of its own, past its class: torch's slot for `module.compile()`, which pickles and copies
 # leave out. A forward hook cannot take the place of the forward, and another class or wrapper is not the user's module.
 CALL = "_compiled_call_impl"

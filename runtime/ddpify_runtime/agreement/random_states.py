@@ -45,14 +45,14 @@ def write(states: dict[str, Any]) -> None:
 def key() -> tuple[Any, ...]:
     """The states of all generators, as something that compares by value; that of torch on the host comes first."""
     of_torch, device = torch.get_rng_state(), engines.here().random_state()
-    return _value(of_torch), *outside_of_torch(), _value(device)
+    return bytes_of(of_torch), *outside_of_torch(), bytes_of(device)
 
 
 def outside_of_torch() -> tuple[Any, ...]:
     """The states of Python's and numpy's generators, as something that compares by value."""
     if _here.known is not None:
         now = streams.marks()
-        return now["python"], now.get("numpy")
+        return now.python, now.numpy
     return random.getstate(), _of_numpy()
 
 
@@ -64,12 +64,13 @@ def _of_numpy() -> Any:
     return words.tobytes(), place
 
 
-def _value(state: Any) -> Any:
+def bytes_of(state: Any) -> Any:
+    """A state of torch's, or of a device, as something that compares by value."""
     return ctypes.string_at(state.data_ptr(), state.numel()) if isinstance(state, Tensor) else state  # without numpy
 
 
 class _Here(threading.local):
-    known: tuple[dict[str, Any], dict[str, Any]] | None = None  # states, and how to see that they are the same still
+    known: tuple[dict[str, Any], streams.Marks] | None = None  # states, and how to see that they are the same still
 
 
 _here = _Here()

@@ -75,6 +75,8 @@ class Samples(Dataset[Any]):
 
     def __init__(self, dataset: Any, collate: Callable[[list[Any]], Any]) -> None:
         self.dataset, self.collate = dataset, collate
+        self.by_batches = _gives_batches(dataset)
+        self.in_worker = False  # where nothing but loading can change what the data set holds
         self.held: Reached | None = None
         self.watch: Watch | None = None
         self.of_pass: int | None = None
@@ -86,65 +88,104 @@ class Samples(Dataset[Any]):
             rows = tensor_rows.batch_of(self.dataset, request)
             if rows is not None:
                 return Loaded(rows, len(request), request.total, False, None, "")
-        watched = request.part or request.parts > 0
-        by_batches = _gives_batches(self.dataset)
-        first: list[Any] = []
-        reason, known = "", None if self.drawn is None else {*self.drawn}
-        if watched and self.held is None and not by_batches:  # the first sample of a process may open a file
-            first, reason = self._load(request[:1], request.places[:1], request)
-        if watched and (self.held is None or self.of_pass != request.stream):  # the script may have changed it since
-            self.held, self.of_pass = held_state.reached(self.dataset, self.collate), request.stream
-            self.watch = None
-        before = self._look(request) if watched else None
-        if by_batches:
-            samples, reason = self._load_at_once(request)
-        else:
-            more, why = self._load(request[len(first) :], request.places[len(first) :], request)
-            samples, reason = first + more, reason or why
-        if before is not None and not reason:
-            reason = self._change(request, samples, before)
-            self.steady = not reason
-        loaded = self._collated(request, samples, reason)
-        if self.drawn is not None and self.drawn != known:
+        known = None if self.drawn is None else {*self.drawn}
+        loaded = self._part(request) if request.part else self._whole(request)
+        if self.drawn != known and self.drawn is not None:
             loaded.drawn = frozenset(self.drawn)
         return loaded
+
+    def _part(self, request: Request) -> Loaded:
+        """A rank's part of a batch; its reason is an error."""
+        first, reason = self._reach(request)
+        assert self.watch is not None
+        before = self.watch.look(self.in_worker)
+        samples, reason = self._rest(request, first, reason)
+        marks = None if self.collate is default_collate else streams.marks()
+        batch = self.collate(samples)
+        if marks is not None and streams.moved(marks) and not reason:
+            reason = _COLLATE
+        if self.watch.differs(before) and not reason:
+            name, _ = self._changed(before)
+            reason = f"loading a sample changes {name}" if name else ""
+        return Loaded(batch, len(samples), request.total, False, None, reason)
+
+    def _whole(self, request: Request) -> Loaded:
+        """A whole batch, looked at where it was asked whether it can be loaded in parts."""
+        if not request.parts:
+            samples, reason = self._rest(request, [], "")
+            return self._collated(request, samples, reason)
+        first, reason = self._reach(request)
+        before = self._look()
+        samples, reason = self._rest(request, first, reason)
+        if not reason:
+            reason = self._change(request, samples, before)
+            self.steady = not reason
+        return self._collated(request, samples, reason)
+
+    def _reach(self, request: Request) -> tuple[list[Any], str]:
+        """Find what the data set holds, at the first batch of a pass; what was loaded before, as `_load`."""
+        first: list[Any] = []
+        reason = ""
+        if self.held is None and not self.by_batches:  # the first sample of a process may open a file
+            first, reason = self._load(request[:1], request.places[:1], request)
+        known = self.held is not None and self.of_pass == request.stream  # the script may have changed it since
+        if request.part:
+            if self.watch is None or not (known or self.watch.is_as_made()):
+                self.held = held_state.reached(self.dataset, self.collate)
+                self.watch = Watch(self.held)
+        elif not known:
+            self.held, self.watch = held_state.reached(self.dataset, self.collate), None
+        self.of_pass = request.stream
+        return first, reason
+
+    def _rest(self, request: Request, first: list[Any], reason: str) -> tuple[Any, str]:
+        """The samples behind the first ones, as `_load`."""
+        if self.by_batches:
+            return self._load_at_once(request)
+        if not first:
+            return self._load(request, request.places, request)
+        more, why = self._load(request[len(first) :], request.places[len(first) :], request)
+        return first + more, reason or why
 
     def _load(self, indices: list[Any], places: range, request: Request) -> tuple[list[Any], str]:
         """The samples, and why they cannot be loaded in parts, as far as random numbers tell."""
         watched = request.part or request.parts > 0
         if request.stream is None:
-            marks = streams.marks() if watched else {}
+            marks = streams.marks() if watched else None
             samples = [self.dataset[index] for index in indices]
-            return samples, ORIGINAL if watched and streams.moved(marks) else ""
+            return samples, ORIGINAL if marks and streams.moved(marks) else ""
         if not watched and not self.steady:  # nothing may be loaded twice
             with streams.kept():
                 return self._load_seeded(indices, places, request.stream, streams.HOST), ""
         if self.drawn is None or request.parts:
             with streams.kept():
                 return self._load_and_learn(indices, places, request.stream)
-        marks = streams.marks()
-        with streams.kept(self.drawn) if self.drawn else nullcontext():
+        marks = streams.marks(self.drawn)
+        try:
             samples = self._load_seeded(indices, places, request.stream, self.drawn)
-            moved = streams.moved(marks)
-        if late := moved - self.drawn:  # it draws now and then: once more, under all streams
+            late = streams.moved(marks, self.drawn)
+        finally:
+            streams.restore(marks, self.drawn)
+        if late:  # it draws now and then: once more, under all streams
             streams.restore(marks, late)
             with streams.kept():
                 return self._load_and_learn(indices, places, request.stream)
         return samples, ""
 
     def _load_seeded(self, indices: list[Any], places: range, stream: int, names: Collection[str]) -> list[Any]:
+        dataset = self.dataset
         if not names:
-            return [self.dataset[index] for index in indices]
-        samples = []
+            return [dataset[index] for index in indices]
+        samples, seed = [], streams.seeding(frozenset(names), stream)
         for index, place in zip(indices, places, strict=True):
-            streams.seed(names, stream, place)
-            samples.append(self.dataset[index])
+            seed(place)
+            samples.append(dataset[index])
         return samples
 
     def _load_and_learn(self, indices: list[Any], places: range, stream: int) -> tuple[list[Any], str]:
-        samples, drawn = [], self.drawn or set()
+        samples, drawn, seed = [], self.drawn or set(), streams.seeding(streams.HOST, stream)
         for index, place in zip(indices, places, strict=True):
-            streams.seed(streams.HOST, stream, place)
+            seed(place)
             marks = streams.marks()
             samples.append(self.dataset[index])
             drawn |= streams.moved(marks)
@@ -156,42 +197,39 @@ class Samples(Dataset[Any]):
             marks = streams.marks()
             samples = self.dataset.__getitems__(list(request))
             return samples, ORIGINAL if streams.moved(marks) else ""
+        if request.part:  # whoever draws is not loaded in parts
+            marks = streams.marks()
+            samples = self.dataset.__getitems__(list(request))
+            return samples, _BATCHES if streams.moved(marks) or not isinstance(samples, list) else ""
         with streams.kept():
-            streams.seed(streams.HOST, request.stream, request.places.start)
+            streams.seeding(streams.HOST, request.stream)(request.places.start)
             marks = streams.marks()
             samples = self.dataset.__getitems__(list(request))
             return samples, _BATCHES if streams.moved(marks) or not isinstance(samples, list) else ""
 
-    def _look(self, request: Request) -> Look | Snapshot:
+    def _look(self) -> Snapshot:
         assert self.held is not None
-        if not request.part:
-            return held_state.snapshot(self.held, deep=True)
-        self.watch = self.watch or Watch(self.held)
-        return self.watch.look()
+        return held_state.snapshot(self.held, deep=True)
 
     def _changed(self, before: Look | Snapshot) -> tuple[str, bool]:
         """What has changed since the last look, as `held_state.changed`."""
         assert self.held is not None
         if not isinstance(before, Look):
-            return held_state.changed(self.held, before, held_state.snapshot(self.held, deep=True))
+            return held_state.changed(self.held, before, self._look())
         assert self.watch is not None
-        if not self.watch.differs(before):
-            return "", False
         after = held_state.snapshot(self.held, deep=False)
         return held_state.changed(self.held, self.watch.snapshot(before), after)
 
-    def _change(self, request: Request, samples: list[Any], before: Look | Snapshot) -> str:
+    def _change(self, request: Request, samples: list[Any], before: Snapshot) -> str:
         """Why samples depend on what was loaded before them; "" if they do not."""
         assert self.held is not None
         name, filled = self._changed(before)
         if name:
             return f"loading a sample changes {name}"
-        if isinstance(before, Look):
-            return ""
         if name := held_state.iterator(self.held):
             return f"samples may come from an iterator ({name})"
-        if filled and not _gives_batches(self.dataset):
-            after = held_state.snapshot(self.held, deep=True)
+        if filled and not self.by_batches:
+            after = self._look()
             again, _ = self._load(request[:1], request.places[:1], request)
             name, filled = self._changed(after)
             if name or filled or not collated.equal(samples[0], again[0]):
@@ -200,6 +238,7 @@ class Samples(Dataset[Any]):
         return ""
 
     def _collated(self, request: Request, samples: Any, reason: str) -> Loaded:
+        """A whole batch."""
         own = self.collate is not default_collate
         rows, form = len(samples), None
         copies, parts = samples, request.parts if not reason else 0
@@ -208,25 +247,35 @@ class Samples(Dataset[Any]):
                 copies = deepcopy(samples)  # a collate function may pad or sort in place
             except Exception:  # noqa: BLE001  whatever cannot be copied
                 reason, parts = _COPY, 0
-        before = self._look(request) if own and (request.part or parts) else None
-        with streams.kept() if own and request.stream is not None and not request.part else nullcontext():
-            if own and request.stream is not None and not request.part:
-                streams.seed(streams.HOST, ~request.stream, request.places.start)
-            marks = streams.marks() if own else {}
+        before = self._look() if own and parts else None
+        with streams.kept() if own and request.stream is not None else nullcontext():
+            if own and request.stream is not None:
+                streams.seeding(streams.HOST, ~request.stream)(request.places.start)
+            marks = streams.marks() if own else None
             batch = self.collate(samples)
-            drew = own and bool(streams.moved(marks))
+            drew = marks is not None and bool(streams.moved(marks))
         if before is not None and not reason:
             name, _ = self._changed(before)
             reason = _COLLATE if drew else f"its collate function changes {name}" if name else ""
         if parts and not reason:
-            try:
-                divided = [self.collate(copies[rank::parts]) for rank in range(parts)]
-                form = collated.form(batch, divided)
-            except Exception:  # noqa: BLE001  whatever a collate function raises for a few samples
-                form = None
-            form = form if own else collated.without_sizes(form)
+            form = self._form(batch, copies, parts)
             reason = "" if form is not None else _FORM
-        return Loaded(batch, rows, request.total if request.part else 0, request.parts > 0, form, reason)
+        return Loaded(batch, rows, 0, request.parts > 0, form, reason)
+
+    def _form(self, batch: Any, samples: list[Any], parts: int) -> Form:
+        """How a batch is made of parts; None if it is not."""
+        own = self.collate is not default_collate
+        try:
+            # Where samples are padded to the longest, halves of a batch may be of one size by chance, all pairs hardly.
+            pairs = deepcopy(samples) if own else []
+            few = len(samples) // 2
+            form = collated.form(batch, [self.collate(samples[rank::parts]) for rank in range(parts)])
+            if own and form is not None and few > parts:
+                alike = collated.form(batch, [self.collate(pairs[first::few]) for first in range(few)])
+                form = form if alike == form else None
+        except Exception:  # noqa: BLE001  whatever a collate function raises for a few samples
+            return None
+        return form if own else collated.without_sizes(form)
 
 
 def _gives_batches(dataset: Any) -> bool:
@@ -244,6 +293,7 @@ class StartWorker:
 
     def __call__(self, worker: int) -> None:
         info: Any = get_worker_info()
+        info.dataset.in_worker = True
         object.__setattr__(info, "dataset", info.dataset.dataset)  # it refuses to be assigned to
         if self.function is not None:
             self.function(worker)

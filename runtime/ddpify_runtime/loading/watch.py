@@ -6,17 +6,15 @@ one of an earlier moment is made of a look afterwards, where there is something 
 
 from __future__ import annotations
 
-from itertools import chain, repeat
-from operator import is_
+from itertools import chain
+from operator import attrgetter, is_, itemgetter
 from types import MappingProxyType, ModuleType
 from typing import Any, NamedTuple
 
 from torch import Tensor
 
 from ..torch_internals import versions_of
-from .held_state import BYTES, INTO, PLAIN, Reached, Snapshot, is_code, is_file, state_of
-
-_ABSENT = object()
+from .held_state import BYTES, INTO, PLAIN, Places, Reached, Snapshot, is_code, is_file, state_of
 
 
 class Look(NamedTuple):
@@ -34,28 +32,47 @@ class Watch:
 
     def __init__(self, of: Reached) -> None:
         self._of = of
+        self._last: Look | None = None
         self._plan()
+        self._first = self._seen
 
-    def look(self) -> Look:
-        """What is held now."""
+    def look(self, again: bool = False) -> Look:
+        """What is held now.
+
+        Args:
+            again: whether nothing can have changed since `differs` has looked last.
+        """
+        if again and self._last is not None:
+            return self._last
         try:
-            sizes, keys, values = self._found()
-            if self._fits(sizes, values):
-                return Look(sizes, keys, values, self._states(values))
-        except (ValueError, RuntimeError):  # a variable was deleted, or a tensor of inference took the place of another
+            found = self._found()
+            if self._fits(found):
+                return Look(*found, self._states(found[2]))
+        except _GONE:
             pass
         self._plan()
-        sizes, keys, values = self._found()
-        return Look(sizes, keys, values, self._states(values))
+        found = self._found()
+        return Look(*found, self._states(found[2]))
+
+    def is_as_made(self) -> bool:
+        """Whether the very objects are held that were when this was made."""
+        try:
+            sizes, _, values = self._found()
+        except _GONE:
+            return False
+        return _same(values, self._first) and all(sizes) and not self._is_filled()
 
     def differs(self, before: Look) -> bool:
         """Whether something has changed since the last look."""
+        self._last = None
         try:
-            sizes, keys, values = self._found()
-        except ValueError:
-            return True
-        same = sizes == before.sizes and _same(values, before.values) and _same(keys, before.keys)
-        return not same or self._states(values) != before.states
+            found = self._found()
+            same = _same(found[2], before.values) and found[0] == before.sizes and _same(found[1], before.keys)
+            if same and not self._is_filled() and self._states(found[2]) == before.states:
+                self._last = before
+        except _GONE:
+            pass
+        return self._last is None
 
     def snapshot(self, last: Look) -> Snapshot:
         """What `held_state.snapshot` would have found at the time of the last look."""
@@ -63,31 +80,27 @@ class Watch:
         for place, state in zip(self._tensors + self._sized + self._others, last.states, strict=True):
             states[place] = state
         found = zip(self._places(last), last.values, states, strict=True)
-        return {place: (value, state) for place, value, state in found if place and value is not _ABSENT}
+        return {place: (value, state) for place, value, state in found if place}
 
     def _plan(self) -> None:
         """Where to look, as long as values are of the same types, and modules the same."""
         held = [(number, each, each.places()) for number, each in enumerate(self._of.held) if each.size <= INTO]
         self._slow = [(number, each) for number, each, places in held if places is None]
         known = [(number, places) for number, _, places in held if places is not None]
-        self._whole = [(number, each) for number, places in known for each in places.whole]
-        entries = [(number, *each) for number, places in known for each in places.entries]
-        attributes = [(number, *each) for number, places in known for each in places.attributes]
-        self._named: list[tuple[int, Any] | None] = [
-            (number, name) if name else None for number, name, _, _ in [*entries, *attributes]
-        ]
-        self._entries = [each[2] for each in entries], [each[3] for each in entries], repeat(_ABSENT)
-        self._attributes = [each[2] for each in attributes], [each[3] for each in attributes]
+        whole = [(number, each) for number, places in known for each in places.whole]
+        self._whole = [each for each in whole if len(each[1])]
+        self._empty = [each for _, each in whole if not len(each)]
         self._sizes = [each for _, each in self._whole]
-        full = [each for each in self._sizes if len(each)]  # the others are told by their sizes
-        self._keys = [_keys(each) for each in full if isinstance(each, _MAPPINGS)]
-        self._values = [_values(each) for each in full]
-        sizes, keys, values = self._found()
-        places = self._places(Look(sizes, keys, values, []))
-        self._filled = [bool(size) for size in sizes]
+        self._keys = [_keys(each) for each in self._sizes if isinstance(each, _MAPPINGS)]
+        self._values = [_values(each) for each in self._sizes]
+        self._plan_named(known)
+        self._last = None
+        found = self._found()
+        values = found[2]
+        places = self._places(Look(*found, []))
+        self._seen = values
         self._types = [*map(type, values)]
         self._imported = [at for at, value in enumerate(values) if isinstance(value, ModuleType)]
-        self._as_imported = [values[at] for at in self._imported]
         self._tensors: list[int] = []
         self._sized: list[int] = []
         self._others: list[int] = []
@@ -101,19 +114,56 @@ class Watch:
             elif is_file(value) or type(value).__name__ == "ndarray" or state_of(value, BYTES[False]) is not None:
                 self._others.append(at)
 
-    def _fits(self, sizes: list[int], values: list[Any]) -> bool:
-        imported = map(values.__getitem__, self._imported)
-        alike = [*map(type, values)] == self._types and [*map(bool, sizes)] == self._filled
-        return alike and all(map(is_, imported, self._as_imported))
+    def _plan_named(self, known: list[tuple[int, Places]]) -> None:
+        """Where the variables are: those of a dict are had at once, and one attribute of several objects."""
+        entries: dict[int, tuple[dict[str, Any], list[tuple[int, str, str]]]] = {}
+        attributes: dict[str, list[tuple[int, str, Any]]] = {}
+        for number, places in known:
+            for name, of, key in places.entries:
+                entries.setdefault(id(of), (of, []))[1].append((number, name, key))
+            for name, of, key in places.attributes:
+                attributes.setdefault(key, []).append((number, name, of))
+        self._entries: list[tuple[Any, dict[str, Any]]] = []
+        self._attributes: list[tuple[Any, list[Any]]] = []
+        self._absent: list[tuple[Any, list[str]]] = []
+        self._named: list[tuple[int, Any] | None] = []
+        for of, named in entries.values():
+            there = [each for each in named if each[2] in of]
+            if missing := [key for _, _, key in named if key not in of]:
+                self._absent.append((of.keys(), missing))
+            if there:
+                there = there * 2 if len(there) == 1 else there  # of one key it gives no tuple
+                self._entries.append((itemgetter(*(key for _, _, key in there)), of))
+                self._named += [(number, name) if name else None for number, name, _ in there]
+        for key, having in attributes.items():
+            self._attributes.append((attrgetter(key), [of for _, _, of in having]))
+            self._named += [(number, name) if name else None for number, name, _ in having]
 
-    def _found(self) -> tuple[list[int], list[Any], list[Any]]:
+    def _fits(self, found: _Found) -> bool:
+        """Whether what was found is of the kinds that were planned for."""
+        values = found[2]
+        if _same(values, self._seen):
+            return not self._is_filled()
+        imported = self._imported
+        alike = [*map(type, values)] == self._types and all(found[0]) and not self._is_filled()
+        self._seen, seen = values, self._seen
+        return alike and all(values[at] is seen[at] for at in imported)
+
+    def _is_filled(self) -> bool:
+        """Whether something is there that was not."""
+        for keys, missing in self._absent:
+            if not keys.isdisjoint(missing):
+                return True
+        return any(self._empty)
+
+    def _found(self) -> _Found:
         """Sizes, keys and values."""
         keys = [*chain.from_iterable(self._keys)]
-        values = [
-            *chain.from_iterable(self._values),
-            *map(dict.get, *self._entries),
-            *map(getattr, *self._attributes),
-        ]
+        values = [*chain.from_iterable(self._values)]
+        for get, of in self._entries:
+            values += get(of)
+        for get, having in self._attributes:
+            values += map(get, having)
         sizes = [*map(len, self._sizes)]
         for _, held in self._slow:
             slow = held.values()
@@ -124,8 +174,12 @@ class Watch:
 
     def _states(self, values: list[Any]) -> list[Any]:
         of = values.__getitem__
-        others = [state_of(of(at), BYTES[False]) for at in self._others]
-        return [*versions_of(map(of, self._tensors)), *map(len, map(of, self._sized)), *others]
+        states = [*versions_of(map(of, self._tensors))]
+        if self._sized:
+            states += map(len, map(of, self._sized))
+        if self._others:
+            states += [state_of(of(at), BYTES[False]) for at in self._others]
+        return states
 
     def _places(self, look: Look) -> list[tuple[int, Any] | None]:
         """The number of what holds each value, and its name there; None for code."""
@@ -142,6 +196,9 @@ class Watch:
         return places
 
 
+_Found = tuple[list[int], list[Any], list[Any]]
+# Raised where a variable was deleted, or a tensor of inference took the place of another.
+_GONE = (KeyError, AttributeError, ValueError, RuntimeError)
 _MAPPINGS = (dict, MappingProxyType)
 
 
