@@ -101,8 +101,8 @@ class DataLoader(TorchDataLoader[T_co]):
     def _loaded_here(self, pinned: bool) -> Iterator[Loaded]:
         """The batches of a loader without workers; torch's iterator does as much for each as loading a few samples."""
         assert self._samples is not None
-        for request in _Requests(self):
-            loaded = self._samples.__getitems__(request)
+        for request in _Requests(self).requests():
+            loaded = self._samples.load(request)
             yield loaded.pin_memory() if pinned else loaded
 
     def _seed(self) -> int:
@@ -177,7 +177,7 @@ def _as_it_is(loaded: Any) -> Any:
     return loaded
 
 
-class _Requests(Sampler[Request]):
+class _Requests(Sampler[list[Any]]):
     """What this rank loads of each batch of a loader's batch sampler."""
 
     tells_whole_batches = True
@@ -188,7 +188,11 @@ class _Requests(Sampler[Request]):
     def __len__(self) -> int:
         return len(self.loader)
 
-    def __iter__(self) -> Iterator[Request]:
+    def __iter__(self) -> Iterator[list[Any]]:
+        return (request.message() for request in self.requests())
+
+    def requests(self) -> Iterator[Request]:
+        """The same for this process."""
         rank, world_size, loader, place = dist.get_rank(), dist.get_world_size(), self.loader, 0
         stream = loader._stream
         for batch in sampler.batches(loader.batch_sampler):  # type: ignore[arg-type]
@@ -215,7 +219,7 @@ class _Requests(Sampler[Request]):
 class _Batches:
     """The batches of one pass."""
 
-    def __init__(self, loader: DataLoader[Any], batches: Iterator[Loaded]) -> None:
+    def __init__(self, loader: DataLoader[Any], batches: Iterator[Loaded | tuple[Any, int, int]]) -> None:
         self.loader, self.batches = loader, batches
 
     def __iter__(self) -> _Batches:
@@ -233,20 +237,26 @@ class _Batches:
             raise
         finally:
             region.load(before)
+        if not isinstance(loaded, Loaded):
+            batch, rows, total = loaded
+            return self._shared(batch, rows, total, "")
         if loaded.drawn is not None and self.loader._samples is not None:
             self.loader._samples.drawn = {*loaded.drawn, *(self.loader._samples.drawn or ())}
-        if not loaded.total:
-            if loaded.asked:
-                self.loader._learn(loaded)
-            return loaded.batch
+        if loaded.total:
+            return self._shared(loaded.batch, loaded.rows, loaded.total, loaded.reason)
+        if loaded.asked:
+            self.loader._learn(loaded)
+        return loaded.batch
+
+    def _shared(self, part: Any, rows: int, total: int, reason: str) -> Any:
+        """What looks like the whole of a batch. Arguments as for `collated.shared`, and why it could not be divided."""
+        loader, batch = self.loader, None
         try:
-            batch = collated.shared(
-                loaded.batch, self.loader._form, loaded.rows, loaded.total, self.loader._each_tensors_labels()
-            )
+            batch = collated.shared(part, loader._form, rows, total, loader._each_tensors_labels())
         except ValueError:
-            loaded.reason = loaded.reason or "a batch has another form or size than the first ones"
-        if loaded.reason:
-            self.loader._require_whole(loaded.reason)
+            reason = reason or "a batch has another form or size than the first ones"
+        if reason:
+            loader._require_whole(reason)
         return batch
 
 

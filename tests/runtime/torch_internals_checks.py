@@ -284,7 +284,9 @@ def the_indices_that_a_loader_draws_are_told() -> None:
 
 def a_value_can_be_pinned() -> None:
     value = {"a": [torch.ones(2)], "b": "text"}
+    assert not internals.pins(iter(DataLoader(TensorDataset(torch.arange(5)))))
     if torch.cuda.is_available():
+        assert internals.pins(iter(DataLoader(TensorDataset(torch.arange(5)), pin_memory=True)))
         value = internals.pin_memory(value)
         assert value["a"][0].is_pinned()
 

@@ -17,6 +17,7 @@ from torch import Tensor
 
 from ..forward import losses
 from ..sharding.collectives import Rows, joined
+from ..torch_internals import made_wrapper
 from .batch import QUESTIONS, has_share, in_form, wholes
 from .held_rows import HeldRows, later
 from .labels import Labels
@@ -88,6 +89,8 @@ def output(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -
 
 def loaded(rows: Tensor, total: int, labels: Labels) -> Tensor:
     """A tensor of a batch with `total` samples, of which rows `[rank::world_size]` were loaded."""
-    made = Output(rows, total, _FIRST, ())
+    size = [total, *rows.shape[1:]]
+    made: Output = made_wrapper(Output, size, rows)
+    made._rows, made._place, made._total, made._entered, made._sizes = rows, _FIRST, total, (), size
     made._labels = labels, ""
     return made

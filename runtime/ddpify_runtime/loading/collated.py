@@ -91,17 +91,20 @@ def shared(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels])
     Raises:
         ValueError: it has another form.
     """
-    if isinstance(of, dict) and isinstance(part, dict) and part.keys() == of.keys():
+    if type(of) is tuple:
+        kind, size = of
+        if kind == "rows" and isinstance(part, Tensor):
+            shape = part.shape
+            if shape and shape[0] == rows and (size is None or size == shape[1:]):
+                return loaded(part, total, next(labels))
+        elif kind == "entries" and isinstance(part, (list, tuple)) and len(part) == rows:
+            return Entries(part, total)
+    elif isinstance(of, dict) and isinstance(part, dict) and part.keys() == of.keys():
         values = {key: shared(value, of[key], rows, total, labels) for key, value in part.items()}
         return values if type(part) is dict else type(part)(values)
-    if isinstance(of, list) and isinstance(part, (list, tuple)) and len(part) == len(of):
+    elif isinstance(of, list) and isinstance(part, (list, tuple)) and len(part) == len(of):
         made = [shared(value, each, rows, total, labels) for value, each in zip(part, of, strict=True)]
+        if type(part) is list:
+            return made
         return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
-    kind, size = of if isinstance(of, tuple) else (None, None)
-    if kind == "rows" and isinstance(part, Tensor) and part.dim() and part.size(0) == rows:
-        if size not in (None, part.shape[1:]):
-            raise ValueError
-        return loaded(part, total, next(labels))
-    if kind == "entries" and isinstance(part, (list, tuple)) and len(part) == rows:
-        return Entries(part, total)
     raise ValueError

@@ -44,8 +44,16 @@ class Request(list[Any]):
         super().__init__(indices)
         self.places, self.total, self.part, self.parts, self.stream = places, total, part, parts, stream
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return Request, (list(self), self.places, self.total, self.part, self.parts, self.stream)
+    def message(self) -> list[Any]:
+        """The same for a worker, whose queue takes longer for objects of a class than for those of Python."""
+        places = self.places
+        return [[*self], (places.start, places.stop, places.step), self.total, self.part, self.parts, self.stream]
+
+    @classmethod
+    def received(cls, message: list[Any]) -> Request:
+        """The request of such a message."""
+        indices, places, *others = message
+        return cls(indices, range(*places), *others)
 
 
 @dataclass
@@ -65,6 +73,11 @@ class Loaded:
     reason: str
     drawn: frozenset[str] | None = None
 
+    @property
+    def says_more(self) -> bool:
+        """Whether there is more to know than the batch."""
+        return self.asked or bool(self.reason) or self.drawn is not None or not self.total
+
     def pin_memory(self) -> Loaded:
         self.batch = pin_memory(self.batch)
         return self
@@ -83,7 +96,12 @@ class Samples(Dataset[Any]):
         self.drawn: set[str] | None = None  # learnt: the generators that samples are made with
         self.steady = False  # learnt: loading a sample changes nothing that a sample depends on
 
-    def __getitems__(self, request: Request) -> Loaded:
+    def __getitems__(self, message: list[Any]) -> Loaded | tuple[Any, int, int]:
+        loaded = self.load(Request.received(message))
+        return loaded if loaded.says_more else (loaded.batch, loaded.rows, loaded.total)
+
+    def load(self, request: Request) -> Loaded:
+        """What is asked for."""
         if request.part and self.collate is default_collate:
             rows = tensor_rows.batch_of(self.dataset, request)
             if rows is not None:

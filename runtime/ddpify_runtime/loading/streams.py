@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, NamedTuple
+from zlib import crc32
 
 import torch
 
@@ -25,11 +26,11 @@ _Seed = Callable[[int], None]
 
 
 @lru_cache(maxsize=16)
-def seeding(names: Collection[str], of_pass: int) -> _Seed:
+def seeding(names: frozenset[str] | tuple[str, ...], of_pass: int) -> _Seed:
     """What begins the streams of a sample, given its position in the pass.
 
     Args:
-        names: of the generators that are meant, hashable. of_pass: the seed of this pass over a loader.
+        names: of the generators that are meant. of_pass: the seed of this pass over a loader.
     """
     low, factor = of_pass & _WORD, of_pass >> 32 & _WORD | 1
     torch_seed, python_seed = torch.default_generator.manual_seed, super(random.Random, _COMMON).seed
@@ -37,24 +38,17 @@ def seeding(names: Collection[str], of_pass: int) -> _Seed:
     key = of_pass << 32 | 1 << 96
 
     def seed(position: int) -> None:
-        # torch's generator takes 32 bits: no two positions of a pass lead to the same ones.
-        word = _mixed((position * factor + low) & _WORD)
+        # torch's generator takes 32 bits: no two positions of a pass lead to one word, nor do two words to one CRC.
+        word = crc32((position * factor + low & _WORD).to_bytes(4, "little"))
         if with_torch:
             torch_seed(word)
         if with_python:
             python_seed(word | key)
             _COMMON.gauss_next = None
         if with_numpy and (numpy := sys.modules.get("numpy")) is not None:
-            numpy.random.seed(_mixed(word ^ 0x5BD1E995))  # another one: both are Mersenne twisters
+            numpy.random.seed(word ^ 0x5BD1E995)  # another one: both are Mersenne twisters
 
     return seed
-
-
-def _mixed(word: int) -> int:
-    """Another number of 32 bits for each (the last steps of MurmurHash3)."""
-    word = (word ^ word >> 16) * 0x85EBCA6B & _WORD
-    word = (word ^ word >> 13) * 0xC2B2AE35 & _WORD
-    return word ^ word >> 16
 
 
 # Behind the head of the object: the place in the words, and the words. getstate() makes 625 numbers of them, and takes

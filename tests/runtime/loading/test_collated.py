@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import warnings
 from typing import Any
 
 import pytest
 import torch
+from ddpify_runtime import DataLoader
+from torch.utils.data import Dataset
 
 from tests.runtime.loading.stateful import LOADED, stateful
 from tests.runtime.processes import run
@@ -48,6 +52,38 @@ def test_a_collate_function_of_ones_own(collate: Any, reason: str, workers: int)
         assert len(said) == bool(reason) and reason in "".join(said)
     if not workers:
         assert LOADED.of(2) == ([80, 80] if reason else [4 * 8 + 6 * 4] * 2)
+
+
+def pad_to_a_half(samples: list[dict[str, Any]]) -> dict[str, Any]:
+    """As texts that are cut at a length which half of them reach: each part of a batch has such, by chance."""
+    rows = [torch.ones(3 if sample["x"][0] % 4 < 2 else 2) for sample in samples]
+    return {**stack(samples), "x": torch.nn.utils.rnn.pad_sequence(rows, batch_first=True)}
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_padding_that_every_part_shares_by_chance_is_seen(ranks: int) -> None:
+    ran = run(ranks, loaded_with, pad_to_a_half)
+    assert ran == [(48, "its batches hold something that does not have one row for each sample")] * ranks
+
+
+def loaded_with(collate: Any) -> tuple[int, str]:
+    """How many samples this rank loads of 48 in batches of 8, and why."""
+
+    class Rows(Dataset[dict[str, Any]]):
+        def __len__(self) -> int:
+            return 48
+
+        def __getitem__(self, index: int) -> dict[str, Any]:
+            LOADED.add()
+            return {"x": torch.tensor([float(index)]), "name": str(index), "y": 0}
+
+    LOADED.set(0)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        sizes = [len(batch["x"]) for batch in DataLoader(Rows(), batch_size=8, collate_fn=collate)]
+    assert sizes == [8] * 6
+    said = [str(each.message) for each in caught if "is loaded whole" in str(each.message)]
+    return LOADED.of(4)[int(os.environ["RANK"])], said[0].partition("): ")[2].partition(", or")[0] if said else ""
 
 
 def pad_later(samples: list[dict[str, Any]]) -> dict[str, Any]:

@@ -297,7 +297,7 @@ def close() -> Iterator[None]:
 def load(samples: Samples, *, part: bool, first: int = 0) -> str:
     places = range(first, first + 10)
     request = Request([*places][::2] if part else [*places], places[::2] if part else places, 10, part, 2 - 2 * part, 7)
-    return samples.__getitems__(request).reason
+    return samples.load(request).reason
 
 
 @pytest.mark.parametrize("name", CHANGE)
