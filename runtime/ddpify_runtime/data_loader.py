@@ -34,7 +34,7 @@ from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
 from .sharding.collectives import spread
-from .torch_internals import pins
+from .torch_internals import loaded_as_in_one_process, pins
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -78,7 +78,8 @@ class DataLoader(TorchDataLoader[T_co]):
         self.in_order = True  # the ranks' workers are not equally fast
         if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
             self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
-            return super().__iter__()
+            with loaded_as_in_one_process():
+                return super().__iter__()
         _require_equal_states()
         if self._samples is None:
             self._samples = Samples(self.dataset, self.collate_fn)

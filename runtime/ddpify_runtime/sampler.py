@@ -40,13 +40,6 @@ class Shuffled(RandomSampler):
             self.generator.manual_seed(self.seed + self.epoch)
         return super().__iter__()
 
-    def order(self) -> Sequence[int]:
-        """The indices that a pass over this gives, at once; with the common random numbers only."""
-        generator = torch.Generator()
-        generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
-        order: list[int] = torch.randperm(len(self.data_source), generator=generator).tolist()
-        return order
-
 
 class InOrder(SequentialSampler):
     """torch's SequentialSampler, with `set_epoch`."""
@@ -57,18 +50,30 @@ class InOrder(SequentialSampler):
 
 def batches(batch_sampler: Iterable[Sequence[int]]) -> Iterator[Sequence[int]]:
     """What a batch sampler gives; where it is torch's, of an order that is known at once, not index by index."""
-    sampler = batch_sampler.sampler if type(batch_sampler) is BatchSampler else None
-    if type(sampler) is Shuffled and sampler.generator is None and not sampler.seed:
-        order = sampler.order()
-    elif type(sampler) in (InOrder, SequentialSampler):
-        order = range(len(sampler))  # type: ignore[arg-type]
-    else:
+    order = _order(batch_sampler.sampler) if type(batch_sampler) is BatchSampler else None
+    if order is None:
         yield from batch_sampler
         return
     assert isinstance(batch_sampler, BatchSampler)
     size, end = batch_sampler.batch_size, len(order)
     for first in range(0, end - end % size if batch_sampler.drop_last else end, size):
         yield order[first : first + size]
+
+
+def _order(sampler: object) -> Sequence[int] | None:
+    """All indices of a pass; None where they are not known at once, or drawn from a generator of the script's."""
+    if isinstance(sampler, SequentialSampler) and type(sampler) in (InOrder, SequentialSampler):
+        return range(len(sampler))
+    if not isinstance(sampler, RandomSampler) or type(sampler) not in (Shuffled, RandomSampler):
+        return None
+    size = len(sampler.data_source)
+    seeded = isinstance(sampler, Shuffled) and sampler.seed
+    if sampler.generator is not None or sampler.replacement or sampler.num_samples != size or seeded:
+        return None
+    generator = torch.Generator()
+    generator.manual_seed(int(torch.empty((), dtype=torch.int64).random_()))
+    order: list[int] = torch.randperm(size, generator=generator).tolist()
+    return order
 
 
 def DistributedSampler(  # noqa: N802  the name that readers know

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -29,10 +30,10 @@ from torch.utils._pytree import tree_flatten as tree_flatten
 from torch.utils._pytree import tree_leaves as tree_leaves
 from torch.utils._pytree import tree_map_only as tree_map_only
 from torch.utils._pytree import tree_unflatten as tree_unflatten
+from torch.utils.data import dataloader
 
 # Pins a value of any structure, as a loader does; the public way is a method of each tensor.
 from torch.utils.data._utils.pin_memory import pin_memory as pin_memory
-from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 # The store of the process group, through which a rank is heard that is in no collective. A TCPStore of our own would
 # need a port that is free on the first machine.
@@ -45,7 +46,7 @@ BatchNorm = batchnorm._BatchNorm
 SyncBatchNormFunction = _functions.SyncBatchNorm
 
 # The indices that any loader draws. A sampler would have to be wrapped in every loader that is made anywhere.
-LoaderIterator = _BaseDataLoaderIter
+LoaderIterator = dataloader._BaseDataLoaderIter
 DRAW_INDICES = "_next_index"
 
 # Whether an iterator over a loader pins its batches: asked for, and something to pin them for, as each torch sees it.
@@ -61,6 +62,19 @@ HOOKS = "_hooks"  # in the name of everything that keeps hooks of some kind
 
 # Names of kernels whose output has a size that depends on values, as a function mode is told them.
 SIZED_BY_VALUES = {"_pad_packed_sequence"}
+
+
+@contextmanager
+def loaded_as_in_one_process() -> Iterator[None]:
+    """Let an iterator over a loader be made that asks for no rank: torch's gives each rank other samples of a DataPipe
+    with a `sharding_filter`. There is no argument for it.
+    """
+    before = dataloader._get_distributed_settings
+    dataloader._get_distributed_settings = lambda: (1, 0)
+    try:
+        yield
+    finally:
+        dataloader._get_distributed_settings = before
 
 
 def sampler_of(iterator: Any) -> Any:

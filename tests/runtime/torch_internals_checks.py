@@ -9,6 +9,7 @@ import json
 import sys
 import tempfile
 import traceback
+from contextlib import nullcontext
 from types import FunctionType
 from typing import Any
 
@@ -18,7 +19,7 @@ import torch.nn.functional as F
 from ddpify_runtime import torch_internals as internals
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
-from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data import DataLoader, TensorDataset, dataloader
 
 
 class Doubled(nn.Linear):
@@ -280,6 +281,20 @@ def the_indices_that_a_loader_draws_are_told() -> None:
     finally:
         setattr(internals.LoaderIterator, internals.DRAW_INDICES, original)
     assert drawn == [[0, 1], [2, 3], [4]]
+
+
+def a_loader_that_asks_for_no_rank_reads_all() -> None:
+    asked: list[tuple[int, int]] = []
+    original = dataloader._get_distributed_settings  # what it is when a process group is there
+    dataloader._get_distributed_settings = lambda: (2, 1)
+    try:
+        for within in (nullcontext(), internals.loaded_as_in_one_process()):
+            with within:
+                batches: Any = iter(DataLoader(TensorDataset(torch.arange(5))))
+            asked.append((batches._world_size, batches._rank))
+    finally:
+        dataloader._get_distributed_settings = original
+    assert asked == [(2, 1), (1, 0)]
 
 
 def a_value_can_be_pinned() -> None:
