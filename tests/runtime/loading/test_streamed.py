@@ -12,7 +12,7 @@ from ddpify_runtime import DataLoader
 from torch.utils.data import IterableDataset, get_worker_info
 from torch.utils.data.datapipes.iter import IterableWrapper
 
-from ..processes import run
+from tests.runtime.processes import run
 
 
 class Stream(IterableDataset[int]):
