@@ -9,6 +9,7 @@ from .collectives import gather_object as gather_object
 from .collectives import print_by_rank as print_by_rank
 from .collectives import reduce_scatter as reduce_scatter
 from .data_loader import DataLoader as DataLoader
+from .fully_sharded.shard import fully_shard as fully_shard
 from .gradients.grad import grad as grad
 from .parallel import DataParallel as DataParallel
 from .parallel import DistributedDataParallel as DistributedDataParallel

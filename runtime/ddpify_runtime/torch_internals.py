@@ -88,6 +88,11 @@ def call_past_slot(module: nn.Module) -> Callable[..., Any]:
     return call
 
 
+def register_state_dict_hook(module: nn.Module, hook: Callable[..., Any]) -> Any:
+    """Have a hook make another one of a module's state; the public one may only change it."""
+    return module._register_state_dict_hook(hook)
+
+
 def check_dims(module: BatchNorm, input: Tensor) -> None:
     """Refuse an input of the wrong number of dimensions, in the words of its class; there is no public check."""
     module._check_input_dim(input)

@@ -27,6 +27,7 @@ from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 
 from .. import accelerators
+from ..fully_sharded.whole import is_sharded
 from ..torch_internals import DRAW_INDICES, LoaderIterator, default_store, sampler_of
 from . import failure
 
@@ -57,7 +58,7 @@ class Check:
         self.steps += 1
         if self.steps > FIRST and self.steps % EVERY:
             return
-        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        parameters = [each for group in optimizer.param_groups for each in group["params"] if not is_sharded(each)]
         seen = self.exchange((self.steps, self.drawn, self.batches, _digests(parameters)))
         steps, drawn, batches, digests = seen[0]
         for rank, other in enumerate(seen):

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -198,7 +199,7 @@ class RoutedCall:
             whole = [_as_on_rank_zero(leaf) for leaf in whole]
         for place in self.settings.arguments:
             whole[place] = own_numbers.watched_number(whole[place])
-        with compiled.eagerly(), own_numbers.watched(self.settings.attributes):
+        with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes):
             found = find(module, call, whole, known, gradients=new or calls.bit_length() % 6 == 1)
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)
@@ -212,13 +213,22 @@ class RoutedCall:
                     "DistributedDataParallel"
                 )
         elif torch.is_grad_enabled():
+
+            def same() -> bool:
+                with self.tried():
+                    return confirmed(module, call, whole, found)
+
             with compiled.eagerly():
-                check.gradient(self.module, lambda: confirmed(module, call, whole, found))
+                check.gradient(self.module, same)
         if known is None and not found.reason and self.root is None:
             key = f"{id(self)} {kind()}"
             report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
         self.divisions[form] = found
         return found
+
+    def tried(self) -> AbstractContextManager[None]:
+        """While a division is tried on copies of the module."""
+        return nullcontext()
 
     def _inventory(self) -> Inventory:
         """What the module consists of now."""
