@@ -74,7 +74,7 @@ class Style(str, Enum):
 
 
 class Strategy(str, Enum):
-    """How plain code distributes the model."""
+    """How the model is distributed."""
 
     ddp = "ddp"
     fsdp2 = "fsdp2"
@@ -154,7 +154,7 @@ def convert(
         bool, typer.Option("--sync-batchnorm", help="Plain, on GPUs: BatchNorm sees the batches of all processes.")
     ] = False,
     strategy: Annotated[
-        Strategy, typer.Option("--strategy", help="Plain: DistributedDataParallel, or torch's fully_shard.")
+        Strategy, typer.Option("--strategy", help="DistributedDataParallel, or torch's fully_shard.")
     ] = Strategy.ddp,
     xpu_backend: Annotated[
         XpuBackend | None,
@@ -274,6 +274,9 @@ def verify(
     optimizer_sharding: Annotated[
         bool, typer.Option("--optimizer-sharding", help="Each process keeps a part of the optimizer's state (ZeRO).")
     ] = False,
+    strategy: Annotated[
+        Strategy, typer.Option("--strategy", help="DistributedDataParallel, or torch's fully_shard.")
+    ] = Strategy.ddp,
     against: Annotated[
         str, typer.Option(metavar="OTHER.py", help="Compare with a conversion made by hand, started by torchrun.")
     ] = "",
@@ -306,7 +309,8 @@ def verify(
             packages.require()
             from ddpify.verify.command import Options, run
 
-            return run(Options(*words, tuple(link or ()), output, module, style.value, optimizer_sharding))
+            sharded = strategy is Strategy.fsdp2
+            return run(Options(*words, tuple(link or ()), output, module, style.value, optimizer_sharding, sharded))
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)

@@ -165,9 +165,6 @@ def _require_target(options: Options, target: str) -> None:
 
 
 def _require_plain(options: Options, style: str) -> None:
-    if style != "plain" and options.fully_sharded:
-        what = "--strategy fsdp2 is for the plain style: the exact one tries forwards on copies of the whole model"
-        raise BadInput("ddpify", what, "add --style plain, or divide the optimizer's state with --optimizer-sharding")
     if options.fully_sharded and options.optimizer_sharding:
         what = "--strategy fsdp2 divides the optimizer's state as well"
         raise BadInput("ddpify", what, "leave out --optimizer-sharding")
@@ -176,6 +173,10 @@ def _require_plain(options: Options, style: str) -> None:
 
 
 def _require_exact(options: Options, style: str, target: str) -> None:
+    for given, name in ((options.resume, "--resume"), (options.batch_norm == "local", "--batch-norm local")):
+        if given and options.fully_sharded:
+            what = f"{name} is for models that each process keeps whole, not for --strategy fsdp2"
+            raise BadInput("ddpify", what, "leave one of them out")
     if options.resume and (style == "plain" or target == ONE_DEVICE):
         what = "--style plain" if style == "plain" else f"--target {ONE_DEVICE}"
         raise BadInput("ddpify", f"--resume is for the exact style, not for {what}", "leave one of them out")

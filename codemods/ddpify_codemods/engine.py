@@ -71,8 +71,8 @@ def convert(
     or "" for as it is, "exact" at first; of the plain style, whether BatchNorm is synchronized; whether the batch size
     is that of each process; a backend of the target, or "" for as it is, the usual one where nothing is converted; who
     starts the processes, "torchrun" (or another launcher) or "spawn", the script itself, or "" for as it is, "torchrun"
-    at first; whether each process keeps a part of the optimizers' state (what is converted so stays so); of the plain
-    style, whether each keeps a part of the model (fully_shard); the folder of checkpoints that a run goes on from, or
+    at first; whether each process keeps a part of the optimizers' state (what is converted so stays so); whether
+    each keeps a part of the model (fully_shard); the folder of checkpoints that a run goes on from, or
     "" for none.
     Returns a result per file; a refusal in one file leaves all of them as they are.
     Raises SourceError for a file that does not parse, ConversionBug when the outcome does not hold.
@@ -93,7 +93,8 @@ def convert(
         return _moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
     name = target or (source.name if source else "")
     chosen = TARGETS[name].with_backend(backend or (source.backend if source and source.name == name else ""))
-    chosen = replace(chosen, shards_optimizers=optimizer_sharding)
+    shards_models = fully_sharded or any(seen.shards_models for seen in views.values())
+    chosen = replace(chosen, shards_optimizers=optimizer_sharding, shards_models=shards_models)
     of_horovod = not views and chosen.words is not HOROVOD and distribution.speaks(scripts, HOROVOD)
     if of_horovod and distribution.kind(scripts) == "one process" and trains(scripts):
         from .to_torch import from_horovod
@@ -145,6 +146,8 @@ def convert(
         if kind != "one process":
             return _refused_resume(program)
         chosen, scripts = replace(chosen, resume=resume), in_program(scripts)
+    if shards_models:
+        scripts = in_program(scripts)
     has_loop = trains(scripts) or kind == "torch_xla"
     rules = in_folders(*(FOLDERS[kind] if has_loop else {"always"} & {*FOLDERS[kind]}))
     if per_process and has_loop and kind == "one process":
@@ -172,7 +175,7 @@ def convert(
     changed = {path: result.code for path, result in results.items()}
     if changed != dict(program):
         _, again = read(changed, tuple(roots))
-        again = in_program(again, per_process=per_process) if per_process or resume else again
+        again = in_program(again, per_process=per_process) if per_process or resume or shards_models else again
         raise_if_unstable(ask(script, chosen, rules, modernize) for script in again)
     return results
 

@@ -17,7 +17,7 @@ from .named_samplers import named_sampler
 from .rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, RewriteImport
 from .runtime_names import RUNTIME, import_from, runtime_name, shown
 from .targets import Target, of_backend
-from .view import AROUND, TORCH, View, called_at_once, is_wrap, settled_key, sharded_class
+from .view import AROUND, SHARDS, TORCH, View, called_at_once, is_wrap, settled_key, sharded_class
 
 ONE_DEVICE = "none"  # the word after --target
 
@@ -63,7 +63,7 @@ def to_target(seen: View, source: Target, target: Target, with_batch_norm: bool 
             given = [f'"{target.backend}"', *filter(None, [target.init_arguments])]
             kept = [keyword for keyword in call.keywords if keyword.arg not in ("init_method", "nprocs")]
             edits += _with_arguments("DDP101", call, given, kept, f"join a group of {target.backend}", target.modules)
-        elif is_wrap(call, seen.names):
+        elif is_wrap(call, seen.names) and runtime_name(call.func, seen.names) != SHARDS:
             given = ["{}", *filter(None, [target.wrapper_arguments])]
             kept = [keyword for keyword in call.keywords if keyword.arg not in own]
             message = f"wrap as the {target.name} target needs it"

@@ -37,7 +37,7 @@ class Target:
     retargets: how programs that are distributed by hand already are moved to it: "backend", by naming another backend
         of torch and other devices; "own", by rules of its own; "", not at all.
     starts_itself: whether a converted script, started as one process, starts one for each device.
-    shards_optimizers: whether each process is to keep a part of the optimizers' state.
+    shards_optimizers: whether each process is to keep a part of the optimizers' state. shards_models: and of the model.
     resume: the folder of checkpoints that the command asks for; "" for none.
 
     Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel. plain_backend: the source of the
@@ -70,6 +70,7 @@ class Target:
     retargets: Literal["", "backend", "own"] = ""
     starts_itself: bool = False
     shards_optimizers: bool = False
+    shards_models: bool = False
     resume: str = ""
     plain_wrapper_arguments: str = ""
     plain_backend: str = ""

@@ -30,7 +30,8 @@ AROUND = frozenset(
 )
 # What is torch's own in one process, and where torch has it.
 TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn", "grad": "torch.autograd"}
-_WRAPPERS = frozenset({"DistributedDataParallel", "replicate"})
+SHARDS = "fully_shard"
+_WRAPPERS = frozenset({"DistributedDataParallel", "replicate", SHARDS})
 _ALONE = frozenset({"init_process_group", "destroy_process_group", "barrier", "resume_from", "restore", "carried"})
 _SHARDED = "ZeroRedundancyOptimizer"
 _OWN_NAMES = {name: name for name in (*_WRAPPERS, *_ALONE, *AROUND, "broadcast")}
@@ -68,6 +69,19 @@ class View:
         """The lines on which an optimizer's state is divided."""
         calls = (node for node in index(self.original).nodes if isinstance(node, ast.Call))
         return [call.lineno for call in calls if sharded_class(call, self.names) is not None]
+
+    @property
+    def shards_models(self) -> bool:
+        """Whether a process keeps a part of a model."""
+        return SHARDS in self.names.values()
+
+    @property
+    def divides(self) -> list[int]:
+        """The lines on which a module is made distributed that each process keeps whole."""
+        calls = (node for node in index(self.original).nodes if isinstance(node, ast.Call))
+        return [
+            call.lineno for call in calls if is_wrap(call, self.names) and runtime_name(call.func, self.names) != SHARDS
+        ]
 
     @property
     def wraps(self) -> bool:

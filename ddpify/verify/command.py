@@ -32,8 +32,8 @@ class Options:
 
     against: a hand-made conversion to hold against the script, instead of converting it. steps: 0 for all.
     timeout: seconds for each run. tolerance: 0 for that of docs/contract.md. output: where pictures go, "" for nowhere.
-    module: script and against are names of modules, as for `python -m`. style, optimizer_sharding: how it
-    is converted.
+    module: script and against are names of modules, as for `python -m`. style, optimizer_sharding, fully_sharded:
+    how it is converted.
     """
 
     script: str
@@ -50,6 +50,7 @@ class Options:
     module: bool = False
     style: str = "exact"
     optimizer_sharding: bool = False
+    fully_sharded: bool = False
 
 
 class CouldNotRun(Exception):
@@ -74,7 +75,7 @@ def run(options: Options) -> int:
     _check(options)
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # children and copies go then too
     script = Path(options.script).resolve()
-    how = (options.target, options.style, options.optimizer_sharding)
+    how = (options.target, options.style, options.optimizer_sharding, options.fully_sharded)
     program = reached(script) if options.against else converted(options.script, *how)
     try:
         found = _verify(options, script, program, modules)

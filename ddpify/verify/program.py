@@ -44,7 +44,9 @@ def reached(script: Path) -> Program:
     return Program(files, "\n".join(load(path).text for path in files))
 
 
-def converted(name: str, target: str, style: str = "exact", optimizer_sharding: bool = False) -> Program:
+def converted(
+    name: str, target: str, style: str = "exact", optimizer_sharding: bool = False, fully_sharded: bool = False
+) -> Program:
     """Return a script with its conversion; one that is converted already as it is.
 
     Raises:
@@ -59,6 +61,7 @@ def converted(name: str, target: str, style: str = "exact", optimizer_sharding: 
     sources = tuple(load(path) for path in reach.files)
     # What is distributed by hand, or in the plain style, is not taken back: it is compared with --against.
     options: dict[str, Any] = {"style": style if style == "plain" else "", "optimizer_sharding": optimizer_sharding}
+    options["fully_sharded"] = fully_sharded
     converted = convert_program(sources, target, roots=reach.roots, batch_norm="batch", **options)
     outcome = Outcome(sources, converted, silent=False)
     if any(change.rule.startswith("DDP22") for result in converted.results.values() for change in result.changes):

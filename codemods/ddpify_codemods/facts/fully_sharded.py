@@ -18,6 +18,8 @@ _METHODS = frozenset(
     {"train", "eval", "zero_grad", "parameters", "named_parameters", "state_dict", "load_state_dict", "training"}
 )
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
+# Those of torch.optim that step each number by itself: a rank has a part of a parameter only.
+BY_NUMBER = {"ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"}
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,7 @@ def sharded(script: Script, program: Program) -> Iterator[Sharded]:
         owner = node.value
         while isinstance(owner, ast.Subscript):
             owner = owner.value
-        if not isinstance(node.ctx, ast.Load) or node in allowed or _is_before(script, node, at):
+        if not isinstance(node.ctx, ast.Load) or node in allowed or is_before(script, node, at):
             continue
         makers = [each for each in origins(script, owner) if isinstance(each, ast.Call)]
         if not any(each in made for each in makers):
@@ -57,7 +59,7 @@ def sharded(script: Script, program: Program) -> Iterator[Sharded]:
             is_model = isinstance(given, ast.Name | ast.Attribute) and any(
                 each in made for each in origins(script, given)
             )
-            if not is_model or _is_before(script, call, at) or last_name(call.func) in script.defined:
+            if not is_model or is_before(script, call, at) or last_name(call.func) in script.defined:
                 continue
             yield Sharded(given, f"{ast.unparse(call.func)} is given a model of which a rank has a part")
 
@@ -71,7 +73,7 @@ def _of_model(script: Script, node: ast.Attribute) -> Iterator[Sharded]:
         yield Sharded(call, "state_dict")
     elif node.attr == "load_state_dict" and len(call.args) == 1 and not call.keywords and _is_statement(script, call):
         yield Sharded(call, "load_state_dict")
-    elif node.attr in _READS and not _is_clipped(script, call) and not _is_counted(script, call):
+    elif node.attr in _READS and not is_clipped(script, call) and not is_counted(script, call):
         yield Sharded(node, f"`{ast.unparse(call)}` is read, and a rank has a part of each")
     elif node.attr not in _METHODS or node.attr.endswith("state_dict"):
         yield Sharded(node, f"`{ast.unparse(node)}` is called, and a rank has a part of each parameter")
@@ -86,7 +88,7 @@ def _made(script: Script, program: Program) -> set[ast.Call]:
     return set()
 
 
-def _is_before(script: Script, node: ast.AST, at: ast.stmt | None) -> bool:
+def is_before(script: Script, node: ast.AST, at: ast.stmt | None) -> bool:
     """Whether it is done before the model is sharded."""
     if at is None or script.scope(node) is not script.scope(at):
         return False
@@ -97,14 +99,14 @@ def _is_statement(script: Script, call: ast.Call) -> bool:
     return isinstance(script.parents[call], ast.Expr)
 
 
-def _is_clipped(script: Script, call: ast.Call) -> bool:
+def is_clipped(script: Script, call: ast.Call) -> bool:
     """Whether it is given to clip_grad_norm_ or the like, whose result goes unused."""
     parent = script.parents[call]
     name = script.qualified(parent.func) if isinstance(parent, ast.Call) else ""
     return name.startswith("torch.nn.utils.clip_grad") and isinstance(script.parents[parent], ast.Expr)
 
 
-def _is_counted(script: Script, call: ast.Call) -> bool:
+def is_counted(script: Script, call: ast.Call) -> bool:
     """`sum(p.numel() for p in model.parameters())`, which is the size of the whole."""
     parent = script.parents[call]
     if not isinstance(parent, ast.comprehension) or not isinstance(parent.target, ast.Name):

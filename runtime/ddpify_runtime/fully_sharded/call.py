@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+
+from torch import nn
 
 from ..forward import region
 from ..forward.division import Division
 from ..forward.routed_call import RoutedCall
+from ..gradients.reduction import NoReduction
 from ..sharding.structure import Form
 from .whole import whole
 
 _SIZES = Division(reason="the sizes in it depend on its samples, and every rank has to use the same layers")
+
+
+class ReducedByTorch(NoReduction):
+    """For a forward whose gradients torch averages, in its own hooks."""
+
+    def __init__(self, module: nn.Module, call: Callable[..., Any]) -> None:
+        super().__init__(call)
 
 
 class ShardedCall(RoutedCall):

@@ -22,12 +22,12 @@ from torch import nn
 
 from .. import report
 from ..forward.routed_call import RoutedCall, release, say_what_was_not_called
-from ..gradients.reduction import NoReduction, align
+from ..gradients.reduction import align
 from ..torch_internals import CALL, BatchNorm, call_past_slot, hooks, tree_leaves
 from ..sharding import structure
 from ..trial.equal_ranks import require_equal_weights
 from . import states
-from .call import ShardedCall
+from .call import ReducedByTorch, ShardedCall
 from .whole import is_sharded
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -62,7 +62,7 @@ def fully_shard(module: Module) -> Module:
     align([parameter for parameter in module.parameters() if not is_sharded(parameter)])
     gathered = _sharded(module)
     release(module.parameters())
-    vars(module)[CALL] = ShardedCall(module, gathered, lambda module, call: NoReduction(call), True)
+    vars(module)[CALL] = ShardedCall(module, gathered, ReducedByTorch, True)
     _states[module] = states.follow(module)
     report.start()
     report.ask(say_what_was_not_called)

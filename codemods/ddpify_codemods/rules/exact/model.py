@@ -17,6 +17,8 @@ _BRANCHES = (ast.If, ast.Try, ast.With, ast.ExceptHandler, ast.Match, ast.match_
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Insert one DistributedDataParallel line per trained module."""
+    if target.shards_models:
+        return
     done: list[tuple[Base, ast.stmt]] = []
     in_place: set[ast.expr] = set()
     for optimizer in optimizers(script):
@@ -31,7 +33,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             if any(isinstance(node, ast.Call) for node in ast.walk(base.node)) and not base.each_of:
                 yield _unnamed(base)
                 continue
-            at = _place(script, optimizer.call, base)
+            at = place(script, optimizer.call, base)
             if not any(_covers(script, earlier, base, where, at) for earlier, where in done):
                 done.append((base, at))
                 yield _insert(script, target, base, at)
@@ -40,7 +42,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edit]) -> Iterator[tuple[Script, Finding]]:
     """Say so when no module of the program was found that could be divided: exact, but no faster."""
     wrapped = any("DistributedDataParallel" in script.text for script in scripts)
-    if edits or wrapped or any(script.view and script.view.wraps for script in scripts):
+    if edits or wrapped or target.shards_models or any(script.view and script.view.wraps for script in scripts):
         return
     message = "no module was found whose parameters this optimizer gets, so every process does the whole work"
     remedy = "hand over model.parameters() where the optimizer is built"
@@ -64,7 +66,7 @@ def _unnamed(base: Base) -> Finding:
     )
 
 
-def _place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
+def place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
     """The statement before which the module is made distributed: the one that builds the optimizer, or, when that is
     one of several branches, the outermost branching statement that does not itself bind the module. Where parameters
     are updated by hand, the training loop around that."""

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.flow.program import Program
 from ...facts.flow.wrapping import wrapping
-from ...facts.fully_sharded import Sharded, blocks, sharded
+from ...facts.fully_sharded import BY_NUMBER, Sharded, blocks, sharded
 from ...facts.optimizers import optimizers
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -19,8 +19,6 @@ _STATE_DICT = "from torch.distributed.checkpoint.state_dict import"
 _FROM_RANK_ZERO = "StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)"
 _WHOLE = "StateDictOptions(full_state_dict=True, cpu_offload=True)"
 _REMEDY = "leave out --strategy fsdp2: DistributedDataParallel keeps the model whole"
-# Those of torch.optim that step each number by itself: a rank has a part of a parameter only.
-_BY_NUMBER = {"ASGD", "Adadelta", "Adagrad", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "SGD"}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -34,7 +32,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _wrapped(script, found.model, at, program, target)
     for optimizer in optimizers(script):
         name = script.qualified(optimizer.call.func) if isinstance(optimizer.call, ast.Call) else ""
-        if not name.startswith("torch.optim.") or name.rpartition(".")[2] not in _BY_NUMBER:
+        if not name.startswith("torch.optim.") or name.rpartition(".")[2] not in BY_NUMBER:
             message = "a rank keeps a part of each parameter, and this step may need all of one"
             yield Finding(RULE.id, "refused", optimizer.call.lineno, message, _REMEDY)
     for call in script.find(ast.Call):

@@ -119,9 +119,15 @@ def _watch_runtime(recorder: Recorder) -> None:
 
 
 def _count_reduced(recorder: Recorder) -> None:
+    from ddpify_runtime.fully_sharded.call import ReducedByTorch
     from ddpify_runtime.gradients.reduction import Reduction
 
-    init = Reduction.__init__
+    for kind in (Reduction, ReducedByTorch):
+        _count_reduced_by(kind, recorder)
+
+
+def _count_reduced_by(kind: Any, recorder: Recorder) -> None:
+    init = kind.__init__
 
     @functools.wraps(init)
     def recorded_init(self: Any, module: nn.Module, call: Any, *args: Any, **kwargs: Any) -> None:
@@ -134,7 +140,7 @@ def _count_reduced(recorder: Recorder) -> None:
 
         init(self, module, counted, *args, **kwargs)
 
-    Reduction.__init__ = recorded_init  # type: ignore[method-assign]
+    kind.__init__ = recorded_init
 
 
 def watch_inputs(recorder: Recorder) -> None:
