@@ -93,6 +93,14 @@ def register_state_dict_hook(module: nn.Module, hook: Callable[..., Any]) -> Any
     return module._register_state_dict_hook(hook)
 
 
+def read_sharded(read: Callable[[Any], Any]) -> None:
+    """Have a function read the number in a DTensor (`item()`, `float()`): torch gives that of a rank's own part."""
+    from torch.distributed.tensor import DTensor
+
+    handlers: Any = DTensor._op_dispatcher._custom_op_handlers
+    handlers[torch.ops.aten._local_scalar_dense.default] = lambda operation, args, kwargs: read(args[0])
+
+
 def check_dims(module: BatchNorm, input: Tensor) -> None:
     """Refuse an input of the wrong number of dimensions, in the words of its class; there is no public check."""
     module._check_input_dim(input)

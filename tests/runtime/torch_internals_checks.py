@@ -118,6 +118,23 @@ def a_call_in_the_slot_is_called_and_stays_behind() -> None:
     assert vars(module)[internals.CALL] is not call
 
 
+def a_state_is_made_another_one() -> None:
+    module = nn.Linear(2, 2)
+    handle = internals.register_state_dict_hook(module, lambda *given: {"names": [*given[1]]})
+    assert module.state_dict() == {"names": ["weight", "bias"]}  # type: ignore[comparison-overlap]
+    handle.remove()
+    assert [*module.state_dict()] == ["weight", "bias"]
+
+
+def a_number_in_a_divided_tensor_is_read() -> None:
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.tensor import Shard, distribute_tensor
+
+    internals.read_sharded(lambda tensor: tensor.full_tensor().item() + 10)
+    mesh = init_device_mesh("cpu", (1,))
+    assert distribute_tensor(torch.ones(3), mesh, [Shard(0)]).sum().item() == 13
+
+
 def hooks_and_contents_are_seen() -> None:
     module = nn.Sequential(nn.Linear(2, 2))
     assert not any(internals.hooks(module))

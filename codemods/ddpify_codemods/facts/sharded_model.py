@@ -57,16 +57,16 @@ def strange_uses(
 def _of_attribute(script: Script, node: ast.Attribute) -> str:
     """Why an attribute of the model cannot be left; "" if it can."""
     call = script.parents[node]
-    is_called = isinstance(call, ast.Call) and call.func is node
+    called = call if isinstance(call, ast.Call) and call.func is node else None
     if node.attr in _METHODS or not isinstance(node.ctx, ast.Load):
         return ""
-    if is_called and node.attr == "load_state_dict":
-        assigns = any(word.arg in ("assign", None) for word in call.keywords)
+    if called and node.attr == "load_state_dict":
+        assigns = any(word.arg in ("assign", None) for word in called.keywords)
         return "load_state_dict(assign=True) puts whole parameters in the place of parts" if assigns else ""
-    if is_called and node.attr in ("parameters", "named_parameters"):
-        known = is_clipped(script, call) or is_counted(script, call)
-        return "" if known else f"`{ast.unparse(call)}` is read, and each process has a part of each"
-    what = "called" if is_called else "read"
+    if called and node.attr in ("parameters", "named_parameters"):
+        known = is_clipped(script, called) or is_counted(script, called)
+        return "" if known else f"`{ast.unparse(called)}` is read, and each process has a part of each"
+    what = "called" if called else "read"
     return f"`{ast.unparse(node)}` is {what}, and each process has a part of each parameter"
 
 

@@ -21,12 +21,12 @@ import torch.distributed as dist
 from torch import nn
 
 from .. import report
-from ..forward.routed_call import RoutedCall, release, say_what_was_not_called
+from ..forward.routed_call import release, say_what_was_not_called
 from ..gradients.reduction import align
-from ..torch_internals import CALL, BatchNorm, call_past_slot, hooks, tree_leaves
 from ..sharding import structure
+from ..torch_internals import CALL, BatchNorm, call_past_slot, hooks, tree_leaves
 from ..trial.equal_ranks import require_equal_weights
-from . import states
+from . import guards, states
 from .call import ReducedByTorch, ShardedCall
 from .whole import is_sharded
 
@@ -59,7 +59,9 @@ def fully_shard(module: Module) -> Module:
             for handle in _states.pop(inner):
                 handle.remove()
     require_equal_weights(module)
-    align([parameter for parameter in module.parameters() if not is_sharded(parameter)])
+    whole = [parameter for parameter in module.parameters() if not is_sharded(parameter)]
+    align(whole)
+    guards.begin(whole)
     gathered = _sharded(module)
     release(module.parameters())
     vars(module)[CALL] = ShardedCall(module, gathered, ReducedByTorch, True)
@@ -75,8 +77,8 @@ def _require_divisible(module: nn.Module) -> None:
         what = what or ("" if parameter.dim() else "a single number")
         if what:
             raise RuntimeError(
-                f"ddpify: fully_shard: {type(module).__name__}.{name} has {what}, and no process can keep a part of it; "
-                "convert without --strategy fsdp2"
+                f"ddpify: fully_shard: {type(module).__name__}.{name} has {what}, and no process can keep a part of "
+                "it; convert without --strategy fsdp2"
             )
 
 
@@ -89,7 +91,7 @@ def _sharded(module: nn.Module) -> _Gathered:
     attributes = [{*vars(part)} for part in parts]
     before, after = [{*each} for each in hooks(module)[:2]]
     device = next((p.device.type for p in module.parameters()), "cpu")
-    shard(module, mesh=_mesh(dist.group.WORLD, device), reshard_after_forward=True)
+    shard(module, mesh=_mesh_of(dist.group.WORLD, device), reshard_after_forward=True)
     for part, kind, known in zip(parts, kinds, attributes, strict=True):
         if type(part) is not kind:
             part.__class__ = kind
@@ -102,11 +104,10 @@ def _sharded(module: nn.Module) -> _Gathered:
 
 
 @functools.cache
-def _mesh(group: dist.ProcessGroup, device_type: str) -> Any:
+def _mesh_of(group: dist.ProcessGroup, device_type: str) -> Any:
     """The ranks of the group, as torch's DTensors want them."""
-    from torch.distributed.device_mesh import init_device_mesh
 
-    return init_device_mesh(device_type, (group.size(),))
+    return init_device_mesh_of(device_type, (group.size(),))
 
 
 class _Gathered:
@@ -132,6 +133,6 @@ def _require_seen(module: nn.Module, output: Any) -> None:
     for leaf in structure.flatten(output)[0]:
         if isinstance(leaf, torch.Tensor) and leaf.requires_grad and id(leaf) not in seen:
             raise RuntimeError(
-                f"ddpify: fully_shard: {type(module).__name__} returns a {type(output).__name__}, in which torch finds no "
-                "outputs; return a tuple or a dict, or convert without --strategy fsdp2"
+                f"ddpify: fully_shard: {type(module).__name__} returns a {type(output).__name__}, in which torch finds "
+                "no outputs; return a tuple or a dict, or convert without --strategy fsdp2"
             )

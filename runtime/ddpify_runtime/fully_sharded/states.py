@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ..forward import region
-from ..torch_internals import register_state_dict_hook, version_of
+from ..torch_internals import register_state_dict_hook, versions_of
 from .whole import is_sharded
 
 
@@ -31,13 +31,14 @@ def _put_together(module: nn.Module, state: OrderedDict[str, Any], prefix: str, 
     for name, parameter in names.items():
         if name in state:
             if id(parameter) not in made:
-                made[id(parameter)] = parameter.detach().full_tensor().cpu()  # type: ignore[operator]
+                part: Any = parameter.detach()
+                made[id(parameter)] = part.full_tensor().cpu()
             state[name] = made[id(parameter)]
     if prefix:
         return None
     kept = Taken(state)
     kept.parameters = [*names.values()]
-    kept.versions = [*map(_version, kept.parameters)]
+    kept.versions = [*versions_of(kept.parameters)]
     vars(kept).update(vars(state))  # torch's _metadata
     return kept
 
@@ -57,10 +58,6 @@ def _divided(
             state[prefix + name] = distribute_tensor(given, local.device_mesh, local.placements, src_data_rank=None)
 
 
-def _version(parameter: Any) -> int:
-    return version_of(parameter.detach().to_local())
-
-
 class Taken(OrderedDict[str, Any]):
     """The parameters as they were when it was taken.
 
@@ -72,7 +69,7 @@ class Taken(OrderedDict[str, Any]):
     versions: list[int]
 
     def _look(self) -> None:
-        if hasattr(self, "versions") and self.versions != [*map(_version, self.parameters)]:
+        if hasattr(self, "versions") and self.versions != [*versions_of(self.parameters)]:
             raise RuntimeError(
                 "ddpify: the model has changed since this state_dict() was taken, and so would have what it gave in "
                 "one process; take copy.deepcopy(model.state_dict()), or convert without --strategy fsdp2"
