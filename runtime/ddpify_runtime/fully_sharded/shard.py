@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch import nn
 
 from .. import report
-from ..forward.routed_call import release, say_what_was_not_called
+from ..forward.routes import release, say_what_was_not_called
 from ..gradients.reduction import align
 from ..sharding import structure
 from ..torch_internals import CALL, BatchNorm, call_past_slot, hooks, tree_leaves
@@ -107,7 +107,9 @@ def _sharded(module: nn.Module) -> _Gathered:
 def _mesh_of(group: dist.ProcessGroup, device_type: str) -> Any:
     """The ranks of the group, as torch's DTensors want them."""
 
-    return init_device_mesh_of(device_type, (group.size(),))
+    from torch.distributed.device_mesh import init_device_mesh
+
+    return init_device_mesh(device_type, (group.size(),))
 
 
 class _Gathered:
