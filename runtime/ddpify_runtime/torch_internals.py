@@ -196,6 +196,11 @@ def base_of(tensor: Tensor) -> Tensor:
     return tensor if tensor._base is None else tensor._base
 
 
+def is_view(tensor: Tensor) -> bool:
+    """Whether a tensor is a view of another one; as `base_of`."""
+    return tensor._base is not None
+
+
 def version_of(tensor: Tensor) -> int:
     """How often a tensor was written to; comparing its values would cost as much as loading them."""
     return tensor._version

@@ -135,6 +135,11 @@ def a_number_in_a_divided_tensor_is_read() -> None:
     assert distribute_tensor(torch.ones(3), mesh, [Shard(0)]).sum().item() == 13
 
 
+def a_view_is_seen() -> None:
+    tensor = torch.ones(2, requires_grad=True) * 2
+    assert internals.is_view(tensor[:1]) and not internals.is_view(tensor)
+
+
 def hooks_and_contents_are_seen() -> None:
     module = nn.Sequential(nn.Linear(2, 2))
     assert not any(internals.hooks(module))

@@ -24,7 +24,7 @@ from .. import report
 from ..forward.routes import release, say_what_was_not_called
 from ..gradients.reduction import align
 from ..sharding import structure
-from ..torch_internals import CALL, BatchNorm, call_past_slot, hooks, tree_leaves
+from ..torch_internals import CALL, BatchNorm, call_past_slot, hooks, is_view, tree_leaves, tree_map_only
 from ..trial.equal_ranks import require_equal_weights
 from . import guards, states
 from .call import ReducedByTorch, ShardedCall
@@ -125,8 +125,22 @@ class _Gathered:
         else:
             args, kwargs = self.begin(self.module, args, kwargs)
         output = call_past_slot(self.module)(*args, **kwargs)
-        _require_seen(self.module, output)
+        if torch.is_grad_enabled():
+            _require_seen(self.module, output)
+            output = _apart(output)
         return self.end(self.module, args, output)
+
+
+def _apart(output: Any) -> Any:
+    """Copy the views among outputs: an operation in place on one would have torch forget that its backward comes."""
+    made: dict[int, torch.Tensor] = {}
+
+    def copy(tensor: torch.Tensor) -> torch.Tensor:
+        if type(tensor) is not torch.Tensor or not (tensor.requires_grad and is_view(tensor)):
+            return tensor
+        return made.setdefault(id(tensor), tensor.clone())
+
+    return tree_map_only(torch.Tensor, copy, output)
 
 
 def _require_seen(module: nn.Module, output: Any) -> None:
