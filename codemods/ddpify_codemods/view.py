@@ -25,9 +25,8 @@ from .targets import own_calls, own_devices, own_modules
 Located = TypeVar("Located", bound=ast.AST)
 
 # Functions around another one, a path or a sampler: `rank_zero_only(torch.save)`.
-AROUND = frozenset(
-    {"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path", "DistributedSamplerWrapper", "resumable"}
-)
+AROUND = frozenset({"rank_zero_only", "rank_zero_first", "rank_zero_value", "rank_zero_path"})
+AROUND |= {"DistributedSamplerWrapper", "resumable", "goes_on", "counted"}
 # What is torch's own in one process, and where torch has it.
 TORCH = {"DataLoader": "torch.utils.data", "DataParallel": "torch.nn", "grad": "torch.autograd"}
 SHARDS = "fully_shard"
@@ -185,8 +184,8 @@ def settled_key(node: ast.stmt, names: Mapping[str, str]) -> str:
             closed = [ast.unparse(each) for each in inner.args]
             return f"close {closed[0]}" if len(closed) == 1 and closed[0].endswith(".close") else ""
     given_back = node.value if isinstance(node, ast.Assign) else None
-    if isinstance(given_back, ast.Call) and runtime_name(given_back.func, names) == "carried":
-        return "carried"
+    if isinstance(given_back, ast.Call) and runtime_name(given_back.func, names) in ("carried", "restore"):
+        return runtime_name(given_back.func, names)
     if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and len(node.value.args) == 1:
         given = ast.unparse(node.value.args[0])
         if runtime_name(node.value.func, names) == "broadcast" and ast.unparse(node.targets[0]) == given:

@@ -26,6 +26,8 @@ from .rank_zero import rank_zero_only as rank_zero_only
 from .rank_zero import rank_zero_path as rank_zero_path
 from .rank_zero import rank_zero_value as rank_zero_value
 from .resume.loops import carried as carried
+from .resume.loops import counted as counted
+from .resume.loops import goes_on as goes_on
 from .resume.loops import restore as restore
 from .resume.loops import resumable as resumable
 from .resume.loops import resume_from as resume_from

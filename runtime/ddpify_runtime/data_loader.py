@@ -27,7 +27,7 @@ from .agreement.random_states import bytes_of
 from .forward import region
 from .launch import environment
 from .lazy.labels import MOST, Labels
-from .loading import collated
+from .loading import collated, tensor_rows
 from .loading.collated import Form
 from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
@@ -67,6 +67,11 @@ class DataLoader(TorchDataLoader[T_co]):
             if isinstance(self.sampler, Shuffled) and self.sampler.generator is None:
                 self.sampler.generator = self.generator  # as torch's does for the RandomSampler that it makes
             loops.track(self)
+
+    @property
+    def is_without_state(self) -> bool:
+        """Whether it is known that no batch depends on those that were loaded before it."""
+        return self._divided or (tensor_rows.are_rows(self.dataset) and self.collate_fn is default_collate)
 
     def __iter__(self) -> Any:
         loops.iterated(self)

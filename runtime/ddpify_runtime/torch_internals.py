@@ -82,6 +82,20 @@ def sampler_of(iterator: Any) -> Any:
     return iterator._index_sampler
 
 
+def draw_without_loading(iterator: Any, batches: int) -> int:
+    """Draw the indices of a loader's next batches, which are not loaded then. A sampler is only the iterator's own.
+
+    Args: a loader's iterator; of how many batches.
+
+    Returns:
+        How many of them are to be taken still: what the workers were asked for before.
+    """
+    asked = min(batches, getattr(iterator, "_tasks_outstanding", 0))
+    for _ in range(batches - asked):
+        getattr(iterator, DRAW_INDICES)()
+    return asked
+
+
 def call_past_slot(module: nn.Module) -> Callable[..., Any]:
     """The call of a module with its hooks, past CALL. `module.forward` would leave out the hooks."""
     call: Callable[..., Any] = module._call_impl

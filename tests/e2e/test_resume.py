@@ -98,6 +98,118 @@ for epoch in range(EPOCHS):
 torch.save(list(model.state_dict().values()), "end.pt")
 """
 
+# Loops whose rounds are no items: tests, an iterator that is begun anew, one that never ends.
+HEAD = """\
+import torch
+from torch import nn
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(4)
+data = TensorDataset(torch.randn(60, 6), torch.randn(60, 1))
+loader = DataLoader(data, batch_size=8, shuffle=True)
+model = nn.Sequential(nn.Linear(6, 12), nn.Tanh(), nn.Dropout(0.2), nn.Linear(12, 1))
+optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
+
+
+def update(x, y):
+    optimizer.zero_grad()
+    loss = nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+
+
+step, seen = 0, 0.0
+"""
+LOOPS = {
+    "while": """\
+def get_batch():
+    rows = torch.randint(60, (8,))
+    return data.tensors[0][rows], data.tensors[1][rows]
+
+
+x, y = get_batch()
+while True:
+    seen += update(x, y)
+    x, y = get_batch()
+    step += 1
+    if step >= 24:
+        break
+""",
+    "while around for": """\
+while step < 24:
+    epoch_loss = 0.0
+    for x, y in loader:
+        epoch_loss += update(x, y)
+        step += 1
+        if step >= 24:
+            break
+    seen += epoch_loss
+""",
+    "next": """\
+batches = iter(loader)
+while step < 24:
+    try:
+        x, y = next(batches)
+    except StopIteration:
+        batches = iter(loader)
+        x, y = next(batches)
+    seen += update(x, y)
+    step += 1
+""",
+    "cycle": """\
+def cycle(loader):
+    while True:
+        for batch in loader:
+            yield batch
+
+
+batches = cycle(loader)
+for step in range(24):
+    x, y = next(batches)
+    seen += update(x, y)
+""",
+    "for over cycle": """\
+def cycle(loader):
+    while True:
+        for batch in loader:
+            yield batch
+
+
+for step, (x, y) in enumerate(cycle(loader)):
+    seen += update(x, y)
+    if step >= 23:
+        break
+""",
+    "global": """\
+def test(epoch):
+    global seen
+    seen = max(seen, epoch + float(model[0].weight.sum()))
+
+
+for epoch in range(3):
+    for x, y in loader:
+        update(x, y)
+    test(epoch)
+""",
+}
+OWN = """\
+import os
+
+first = 0
+if os.path.exists("own.pt"):
+    kept = torch.load("own.pt")
+    model.load_state_dict(kept["model"])
+    optimizer.load_state_dict(kept["optimizer"])
+    first, seen = kept["epoch"] + 1, kept["seen"]
+for epoch in range(first, 4):
+    for x, y in loader:
+        seen += update(x, y)
+    kept = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch, "seen": seen}
+    torch.save(kept, "own.pt")
+"""
+END = 'torch.save([*model.state_dict().values(), torch.tensor([step, seen])], "end.pt")\n'
+
 
 def written(
     folder: Path, code: str, epochs: int = 3, every: int = 1, workers: int = 0, optimizer_sharding: bool = False
@@ -156,6 +268,40 @@ def test_a_killed_worker(tmp_path: Path) -> None:
     folder = written(tmp_path / "killed", RICH, every=2)
     code = start(folder, 2, "--max-restarts", "1", DIES="worker", DIES_AT="13", DIES_RANK="1")
     assert (code, went_on(folder)) == (0, 1), (folder / "stderr").read_text()
+    assert_equal(end(folder), expected)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("at", ["5", "13", "20"])
+@pytest.mark.parametrize("world_size", [1, 2])
+@pytest.mark.parametrize("loop", LOOPS)
+def test_loops(tmp_path: Path, loop: str, world_size: int, at: str) -> None:
+    code = HEAD + LOOPS[loop] + END
+    expected = undisturbed(written(tmp_path / "whole", code), world_size)
+    folder = written(tmp_path / "killed", code, every=3)
+    assert start(folder, world_size, DIES="all", DIES_AT=at) != 0
+    assert start(folder, world_size) == 0, (folder / "stderr").read_text()
+    assert went_on(folder) == 1
+    assert_equal(end(folder), expected)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("goes_on_at_first", [False, True])
+@pytest.mark.parametrize("world_size", [1, 2])
+def test_a_checkpoint_of_its_own(tmp_path: Path, world_size: int, goes_on_at_first: bool) -> None:
+    """The script finds a file of its own when it is started again, or has found an older one at first."""
+    code = HEAD + OWN + END
+    whole, folder = written(tmp_path / "whole", code), written(tmp_path / "killed", code, every=3)
+    if goes_on_at_first:
+        short = written(tmp_path / "short", code.replace("range(first, 4)", "range(first, 1)"))
+        undisturbed(short, world_size)
+        for each in (whole, folder):
+            shutil.copy(short / "own.pt", each)
+    expected = undisturbed(whole, world_size)
+    assert start(folder, world_size, DIES="all", DIES_AT="13") != 0
+    assert torch.load(folder / "own.pt")["epoch"] == (1 if goes_on_at_first else 0)
+    assert start(folder, world_size) == 0, (folder / "stderr").read_text()
+    assert went_on(folder) == 1
     assert_equal(end(folder), expected)
 
 

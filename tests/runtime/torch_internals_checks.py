@@ -319,6 +319,15 @@ def a_loader_that_asks_for_no_rank_reads_all() -> None:
     assert asked == [(2, 1), (1, 0)]
 
 
+def batches_can_be_drawn_without_loading() -> None:
+    for workers in (0, 1):
+        iterator = iter(DataLoader(TensorDataset(torch.arange(12)), batch_size=2, num_workers=workers))
+        asked = internals.draw_without_loading(iterator, 4)
+        assert asked == 2 * workers
+        left = [batch.tolist() for (batch,) in iterator]
+        assert left[asked:] == [[8, 9], [10, 11]] and len(left) == asked + 2
+
+
 def a_value_can_be_pinned() -> None:
     value = {"a": [torch.ones(2)], "b": "text"}
     assert not internals.pins(iter(DataLoader(TensorDataset(torch.arange(5)))))

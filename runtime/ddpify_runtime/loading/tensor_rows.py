@@ -14,6 +14,13 @@ from torch import Tensor
 from torch.utils.data import Subset, TensorDataset
 
 
+def are_rows(dataset: Any) -> bool:
+    """Whether a data set is made of tensors alone."""
+    while type(dataset) is Subset:
+        dataset = dataset.dataset
+    return type(dataset) is TensorDataset
+
+
 def batch_of(dataset: Any, indices: Sequence[Any]) -> list[Tensor] | None:
     """What default_collate makes of these samples; None for another kind of data set, or of index."""
     while type(dataset) is Subset:

@@ -17,42 +17,41 @@ import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, TypeVar
 
-from torch.utils.data import DataLoader, IterableDataset
-from torch.utils.data import sampler as samplers
+from torch.utils.data import DataLoader
 
 from ..agreement import random_states
 from ..forward import rank_stream
 from ..process_group import get_rank, get_world_size
-from ..sampler import DistributedSampler, Shuffled
 from ..sharding.collectives import gather_objects
-from . import file
+from . import file, iteration
 from .due import Due
+from .iteration import Iteration
 from .states import CannotCarry, generators, in_place, put_back, taken
 
 T = TypeVar("T")
 
-_DRAWN = (
-    "ddpify: the items of this loop are drawn one after another from the random numbers that the steps use too, so "
-    "that a run which goes on could not pass over them: draw them from a generator of their own"
-)
+_VERSION = 2  # of what a checkpoint holds
 _LOOKED_AT = 3  # calls of `carried` in which it is seen whether the values can be carried
-_ORDERED = (samplers.SequentialSampler, samplers.RandomSampler, samplers.SubsetRandomSampler, samplers.BatchSampler)
-_ORDERED += (samplers.WeightedRandomSampler, DistributedSampler, Shuffled)  # type: ignore[assignment]
 
 _run: _Run | None = None
 _loaders: list[weakref.ref[DataLoader[Any]]] = []
 
 
 class _Loop:
-    """A loop that runs. done: items behind it. random: the generators before the item was drawn, and values: what the
-    loop carries, as data; None where they were not looked at. back: the values to give back.
+    """A loop that runs. items: its own; None for a `while`. done: rounds behind it. random: the generators before the
+    item was drawn, or behind the test, and values: what the loop carries, as data; None where they were not looked at.
+    back: the values to give back.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, items: Iteration[Any] | None = None) -> None:
+        self.items = items
         self.done = 0
         self.random: Any = None
         self.values: Any = None
         self.back: Any = None
+
+    def saved(self) -> tuple[Any, ...]:
+        return self.done, self.random, self.values, None if self.items is None else self.items.behind(self.done)
 
 
 class _Run:
@@ -62,6 +61,7 @@ class _Run:
         self.folder, self.due = folder, due
         self.start: Any = None  # the random numbers at the script's begin
         self.before: list[str] = []  # digests of those at each call of restore()
+        self.began: list[list[Any]] = []  # the states of the values that each call of restore() was given
         self.finished: list[dict[str, Any]] = []  # what each training that is over has left
         self.saved: dict[str, Any] | None = None  # the checkpoint to go on from, until that is done
         self.objects: dict[str, Any] | None = None
@@ -70,7 +70,6 @@ class _Run:
         self.carries: dict[int, int] = {}  # by depth: how often `carried` was called
         self.is_due = False
         self.stdout: Any = None
-        self.iterated: DataLoader[Any] | None = None
         self.generators: list[Any] = []  # the script's own, and those of its loaders
 
     def random(self) -> dict[str, Any]:
@@ -96,6 +95,7 @@ class _Run:
     def begin(self, objects: dict[str, Any]) -> None:
         if len(self.finished) < len(self.before):
             raise RuntimeError("ddpify: another training begins, which --resume has not seen: convert the script again")
+        self.loops.clear()  # a `while` that was left by a break
         self.before.append(hashlib.sha256(repr(random_states.key()).encode()).hexdigest())
         self.is_outer, self.carries = {}, {}
         self.objects = objects
@@ -108,17 +108,22 @@ class _Run:
         for depth, loop in enumerate(self.loops):
             if loop.random is None or (self.carries.get(depth) and loop.values is None):
                 return
-        mine = rank_stream.own_states()
+        mine, objects = rank_stream.own_states(), self.states()
+        if any(each.taken and not each.is_kept for each in iteration.counted):
+            raise RuntimeError(
+                "ddpify: next() takes items of an iterator that restore() and carried() are not given: loop over it"
+            )
         data = {
-            "version": 1,
+            "version": _VERSION,
             "world_size": get_world_size(),
             "arguments": sys.argv[1:],
             "start": self.start,
             "before": self.before,
+            "began": self.began,
             "training": self.training,
             "finished": self.finished,
-            "loops": [(loop.done, loop.random, loop.values) for loop in self.loops],
-            "objects": self.states(),
+            "loops": [loop.saved() for loop in self.loops],
+            "objects": objects,
             "rank_streams": gather_objects(mine) if get_world_size() > 1 else [mine],
         }
         file.write(self.folder, data)
@@ -147,7 +152,7 @@ class _Run:
         self.finished.append(left)
         return values
 
-    def put_objects_back(self, states: dict[str, Any]) -> None:
+    def put_objects_back(self, states: dict[str, Any], iterations: bool = True) -> None:
         assert self.objects is not None
         if list(states) != list(self.objects):
             raise RuntimeError(
@@ -155,7 +160,42 @@ class _Run:
                 f"{', '.join(self.objects)}: remove the folder to begin anew"
             )
         for name, each in self.objects.items():
-            in_place(each, states[name])
+            if iterations or not isinstance(each, Iteration):
+                in_place(each, states[name])
+
+    def begin_loop(self, loop: _Loop) -> int:
+        """A loop begins: bring it to where it was, if the run goes on in it.
+
+        Returns:
+            How many loops are around it.
+        """
+        depth = len(self.loops)
+        self.is_outer[depth - 1] = True
+        self.loops.append(loop)
+        if self.saved is not None and depth < len(self.saved["loops"]):
+            loop.done, random, loop.back, items = self.saved["loops"][depth]
+            if loop.items is not None:
+                loop.items.load_state_dict(items)
+            if depth == len(self.saved["loops"]) - 1:
+                self.arrive()
+            self.put_random_back(random)
+        return depth
+
+    def begin_round(self, depth: int) -> bool:
+        """A round of a loop begins: whether a checkpoint is due in it."""
+        loop = self.loops[depth]
+        del self.loops[depth + 1 :]  # those that a break or an exception has left
+        saves = self.saved is None and loop.back is None and self.due.step()
+        loop.random = self.random() if saves or self.is_outer.get(depth, True) else None
+        loop.values = None
+        return saves
+
+    def save_if(self, is_due: bool, depth: int) -> None:
+        """Write a checkpoint here, or where the body has given what it carries."""
+        if not is_due or self.carries.get(depth):
+            self.is_due = is_due
+        elif self.loops[depth].done:  # else it is not known yet whether the body carries anything
+            self.save()
 
     def arrive(self) -> None:
         """The place of the checkpoint is reached: from here on all is as it was."""
@@ -167,21 +207,16 @@ class _Run:
             sys.stdout = self.stdout
         self.saved, self.stdout = None, None
 
-    def skip(self, iterator: Iterator[Any], count: int) -> None:
-        """Pass over items that are done. What was drawn between them then is not drawn now."""
-        before = random_states.key() if count else None
-        for _ in range(count):
-            if next(iterator, self) is self:
-                raise RuntimeError(f"ddpify: a loop ends before item {count}, which the checkpoint is behind")
-        if count and random_states.key() != before and not self.has_fixed_order():
-            raise RuntimeError(_DRAWN)
+    @property
+    def ignores_loops(self) -> bool:
+        """Whether this training is over: its loops have nothing to do.
 
-    def has_fixed_order(self) -> bool:
-        """Whether all items were decided when the loop began: those of a loader with a sampler of torch's own."""
-        loader = self.iterated
-        if loader is None or isinstance(loader.dataset, IterableDataset):
-            return False
-        return all(each is None or type(each) in _ORDERED for each in (loader.sampler, loader.batch_sampler))
+        Raises:
+            RuntimeError: it is another one, which conversion has not seen.
+        """
+        if len(self.finished) > self.training and not self.is_past:
+            raise RuntimeError("ddpify: another training begins, which --resume has not seen: convert the script again")
+        return self.is_past
 
 
 def resume_from(folder: str, every_seconds: float = 600, every_steps: int | None = None) -> None:
@@ -198,27 +233,42 @@ def resume_from(folder: str, every_seconds: float = 600, every_steps: int | None
     run.saved = file.read(run.folder)
     if run.saved is None:
         run.start = random_states.read()
+    elif run.saved["version"] != _VERSION:
+        raise RuntimeError(f"ddpify: the checkpoint in {run.folder} is of another version: remove it to begin anew")
     else:
         run.start = run.saved["start"]
         random_states.write(run.start)
 
 
-def restore(**objects: Any) -> None:
+def restore(*values: Any, **objects: Any) -> Any:
     """Name what the training changes, after all of it is made and before its loop: models, optimizers, schedulers,
     lists, objects of the script. If the run goes on, they get the states of the checkpoint.
+
+    Args:
+        values: those that a checkpoint of the script's own may have decided, such as the epoch to begin with.
+
+    Returns:
+        The values with which the run began; one alone without a tuple.
 
     Raises:
         RuntimeError: it is not known what one of them holds; or the script has come here with other random numbers than
             when it was saved, so that its data may be another.
     """
     run = _run
-    if run is None:
-        return
+    if run is not None:
+        values = _restored(run, values, objects)
+    return values[0] if len(values) == 1 else values
+
+
+def _restored(run: _Run, values: tuple[Any, ...], objects: dict[str, Any]) -> tuple[Any, ...]:
     run.begin(objects)
     if run.saved is None:
         for name, each in objects.items():
             _looked_at(each, name, set())
-        return
+        run.began.append([_looked_at(value, f"value {at + 1} of restore()", None) for at, value in enumerate(values)])
+        return values
+    run.began.append(run.saved["began"][run.training])
+    values = tuple(put_back(value, state) for value, state in zip(values, run.began[-1], strict=True))
     saved = run.saved
     if saved["world_size"] == get_world_size() and saved["before"][run.training] != run.before[-1]:
         raise RuntimeError(
@@ -226,13 +276,14 @@ def restore(**objects: Any) -> None:
             "data may be split otherwise: seed it by a constant, or remove the folder to begin anew"
         )
     if not run.is_past:
-        run.put_objects_back(saved["objects"])
+        run.put_objects_back(saved["objects"], iterations=False)
     if run.stdout is not None:
-        return
+        return values
     at = " / ".join(str(loop[0]) for loop in saved["loops"])
     others = "" if saved["arguments"] == sys.argv[1:] else f"; its arguments were {' '.join(saved['arguments'])}"
     print(f"ddpify: goes on from {run.folder} at {at}{others}", file=sys.stderr, flush=True)
     run.stdout, sys.stdout = sys.stdout, open(os.devnull, "w")  # noqa: SIM115  what comes now was printed before
+    return values
 
 
 def resumable(iterable: Iterable[T]) -> Iterator[T]:
@@ -245,45 +296,67 @@ def resumable(iterable: Iterable[T]) -> Iterator[T]:
     if run is None or run.objects is None:
         yield from iterable
         return
-    depth = len(run.loops)
-    if run.is_past or len(run.finished) > run.training:
-        if not run.is_past:
-            raise RuntimeError("ddpify: another training begins, which --resume has not seen: convert the script again")
+    if run.ignores_loops:
         return
-    run.is_outer[depth - 1] = True
-    loop = _Loop()
-    run.loops.append(loop)
-    iterator = iter(iterable)
-    saved = run.saved["loops"] if run.saved is not None else []
+    loop = _Loop(Iteration(iterable))
+    assert loop.items is not None
+    items = iter(loop.items)
+    depth = run.begin_loop(loop)
     try:
-        if depth < len(saved):
-            loop.done, random, loop.back = saved[depth]
-            run.skip(iterator, loop.done)
-            run.put_random_back(random)
-            if depth == len(saved) - 1:
-                run.arrive()
         while True:
-            del run.loops[depth + 1 :]  # those that an exception has left
-            saves = run.saved is None and loop.back is None and run.due.step()
-            loop.random = run.random() if saves or run.is_outer.get(depth, True) else None
-            loop.values = None
-            before = random_states.key() if 0 < loop.done < _LOOKED_AT and run.saved is None else None
+            is_due = run.begin_round(depth)
             try:
-                item = next(iterator)
+                item = next(items)
             except StopIteration:
                 return
-            if before is not None and random_states.key() != before and not run.has_fixed_order():
-                raise RuntimeError(_DRAWN)
-            if saves and not run.carries.get(depth):
-                if loop.done:  # else it is not known yet whether the body carries anything
-                    run.save()
-            else:
-                run.is_due = saves
+            run.save_if(is_due, depth)
             yield item
             loop.done += 1
             run.is_outer.setdefault(depth, False)
     finally:
         del run.loops[depth:]
+
+
+def goes_on(test: Any) -> bool:
+    """Whether a `while` loop has another round: `while goes_on(step < steps)`; as `resumable` for other loops.
+
+    Args:
+        test: of the loop. Of the `while` loops around one place, one alone may be given here.
+
+    Raises:
+        RuntimeError: the loop has no round where it was in one.
+    """
+    run = _run
+    if run is None or run.objects is None:
+        return bool(test)
+    if run.ignores_loops:
+        return False
+    depth = next((at for at, loop in enumerate(run.loops) if loop.items is None), len(run.loops))
+    if depth < len(run.loops):
+        run.loops[depth].done += 1
+        run.is_outer.setdefault(depth, False)
+    elif run.saved is not None and not test:
+        raise RuntimeError(f"ddpify: a `while` loop is not begun now, in which the run in {run.folder} was")
+    else:
+        run.begin_loop(_Loop())
+    if not test:
+        del run.loops[depth:]
+        return False
+    run.save_if(run.begin_round(depth), depth)
+    return True
+
+
+def counted(iterable: Iterable[T]) -> Iteration[T] | Iterable[T]:
+    """What the script takes items of by itself: `batches = iter(counted(loader))`, then `next(batches)`.
+
+    Returns:
+        The same items; it can be begun once.
+    """
+    if _run is None:
+        return iterable
+    made = Iteration(iterable)
+    iteration.counted.add(made)
+    return made
 
 
 def carried(*values: Any) -> Any:
@@ -304,7 +377,9 @@ def carried(*values: Any) -> Any:
         loop, depth = run.loops[-1], len(run.loops) - 1
         run.carries[depth] = called = run.carries.get(depth, 0) + 1
         if loop.back is not None:
+            random = run.random()
             values = tuple(put_back(value, state) for value, state in zip(values, loop.back, strict=True))
+            run.put_random_back(random)  # an iteration that was made anew has drawn
             loop.back = None
         is_outer = run.is_outer.get(depth, True)
         if run.is_due or is_outer or called <= _LOOKED_AT:
@@ -328,7 +403,7 @@ def track(loader: DataLoader[Any]) -> None:
 def iterated(loader: DataLoader[Any]) -> None:
     """Note the loader that is looped over."""
     if _run is not None:
-        _run.iterated = loader
+        iteration.began(loader)
 
 
 def _looked_at(value: Any, name: str, seen: set[int] | None) -> Any:

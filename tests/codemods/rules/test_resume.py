@@ -36,7 +36,7 @@ def written(body: str, head: str = HEAD) -> list[str]:
     assert not [each for each in result.findings if each.severity == "refused"], result.findings
     again = convert({PATH: result.code}, "", resume="checkpoints")[PATH]
     assert again.code == result.code
-    words = ("restore(", "resumable(", "carried(")
+    words = ("restore(", "resumable(", "carried(", "goes_on(", "counted(")
     return [line.strip() for line in result.code.splitlines() if any(word in line for word in words)]
 
 
@@ -130,6 +130,120 @@ fit(3)
     assert lines[-1] == "best = carried(best)" and lines.count("best = carried(best)") == 2
 
 
+def test_a_while_loop() -> None:
+    lines = written(f"""
+step = 0
+while step < 10:
+    for x, y in loader:{STEP}        step += 1
+""")
+    assert lines == [
+        "restore(model=model, optimizer=optimizer)",
+        "while goes_on(step < 10):",
+        "step = carried(step)",
+        "for x, y in resumable(loader):",
+        "step = carried(step)",
+    ]
+
+
+def test_an_iterator_that_is_begun_anew() -> None:
+    lines = written(f"""
+items = iter(loader)
+for step in range(10):
+        try:
+            x, y = next(items)
+        except StopIteration:
+            items = iter(loader)
+            x, y = next(items){STEP}        shown = next(iter(loader))
+""")
+    assert lines == [
+        "items = iter(counted(loader))",
+        "restore(model=model, optimizer=optimizer)",
+        "for step in resumable(range(10)):",
+        "items = carried(items)",
+        "items = iter(counted(loader))",
+    ]
+
+
+def test_an_iterator_that_never_ends() -> None:
+    lines = written(f"""
+def forever(loader):
+    while True:
+        yield from loader
+
+
+items = forever(loader)
+for step in range(10):
+        x, y = next(items){STEP}""")
+    assert lines == [
+        "items = counted(forever(loader))",
+        "restore(model=model, optimizer=optimizer, items=items)",
+        "for step in resumable(range(10)):",
+    ]
+
+
+def test_a_variable_of_the_module_that_functions_assign() -> None:
+    lines = written(f"""
+best = 0
+
+
+def test():
+    global best
+    best = max(best, 1)
+
+
+for epoch in range(10):
+    for x, y in loader:{STEP}
+    test()
+""")
+    assert lines[2:] == ["best = carried(best)", "for x, y in resumable(loader):"]
+
+
+def test_a_checkpoint_of_its_own() -> None:
+    lines = written(f"""
+import os
+start, best = 0, 0.0
+if os.path.exists("a.pt"):
+    kept = torch.load("a.pt")
+    model.load_state_dict(kept["model"])
+    best, start = kept["best"], kept["epoch"] + 1
+for epoch in range(start, 10):
+    for x, y in loader:{STEP}
+    best = max(best, loss.item())
+""")
+    assert lines[:3] == [
+        "start = restore(start, model=model, optimizer=optimizer)",
+        "for epoch in resumable(range(start, 10)):",
+        "best = carried(best)",
+    ]
+
+
+def test_a_checkpoint_that_an_option_names() -> None:
+    lines = written(f"""
+import argparse
+
+
+def main(args, model):
+    args.start = 0
+    if args.resume:
+        load(args, model)
+    train(args.start, 10)
+
+
+def load(args, model):
+    kept = torch.load(args.resume)
+    model.load_state_dict(kept["model"])
+    args.start = kept["epoch"]
+
+
+def train(start, end):
+    for epoch in range(start, end):
+        for x, y in loader:{STEP.replace("        ", "            ")}
+
+main(argparse.ArgumentParser().parse_args(), model)
+""")
+    assert lines[0] == "start = restore(start, model=model, optimizer=optimizer)"
+
+
 def test_two_loops_in_an_epoch_are_told() -> None:
     loop = f"    for x, y in loader:{STEP}"
     result = resumed(f"\nfor epoch in range(3):\n{loop}{loop}")
@@ -138,19 +252,21 @@ def test_two_loops_in_an_epoch_are_told() -> None:
 
 
 REFUSED = {
-    "`while` loop": f"while True:\n    for x, y in loader:{STEP}",
-    "next()": f"items = iter(loader)\nfor step in range(3):\n        x, y = next(items){STEP}",
+    "`while` loop assigns": f"step = 0\nwhile (step := step + 1) < 3:\n    for x, y in loader:{STEP}",
+    "it is not seen what next(items)": f"items = made(loader)\nfor step in range(3):\n        x, y = next(items){STEP}",
+    "is made in the loop": "def pairs():\n    yield from loader\n\n\nfor epoch in range(2):\n    items = pairs()\n"
+    f"    for step in range(3):\n        x, y = next(items){STEP}",
+    "another training follows this `while`": "def fit(n):\n    step = 0\n    while step < n:\n        step += 1\n"
+    f"        for x, y in loader:{STEP.replace('        ', '            ')}\nfit(1)\nfit(2)\n",
+    "depends on a file": f"import os\nif not os.path.exists('a.pt'):\n    for x, y in loader:{STEP}",
     "built anew": "for epoch in range(2):\n    optimizer = torch.optim.SGD(model.parameters(), lr=1)\n"
     f"    for x, y in loader:{STEP}",
-    "step is assigned in a function": "step = 0\n\n\ndef note():\n    global step\n    step += 1\n\n\n"
-    f"for x, y in loader:{STEP}        note()\n",
+    "step is assigned in a function": "step = 0\n\n\ndef note():\n    global step\n    step += 1\n\n\ndef main():\n"
+    f"    for x, y in loader:{STEP}        note()\n\n\nmain()\n",
     "kept may be read before": "for i, (x, y) in enumerate(loader):\n        if i % 2 == 0:\n            kept = x\n"
     f"        x = kept{STEP}",
     "total is added up": "total = 0\nfor i, (x, y) in enumerate(loader):\n    total = total + model(x).sum()\n"
     "    if i % 2:\n        total.backward()\n        optimizer.step()\n        total = 0\n",
-    "a checkpoint of its own": "import os\nif os.path.exists('a.pt'):\n"
-    "    optimizer.load_state_dict(torch.load('a.pt'))\n"
-    f"for x, y in loader:{STEP}",
     "within another loop": f"def fit():\n    for x, y in loader:{STEP}\n\nfit()\nfor epoch in range(2):\n    fit()\n",
 }
 

@@ -11,7 +11,8 @@ from ..effects import opened_for_writing, writes
 from ..optimizers import optimizers
 from ..origins import origins
 from ..script import Script
-from .liveness import free_names, loaded
+from .iterators import makes_iterator
+from .liveness import free_names, loaded, stored
 from .training import Loop, Training
 
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
@@ -49,6 +50,7 @@ def objects(training: Training, loop: Loop) -> list[str]:
     functions = [each.node for each in training.reached(script, body) if each.script is script]
     names = loaded(*body) | frozenset().union(*map(free_names, functions))
     inside = set(ast.walk(loop.node))
+    assigned = stored(*body)
     found = {}
     for name in names & touched:
         values = [value for value in made.get(name) or common.get(name) or () if not _is_looped_over(script, value)]
@@ -56,6 +58,8 @@ def objects(training: Training, loop: Loop) -> list[str]:
             continue
         if values and all(value in inside for value in values):
             continue  # made in the loop
+        if name in assigned and any(isinstance(each, ast.Call) and makes_iterator(script, each) for each in values):
+            continue  # carried
         line = min((value.lineno for value in values or ()), default=0)
         if name == "self" or _may_change(script, ast.Name(name, ast.Load()), values or passed_in(script, loop, name)):
             found[name] = line
@@ -141,6 +145,8 @@ def _is_changeable(script: Script, value: ast.expr, depth: int = 4) -> bool:
     if not isinstance(value, ast.Call):
         return False
     if value in {each.call for each in optimizers(script)}:
+        return True
+    if makes_iterator(script, value):
         return True
     name, last = script.qualified(value.func), last_name(value.func)
     if isinstance(value.func, ast.Attribute) and last in _SAME:

@@ -24,24 +24,25 @@ class _After:
     again: _Names = _NONE
 
 
-def live_in(scope: Scope, loop: ast.For, runs_once: bool) -> _Names:
+def live_in(scope: Scope, loop: ast.For | ast.While, runs_once: bool) -> _Names:
     """The variables of a scope that may be read, before they are assigned, from where the loop's body begins.
 
     Args:
-        scope: around the loop. loop: of which the items are drawn already. runs_once: whether every `for` within is
-            taken to have an item, so that what it assigns is assigned.
+        scope: around the loop. loop: of which the item is drawn, or the test is made, already. runs_once: whether every
+            `for` within is taken to have an item, so that what it assigns is assigned.
     """
     read_later = _free_names(scope)
     found = _read(scope, loop, runs_once).found
-    return (found if runs_once else found | read_later) - stored(loop.target)
+    targets = stored(loop.target) if isinstance(loop, ast.For) else _NONE
+    return (found if runs_once else found | read_later) - targets
 
 
-def live_after(scope: Scope, loop: ast.For, runs_once: bool) -> _Names:
+def live_after(scope: Scope, loop: ast.For | ast.While, runs_once: bool) -> _Names:
     """The variables that may be read after a loop; arguments as of `live_in`."""
     return _read(scope, loop, runs_once).after
 
 
-def _read(scope: Scope, loop: ast.For, runs_once: bool) -> _Reader:
+def _read(scope: Scope, loop: ast.For | ast.While, runs_once: bool) -> _Reader:
     reader = _Reader(runs_once, loop)
     is_seen = isinstance(scope, ast.Module) and not runs_once
     reader.block(scope.body, _After(_free_names(scope) if is_seen else _NONE))
@@ -109,7 +110,7 @@ def _free_names(scope: Scope) -> _Names:
 class _Reader:
     """Reads statements backwards. found: what is read from the beginning of `loop`'s body; after: behind it."""
 
-    def __init__(self, runs_once: bool, loop: ast.For) -> None:
+    def __init__(self, runs_once: bool, loop: ast.For | ast.While) -> None:
         self.runs_once, self.loop = runs_once, loop
         self.found = self.after = _NONE
 

@@ -11,49 +11,37 @@ from ..bindings import arguments
 from ..called_modules import last_name
 from ..script import KEPT, Script
 from .held import local_objects, objects
+from .iterators import Counted, counted
 from .liveness import free_names, live_after, live_in, loaded, stored
+from .obstacle import CannotResume, Obstacle
+from .own_start import own_start
 from .training import Loop, Training
 
 _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)
 
 
 @dataclass(frozen=True)
-class Obstacle:
-    """Why a run could not go on: the file, the line, what is there, what to do instead."""
-
-    script: Script
-    line: int
-    message: str
-    remedy: str
-
-
-class CannotResume(Exception):
-    """Raised where the first obstacle is met."""
-
-    def __init__(self, script: Script, node: ast.AST, message: str, remedy: str) -> None:
-        self.obstacle = Obstacle(script, getattr(node, "lineno", 1), message, remedy)
-
-
-@dataclass(frozen=True)
 class Part:
     """One training. loops: what is made resumable, the outermost first, each with the variables that it carries.
     objects: the names that are restored before them. per_epoch: why checkpoints are written between the rounds of the
-    outer loop alone. left: the variables that it hands on to what follows; None where no training does.
+    outer loop alone. left: the variables that it hands on to what follows; None where no training does. counted: what
+    the script takes items of by itself. start: the variables, and attributes, that a checkpoint of its own may decide.
     """
 
     loops: tuple[tuple[Loop, tuple[str, ...]], ...]
     objects: tuple[str, ...]
     per_epoch: Obstacle | None = None
     left: tuple[str, ...] | None = None
+    counted: tuple[Counted, ...] = ()
+    start: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class Plan:
-    """What is written for each training of a program, or why nothing can be done; where it goes on by itself."""
+    """What is written for each training of a program, or why nothing can be done."""
 
     parts: tuple[Part, ...] = ()
     obstacle: Obstacle | None = None
-    goes_on: Obstacle | None = None
 
 
 @lru_cache(maxsize=KEPT)
@@ -69,10 +57,9 @@ def plan(scripts: tuple[Script, ...]) -> Plan:
         first = [loop for at, loop in enumerate(found) if loop.node not in nodes[:at]]
         parts = [_part(training, loop, loop.node in nodes[:-1]) for loop in first]
         _require_once(parts)
-        goes_on = _goes_on_by_itself(scripts)
     except CannotResume as error:
         return Plan(obstacle=error.obstacle)
-    return Plan(tuple(parts), goes_on=goes_on)
+    return Plan(tuple(parts))
 
 
 def _require_once(parts: Sequence[Part]) -> None:
@@ -83,53 +70,38 @@ def _require_once(parts: Sequence[Part]) -> None:
             raise CannotResume(loop.script, loop.node, text, "write it twice, or train once in a run")
 
 
-def _goes_on_by_itself(scripts: Sequence[Script]) -> Obstacle | None:
-    """Where a script loads an optimizer's state, to go on from a checkpoint of its own.
-
-    Raises:
-        CannotResume: it does so whenever there is a file.
-    """
-    remedy = "leave one of them out: its checkpoints are of whole epochs, those of --resume of steps"
-    for script in scripts:
-        optimized = {last_name(node.value) for node in script.find(ast.Attribute) if node.attr == "zero_grad"}
-        for call in script.find(ast.Call):
-            loads = isinstance(call.func, ast.Attribute) and call.func.attr == "load_state_dict"
-            if not loads or last_name(call.func.value) not in optimized:  # type: ignore[attr-defined]
-                continue
-            tests = [ast.unparse(each.test) for each in script.ancestors(call) if isinstance(each, ast.If)]
-            text = "the script goes on from a checkpoint of its own here"
-            if any("exists(" in test or "isfile(" in test or "is_file(" in test for test in tests[:1]) and not any(
-                "args" in test or "opt" in test for test in tests[1:] or tests
-            ):
-                raise CannotResume(script, call, text, remedy)
-            return Obstacle(script, call.lineno, text, remedy)
-    return None
-
-
 def _part(training: Training, outer: Loop, is_followed: bool) -> Part:
     built = training.builds_optimizer(outer.script, outer.node.body)
     if built is not None:
         text = "an optimizer is built anew within the loop that trains"
         raise CannotResume(outer.script, built, text, "build it before the loop, and change its param_groups")
-    _require_for(outer)
+    _require_followed(outer)
+    takes = list(counted(training, outer, outer))
     held = tuple(objects(training, outer))
-    found = [(outer, _carried(outer, outer))]
-    _require_alone(training, outer)
+    found = [(outer, _carried(outer, outer, shared=_shared(training, outer)))]
+    head = outer.node.iter if isinstance(outer.node, ast.For) else outer.node.test
+    start = own_start(training, outer, {*held, *found[0][1]} - loaded(head))
     left = _left(outer) if is_followed else None
     while not training.steps(found[-1][0]):
         last = found[-1][0]
         try:
             inner = _inner(training, last)
-            _require_alone(training, inner)
-            found.append((inner, _carried(inner, last, _recomputed(training, last, inner, held))))
+            _require_followed(inner, [loop for loop, _ in found])
+            takes += counted(training, outer, inner)
+            again = _recomputed(training, last, inner, held)
+            found.append((inner, _carried(inner, last, again, _shared(training, inner))))
         except CannotResume as error:
-            return Part(tuple(found), held, error.obstacle if last is outer else None, left)
-    return Part(tuple(found), held, None, left)
+            return Part(
+                tuple(found), held, error.obstacle if last is outer else None, left, tuple(dict.fromkeys(takes)), start
+            )
+    return Part(tuple(found), held, None, left, tuple(dict.fromkeys(takes)), start)
 
 
 def _left(loop: Loop) -> tuple[str, ...]:
     """The variables that a loop assigns and that are read after it."""
-    assert isinstance(loop.node, ast.For)
+    if isinstance(loop.node, ast.While):
+        text = "another training follows this `while` loop"
+        raise CannotResume(loop.script, loop.node, text, "write `for step in range(...)`, with a `break` in it")
     places, assigned = _assigned_before(loop.script, loop), stored(loop.node)
     surely = live_after(loop.scope, loop.node, runs_once=True) & assigned
     maybe = live_after(loop.scope, loop.node, runs_once=False) & assigned
@@ -146,57 +118,58 @@ def _inner(training: Training, outer: Loop) -> Loop:
         where = found[1] if found else outer
         text = "an epoch has several loops that train"
         raise CannotResume(where.script, where.node, text, "checkpoints are written between epochs")
-    _require_for(found[0])
     return found[0]
 
 
-def _require_for(loop: Loop) -> None:
-    if isinstance(loop.node, ast.While):
-        text = "how often a `while` loop has run is not known"
-        raise CannotResume(loop.script, loop.node, text, "write `for step in range(...)`, with a `break` in it")
+def _require_followed(loop: Loop, around: Sequence[Loop] = ()) -> None:
+    """Rounds can be counted: those of a `for`, and of one `while`, whose test changes nothing."""
+    if not isinstance(loop.node, ast.While):
+        return
+    remedy = "write `for step in range(...)`, with a `break` in it"
+    if any(isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield)) for node in ast.walk(loop.node.test)):
+        raise CannotResume(loop.script, loop.node, "the test of this `while` loop assigns what the loop uses", remedy)
+    if any(isinstance(each.node, ast.While) for each in around):
+        raise CannotResume(loop.script, loop.node, "a `while` loop within another one that trains", remedy)
 
 
-def _require_alone(training: Training, loop: Loop) -> None:
-    """Its items come from what it loops over, and nothing else is used up from one round to the next."""
-    reached = [(loop.script, loop.node.body)]
-    reached += [(each.script, each.node.body) for each in training.reached(loop.script, loop.node.body)]
-    for script, body in reached:
-        own = stored(*body)
-        for node in (inner for statement in body for inner in ast.walk(statement)):
-            if _takes_an_item(script, node) and (body is loop.node.body or not _is_own(node, own)):
-                text = "next() takes items that a run which goes on would have to take again"
-                raise CannotResume(script, node, text, "loop over them with `for`")
-            if isinstance(node, ast.Global) and body is not loop.node.body:
-                names = ", ".join(sorted(set(node.names) & own))
-                if names:
-                    text = f"{names} is assigned in a function, where what it had cannot be given back"
-                    raise CannotResume(script, node, text, "return it, and assign it in the loop that trains")
+def _shared(training: Training, loop: Loop) -> frozenset[str]:
+    """The variables that functions which the loop calls assign by `global`.
+
+    Raises:
+        CannotResume: they are not those of the loop's own function, where they could be given back.
+    """
+    scope, found = loop.scope, set[str]()
+    declared = {name for node in ast.walk(scope) if isinstance(node, ast.Global) for name in node.names}
+    for function in training.reached(loop.script, loop.node.body):
+        own = stored(*function.node.body)
+        for node in (each for each in ast.walk(function.node) if isinstance(each, ast.Global)):
+            names = set(node.names) & own
+            is_seen = function.script is loop.script
+            unseen = names if not is_seen else set() if isinstance(scope, ast.Module) else names - declared
+            if unseen:
+                text = f"{', '.join(sorted(unseen))} is assigned in a function, where what it had cannot be given back"
+                raise CannotResume(function.script, node, text, "return it, and assign it in the loop that trains")
+            found |= names
+    return frozenset(found)
 
 
-def _takes_an_item(script: Script, node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and script.qualified(node.func) == "next" and bool(node.args)
-
-
-def _is_own(call: ast.AST, own: frozenset[str]) -> bool:
-    """Whether the iterator of a call of next() is made where it is used."""
-    return isinstance(call, ast.Call) and isinstance(call.args[0], ast.Name) and call.args[0].id in own
-
-
-def _carried(loop: Loop, outer: Loop, again: frozenset[str] = frozenset()) -> tuple[str, ...]:
+def _carried(
+    loop: Loop, outer: Loop, again: frozenset[str] = frozenset(), shared: frozenset[str] = frozenset()
+) -> tuple[str, ...]:
     """The variables that a loop adds to, in the order of their first assignment.
 
-    Args: the loop; the outermost one; what the outer loop's body makes before the inner one of what training changes.
+    Args: the loop; the one around it; what that one's body makes before it of what training changes; the variables
+    that called functions assign.
     """
-    assert isinstance(loop.node, ast.For)
     script, scope, body = loop.script, loop.scope, loop.node.body
     places = _assigned_before(script, loop)
     maybe, surely = live_in(scope, loop.node, runs_once=False), live_in(scope, loop.node, runs_once=True)
-    assigned = stored(*body) | again
-    unbound = sorted((surely & stored(*body)) - set(places))
+    assigned = stored(*body) | again | shared
+    unbound = sorted((surely & stored(*body) | shared) - set(places))
     if unbound:
         text = f"{unbound[0]} may be read before it is assigned in this loop"
         raise CannotResume(script, loop.node, text, f"give {unbound[0]} a value before the loop")
-    found = {name for name in maybe & assigned if name in places}
+    found = {name for name in maybe & assigned | shared if name in places}
     if loop is not outer:
         around = set(ast.walk(outer.node)) if scope is outer.scope else set(ast.walk(scope))
         own = {name for name in places if any(node in around for node in places[name])}

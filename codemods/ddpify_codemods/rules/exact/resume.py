@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.resume.plan import Obstacle, Part, plan
+from ...facts.resume.obstacle import Obstacle
+from ...facts.resume.plan import Part, plan
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule, Severity
 from ...targets import Target
@@ -26,8 +27,6 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if script.is_entry:
         code = f'resume_from("{target.resume}", every_seconds={_SECONDS})'
         yield after_init(script, code, "go on from the last checkpoint", ("resume_from",))
-    if found.goes_on is not None:
-        yield from _told(script, found.goes_on, "warning")
     for part in found.parts:
         if part.per_epoch is not None:
             yield from _told(script, part.per_epoch, "note")
@@ -37,12 +36,19 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _written(script: Script, part: Part) -> Iterator[Edit]:
     """The edits for what one training has in this file."""
     outer = part.loops[0][0]
+    for of, iterable in part.counted:
+        if of.tree is script.tree:
+            yield Replace(iterable, "counted({})", "count what next() takes", ("counted",))
     if outer.script.tree is script.tree:
-        given = ", ".join(f"{name}={name}" for name in part.objects)
-        yield Insert(outer.node, f"restore({given})", "give back what training changes", imports=("restore",))
+        given = ", ".join([*part.start, *(f"{name}={name}" for name in part.objects)])
+        start = f"{', '.join(part.start)} = " if part.start else ""
+        yield Insert(outer.node, f"{start}restore({given})", "give back what training changes", imports=("restore",))
     for loop, carried in part.loops:
-        if loop.script.tree is script.tree and isinstance(loop.node, ast.For):
-            yield Replace(loop.node.iter, "resumable({})", "pass over what is done", ("resumable",))
+        if loop.script.tree is script.tree:
+            if isinstance(loop.node, ast.For):
+                yield Replace(loop.node.iter, "resumable({})", "pass over what is done", ("resumable",))
+            else:
+                yield Replace(loop.node.test, "goes_on({})", "begin in the round that was left", ("goes_on",))
             if carried:
                 yield Insert(loop.node.body[0], _assignment(carried), "carry what the loop adds up", imports=_CARRIED)
     if outer.script.tree is script.tree and part.left is not None:
