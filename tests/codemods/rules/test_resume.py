@@ -130,6 +130,38 @@ fit(3)
     assert lines[-1] == "best = carried(best)" and lines.count("best = carried(best)") == 2
 
 
+def test_a_name_that_was_imported_before_it_is_assigned() -> None:
+    head = HEAD.replace("optimizer", "optim").replace("import time", "import time\nimport torch.optim as optim")
+    lines = written(f"for x, y in loader:{STEP.replace('optimizer', 'optim')}", head)
+    assert lines[0] == "restore(model=model, optim=optim)"
+
+
+def test_a_model_that_is_told_its_mode_is_not_carried() -> None:
+    lines = written(f"for epoch in range(2):\n    model = model.train()\n    for x, y in loader:{STEP}")
+    assert lines[1:] == ["for epoch in resumable(range(2)):", "for x, y in resumable(loader):"]
+
+
+def test_folds() -> None:
+    lines = written(f"""
+scores = []
+for fold in range(5):
+    model = nn.Linear(2, 1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    best = 0.0
+    for epoch in range(2):
+        for x, y in loader:{STEP.replace("        ", "            ")}
+        best = max(best, loss.item())
+    scores.append(best)
+""")
+    assert lines == [
+        "restore(model=model, optimizer=optimizer)",
+        "for epoch in resumable(range(2)):",
+        "best = carried(best)",
+        "for x, y in resumable(loader):",
+        "best = carried(best)",
+    ]
+
+
 def test_a_while_loop() -> None:
     lines = written(f"""
 step = 0
@@ -258,6 +290,8 @@ REFUSED = {
     f"    for step in range(3):\n        x, y = next(items){STEP}",
     "another training follows this `while`": "def fit(n):\n    step = 0\n    while step < n:\n        step += 1\n"
     f"        for x, y in loader:{STEP.replace('        ', '            ')}\nfit(1)\nfit(2)\n",
+    "depends on a file, which may": f"import os\nif os.path.exists('a.pt'):\n    raise SystemExit\n"
+    f"done = os.path.exists('a.pt')\nif done:\n    exit()\nfor x, y in loader:{STEP}",
     "depends on a file": f"import os\nif not os.path.exists('a.pt'):\n    for x, y in loader:{STEP}",
     "built anew": "for epoch in range(2):\n    optimizer = torch.optim.SGD(model.parameters(), lr=1)\n"
     f"    for x, y in loader:{STEP}",

@@ -93,7 +93,8 @@ def _touched(script: Script, body: Iterable[ast.AST]) -> frozenset[str]:
     """The names whose objects some statements may change: by a method, an entry, an attribute, a call of them or one
     that is given them.
     """
-    return frozenset(_changed(script, body)) - set(script.imported)
+    assigned = {node.id for node in script.find(ast.Name) if isinstance(node.ctx, ast.Store)}
+    return frozenset(_changed(script, body)) - (set(script.imported) - assigned)  # optim = optim.SGD(…)
 
 
 def _changed(script: Script, body: Iterable[ast.AST]) -> Iterator[str]:

@@ -79,9 +79,9 @@ def _is_made_for_it(script: Script, given: ast.expr) -> bool:
     """Whether an iterator is made in the call of next() itself: `next(iter(loader))`."""
     if not isinstance(given, ast.Call):
         return False
-    if _is_iter(script, given):
-        return not _is_iterator(script, given.args[0])
-    return last_name(given.func) in _OF_MODULES or _generates(script, given)
+    if last_name(given.func) in _OF_MODULES:
+        return True
+    return makes_iterator(script, given) and not any(_is_iterator(script, each) for each in given.args)
 
 
 def _is_iter(script: Script, node: ast.expr) -> bool:

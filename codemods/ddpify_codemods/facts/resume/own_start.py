@@ -11,13 +11,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from ..bindings import Scope, arguments
 from ..called_modules import root
-from ..origins import passed
+from ..origins import passed, sources
 from ..script import Script
 from .liveness import loaded, stored
 from .obstacle import CannotResume
 from .training import Loop, Training
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
+_EXITS = ("sys.exit", "exit", "quit")
 _EXISTS = ("exists", "isfile", "is_file", "isdir", "glob", "listdir")
 
 
@@ -128,10 +129,21 @@ def _require_own(training: Training, loop: Loop, read: set[str]) -> None:
 
 def _require_trains(script: Script, loop: Loop) -> None:
     """Refuse a script that trains only as long as there is no file."""
-    for parent in script.ancestors(loop.node):
-        if isinstance(parent, ast.If) and any(
-            isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] in _EXISTS
-            for node in ast.walk(parent.test)
-        ):
-            text = "whether it trains depends on a file, which is there when the run goes on"
-            raise CannotResume(script, parent, text, "ask for the file by an option, or in a script of its own")
+    around = [each for each in script.ancestors(loop.node) if isinstance(each, ast.If)]
+    left = [each for each in _before(script, loop.node, loop.scope) if isinstance(each, ast.If) and _leaves(each.body)]
+    for node in (*around, *left):
+        if _asks_for_file(script, node.test):
+            text = "whether it trains depends on a file, which may be there when the run goes on"
+            raise CannotResume(script, node, text, "ask for the file by an option, or in a script of its own")
+
+
+def _leaves(body: Sequence[ast.stmt]) -> bool:
+    last = body[-1]
+    is_call = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)
+    return isinstance(last, ast.Return) or (is_call and ast.unparse(last).partition("(")[0] in _EXITS)
+
+
+def _asks_for_file(script: Script, test: ast.expr) -> bool:
+    values = [test, *(each for node in ast.walk(test) if isinstance(node, ast.Name) for each in sources(script, node))]
+    calls = (node for value in values for node in ast.walk(value) if isinstance(node, ast.Call))
+    return any(ast.unparse(call.func).rpartition(".")[2] in _EXISTS for call in calls)

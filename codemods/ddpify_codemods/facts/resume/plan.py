@@ -48,18 +48,28 @@ class Plan:
 def plan(scripts: tuple[Script, ...]) -> Plan:
     """What to write for a program; the script that is started first."""
     training = Training(scripts)
-    found = training.outermost()
-    nodes = [loop.node for loop in found]
+    found = [(each, each is not loop) for loop in training.outermost() for each in _trainings(training, loop)]
+    nodes = [loop.node for loop, _ in found]
     entry = scripts[0]
     try:
         if not found:
             raise CannotResume(entry, entry.tree, "no loop that trains is in sight", "call it from the main script")
-        first = [loop for at, loop in enumerate(found) if loop.node not in nodes[:at]]
-        parts = [_part(training, loop, loop.node in nodes[:-1]) for loop in first]
+        first = [each for at, each in enumerate(found) if each[0].node not in nodes[:at]]
+        parts = [_part(training, loop, again or loop.node in nodes[:-1]) for loop, again in first]
         _require_once(parts)
     except CannotResume as error:
         return Plan(obstacle=error.obstacle)
     return Plan(tuple(parts))
+
+
+def _trainings(training: Training, loop: Loop) -> list[Loop]:
+    """The loop, or those within it where each of its rounds makes a model and trains it, as for the folds of a data
+    set: what the rounds before have left is known then.
+    """
+    script, body = loop.script, loop.node.body
+    if training.steps(loop) or not training.builds_all(script, body):
+        return [loop]
+    return [each for inner in training.loops(script, body) for each in _trainings(training, inner)]
 
 
 def _require_once(parts: Sequence[Part]) -> None:
@@ -178,8 +188,9 @@ def _carried(
     if summed:
         text = f"{summed[0]} is added up over several rounds before its backward pass"
         raise CannotResume(script, loop.node, text, "call backward() in each round: gradients add up too")
+    same = {name for name in found - shared - again if _stays(script, body, name)}
     clocks = {name for name in found if _is_clock(script, places[name])}
-    return tuple(sorted(found - clocks, key=lambda name: (min(_line(node) for node in places[name]), name)))
+    return tuple(sorted(found - clocks - same, key=lambda name: (min(_line(node) for node in places[name]), name)))
 
 
 def _assigned_before(script: Script, loop: Loop) -> dict[str, list[ast.AST]]:
@@ -239,6 +250,15 @@ def _is_clock(script: Script, places: Sequence[ast.AST]) -> bool:
             for value in values
         )
     )
+
+
+def _stays(script: Script, body: Sequence[ast.stmt], name: str) -> bool:
+    """Whether a variable gets itself and nothing else: `model = model.train()`."""
+    nodes = [node for statement in body for node in ast.walk(statement) if isinstance(node, ast.Name)]
+    found = [
+        ast.unparse(script.statement(each)) for each in nodes if each.id == name and isinstance(each.ctx, ast.Store)
+    ]
+    return bool(found) and all(each in (f"{name} = {name}.train()", f"{name} = {name}.eval()") for each in found)
 
 
 def _line(node: ast.AST) -> int:

@@ -13,6 +13,7 @@ from ..header import main_guard
 from ..optimizers import optimizers
 from ..origins import origins
 from ..script import Script
+from .liveness import stored
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _LOOPS = (ast.For, ast.While)
@@ -132,6 +133,21 @@ class Training:
                 if isinstance(found.call, ast.Call) and nodes & {found.call, *where.ancestors(found.call)}:
                     return found.call
         return None
+
+    def builds_all(self, script: Script, body: list[ast.stmt]) -> bool:
+        """Whether statements, or what they call, build optimizers, and the modules that these train too."""
+        places = [(script, body), *((each.script, each.node.body) for each in self.reached(script, body))]
+        found = [
+            (each, inner)
+            for where, inner in places
+            for each in optimizers(where)
+            if isinstance(each.call, ast.Call) and set(inner) & set(where.ancestors(each.call))
+        ]
+        return bool(found) and all(
+            base.code.partition(".")[0].partition("[")[0] in stored(*inner)
+            for each, inner in found
+            for base in each.bases
+        )
 
     def called(self, script: Script, call: ast.Call) -> list[Function]:
         """The functions of the program that a call may mean."""
