@@ -188,7 +188,7 @@ def _carried(
     if summed:
         text = f"{summed[0]} is added up over several rounds before its backward pass"
         raise CannotResume(script, loop.node, text, "call backward() in each round: gradients add up too")
-    same = {name for name in found - shared - again if _stays(script, body, name)}
+    same = {name for name in found - shared if _stays(script, [*body, *outer.node.body], name)}
     clocks = {name for name in found if _is_clock(script, places[name])}
     return tuple(sorted(found - clocks - same, key=lambda name: (min(_line(node) for node in places[name]), name)))
 
