@@ -25,6 +25,7 @@ _DRAWN = (
     "ddpify: the items of this loop are drawn one after another from the random numbers that the steps use too, so "
     "that a run which goes on could not pass over them: draw them from a generator of their own"
 )
+_LOST = "ddpify: next() takes items of an iterator that restore() and carried() are not given: loop over it with `for`"
 _LOOKED_AT = 3  # items at which it is seen whether they are drawn at random
 _ORDERED = (samplers.SequentialSampler, samplers.RandomSampler, samplers.SubsetRandomSampler, samplers.BatchSampler)
 _ORDERED += (samplers.WeightedRandomSampler, Shuffled, InOrder)  # type: ignore[assignment]
@@ -38,7 +39,8 @@ class Iteration(Generic[T_co]):
     """The items of an iterable, counted.
 
     taken: how many were given. passes: of how many items each pass over a loader was behind when it began or gave its
-    first one, and the random numbers then. is_kept: whether a checkpoint holds it.
+    first one, and the random numbers then. is_kept: whether a checkpoint holds it. is_lost: whether one was
+    written without it.
     """
 
     def __init__(self, iterable: Iterable[T_co]) -> None:
@@ -46,7 +48,7 @@ class Iteration(Generic[T_co]):
         self.iterator: Iterator[T_co] | None = None
         self.taken = 0
         self.passes: list[tuple[int, Any]] = []
-        self.is_kept = False
+        self.is_kept = self.is_lost = False
         self._loader: DataLoader[Any] | None = None
         self._before = _latest() if _latest is not None and isinstance(iterable, Iterator) else None
         self._noted: list[tuple[int, Any]] = []  # the passes as they were, while it is brought there
@@ -61,6 +63,8 @@ class Iteration(Generic[T_co]):
         return self
 
     def __next__(self) -> T_co:
+        if self.is_lost:
+            raise RuntimeError(_LOST)
         iterator = self.iterator or iter(self).iterator
         assert iterator is not None
         looks = 0 < self.taken < _LOOKED_AT and not self._noted

@@ -109,10 +109,8 @@ class _Run:
             if loop.random is None or (self.carries.get(depth) and loop.values is None):
                 return
         mine, objects = rank_stream.own_states(), self.states()
-        if any(each.taken and not each.is_kept for each in iteration.counted):
-            raise RuntimeError(
-                "ddpify: next() takes items of an iterator that restore() and carried() are not given: loop over it"
-            )
+        for each in iteration.counted:
+            each.is_lost = each.taken > 0 and not each.is_kept
         data = {
             "version": _VERSION,
             "world_size": get_world_size(),

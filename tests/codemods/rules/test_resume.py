@@ -285,6 +285,8 @@ def test_two_loops_in_an_epoch_are_told() -> None:
 
 REFUSED = {
     "`while` loop assigns": f"step = 0\nwhile (step := step + 1) < 3:\n    for x, y in loader:{STEP}",
+    "the test of this `while` loop trains": "def update():\n    for x, y in loader:"
+    f"{STEP}    return loss.item() > 1\n\n\nwhile update():\n    print('on')\n",
     "it is not seen what next(items)": f"items = made(loader)\nfor step in range(3):\n        x, y = next(items){STEP}",
     "is made in the loop": "def pairs():\n    yield from loader\n\n\nfor epoch in range(2):\n    items = pairs()\n"
     f"    for step in range(3):\n        x, y = next(items){STEP}",

@@ -161,3 +161,18 @@ def begin_later(folder: str, values: tuple[int, str]) -> Any:
 def test_values_that_a_file_decides_are_those_of_the_first_start(tmp_path: Path) -> None:
     assert run(1, begin_later, str(tmp_path), (2, "a"))[0] == (2, "a")
     assert run(1, begin_later, str(tmp_path), (4, "b"))[0] == (2, "a")
+
+
+def begin_anew(folder: str) -> int:
+    loader = DataLoader(Rows(), batch_size=BATCH)
+    resume_from(folder, every_steps=1)
+    restore()
+    for _ in resumable(range(4)):
+        carried()
+        items: Any = iter(counted(loader))  # that of the round before is given up
+        next(items)
+    return 4
+
+
+def test_an_iterator_that_is_given_up_is_not_missed(tmp_path: Path) -> None:
+    assert run(1, begin_anew, str(tmp_path)) == [4]

@@ -43,7 +43,7 @@ _PURE = {"items", "keys", "values", "get", "format", "join", "size", "parameters
 def objects(training: Training, loop: Loop) -> list[str]:
     """The names, visible where the outermost loop begins, of what it changes, in the order in which they are made."""
     script, scope = loop.script, loop.scope
-    body = loop.node.body
+    body = loop.parts
     touched = _touched(script, body) | _touched_elsewhere(training, loop)
     made = bindings(script, scope)
     common = {} if isinstance(scope, ast.Module) else bindings(script, script.tree)
@@ -75,7 +75,7 @@ def passed_in(script: Script, loop: Loop, name: str) -> list[ast.expr]:
 
 def local_objects(script: Script, loop: Loop, names: Iterable[str]) -> Iterator[str]:
     """Those of some variables of the loop's function whose objects its body changes."""
-    touched = _touched(script, loop.node.body)
+    touched = _touched(script, loop.parts)
     for name in names:
         values = [value for value in bindings(script, loop.scope).get(name, []) if not _is_looped_over(script, value)]
         if name in touched and values and _may_change(script, ast.Name(name, ast.Load()), values):
@@ -85,7 +85,7 @@ def local_objects(script: Script, loop: Loop, names: Iterable[str]) -> Iterator[
 def _touched_elsewhere(training: Training, loop: Loop) -> frozenset[str]:
     """What functions of the file that the loop calls change of its module's variables."""
     script = loop.script
-    functions = [each.node for each in training.reached(script, loop.node.body) if each.script is script]
+    functions = [each.node for each in training.reached(script, loop.parts) if each.script is script]
     return frozenset(name for each in functions for name in _touched(script, each.body) & free_names(each))
 
 

@@ -26,9 +26,9 @@ def counted(training: Training, outer: Loop, loop: Loop) -> Iterator[Counted]:
     Raises:
         CannotResume: it is not seen how an iterator is made, or it could not be made again as it was.
     """
-    for node in (inner for statement in loop.node.body for inner in ast.walk(statement)):
+    for node in (inner for part in loop.parts for inner in ast.walk(part)):
         yield from _counted(loop.script, node, outer)
-    for function in training.reached(loop.script, loop.node.body):
+    for function in training.reached(loop.script, loop.parts):
         own = stored(*function.node.body)
         for node in ast.walk(function.node):
             if not (takes_an_item(function.script, node) and _is_name(node, own)):

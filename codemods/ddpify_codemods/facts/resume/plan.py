@@ -85,7 +85,7 @@ def _part(training: Training, outer: Loop, is_followed: bool) -> Part:
     if built is not None:
         text = "an optimizer is built anew within the loop that trains"
         raise CannotResume(outer.script, built, text, "build it before the loop, and change its param_groups")
-    _require_followed(outer)
+    _require_followed(training, outer)
     takes = list(counted(training, outer, outer))
     held = tuple(objects(training, outer))
     found = [(outer, _carried(outer, outer, shared=_shared(training, outer)))]
@@ -96,7 +96,7 @@ def _part(training: Training, outer: Loop, is_followed: bool) -> Part:
         last = found[-1][0]
         try:
             inner = _inner(training, last)
-            _require_followed(inner, [loop for loop, _ in found])
+            _require_followed(training, inner, [loop for loop, _ in found])
             takes += counted(training, outer, inner)
             again = _recomputed(training, last, inner, held)
             found.append((inner, _carried(inner, last, again, _shared(training, inner))))
@@ -131,13 +131,15 @@ def _inner(training: Training, outer: Loop) -> Loop:
     return found[0]
 
 
-def _require_followed(loop: Loop, around: Sequence[Loop] = ()) -> None:
+def _require_followed(training: Training, loop: Loop, around: Sequence[Loop] = ()) -> None:
     """Rounds can be counted: those of a `for`, and of one `while`, whose test changes nothing."""
     if not isinstance(loop.node, ast.While):
         return
     remedy = "write `for step in range(...)`, with a `break` in it"
     if any(isinstance(node, (ast.NamedExpr, ast.Await, ast.Yield)) for node in ast.walk(loop.node.test)):
         raise CannotResume(loop.script, loop.node, "the test of this `while` loop assigns what the loop uses", remedy)
+    if training.trains(loop.script, [loop.node.test]):
+        raise CannotResume(loop.script, loop.node, "the test of this `while` loop trains", "train in its body")
     if any(isinstance(each.node, ast.While) for each in around):
         raise CannotResume(loop.script, loop.node, "a `while` loop within another one that trains", remedy)
 

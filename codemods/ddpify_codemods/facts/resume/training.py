@@ -27,6 +27,11 @@ class Loop:
     node: ast.For | ast.While
 
     @property
+    def parts(self) -> list[ast.AST]:
+        """What each round runs: the body, and the test of a `while`."""
+        return [*self.node.body, *([self.node.test] if isinstance(self.node, ast.While) else [])]
+
+    @property
     def scope(self) -> Scope:
         """The function around it, or the module."""
         return self.script.scope(self.node)
