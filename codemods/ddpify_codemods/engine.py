@@ -82,7 +82,7 @@ def convert(
         return unchanged(program, reason)
     views, scripts = read(program, tuple(roots))
     source = target_of(views.values())
-    if not views and (target == ONE_DEVICE or style):
+    if not views and (target or style):
         options = {"modernize": modernize, "xla_reduce": xla_reduce, "batch_norm": batch_norm, "resume": resume}
         options |= {"optimizer_sharding": optimizer_sharding, "sync_batchnorm": sync_batchnorm, "backend": backend}
         options |= {"per_process": per_process, "fully_sharded": fully_sharded, "entry": entry, "roots": roots}
@@ -100,6 +100,15 @@ def convert(
         from .to_torch import from_horovod
 
         return from_horovod(program, scripts, chosen, roots, backend)
+    if not views and (chosen.words is not TORCH or chosen.retargets == "own") and distribution.kind(scripts) == "eager":
+        from .to_backend import in_words_of_gpus
+
+        first = in_words_of_gpus(program, scripts, roots)
+        if any(map(is_refused, first.values())):
+            return first
+        if first:
+            texts = {path: result.code for path, result in first.items()}
+            return in_turn(program, first, convert(texts, chosen.name, style=style, roots=roots))
     if chosen.only_plain:
         return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
     if entry == "spawn" or (not entry and starts_itself(views.values())):
@@ -187,8 +196,10 @@ def _out_of_plain(
     from .from_plain import by_hand, options_of, source_of, to_one_device
 
     source = source_of(scripts)
-    if source is None or (style == "plain" and target and target != source.name):
+    if source is None or (not style and target == source.name):
         return {}
+    if style != "exact" and target not in ("", ONE_DEVICE, source.name):
+        return _to_other_target(program, scripts, source, TARGETS[target], options)
     kept = {name: value for name, value in options_of(scripts).items() if value and not options[name]}
     starts = source.starting_itself() if {**options, **kept}["entry"] == "spawn" else source
     how = {name: options[name] or name in kept for name in ("sync_batchnorm", "per_process")}
@@ -203,6 +214,43 @@ def _out_of_plain(
     kept.pop("sync_batchnorm", None)
     texts = {path: result.code for path, result in back.items()}
     return in_turn(program, back, convert(texts, target if target else source.name, style=style, **{**options, **kept}))
+
+
+def _to_other_target(
+    program: Mapping[Path, str], scripts: Sequence[Script], source: Target, target: Target, options: dict[str, Any]
+) -> dict[Path, Result]:
+    """Convert for another target what a program in the plain style stands for; nothing for one that has to be moved as
+    if it were written by hand: with lines of a person's own, or off the CPU, which it names."""
+    from .from_plain import by_hand, options_of, to_one_device
+    from .to_backend import in_words_of_gpus
+
+    on_cpu = next(each for each in TARGETS.values() if not each.is_accelerator)
+    of_host = not source.is_accelerator
+    if source.renames or (of_host and target.is_accelerator):
+        if of_host and source.name == on_cpu.name:
+            return {}
+        first = in_words_of_gpus(program, scripts, options["roots"])
+        if of_host:
+            first = _to_other_target(program, scripts, source, on_cpu, {**options, "backend": ""})
+        if not first or any(map(is_refused, first.values())):
+            return {}
+        texts = {path: result.code for path, result in first.items()}
+        return in_turn(program, first, convert(texts, target.name, style="plain", **options))
+    kept = {name: value for name, value in options_of(scripts).items() if value and not options[name]}
+    if not target.processes:
+        kept.pop("entry", None)
+    kept |= {"optimizer_sharding": True} if source.shards_optimizers else {}
+    needed = {"sync_batchnorm": "sync-batchnorm", "optimizer_sharding": "optimizer-sharding"}
+    if any(option in kept and word not in target.options for option, word in needed.items()):
+        return {}
+    starts = source.starting_itself() if kept.get("entry") == "spawn" else source
+    how = {name: name in kept for name in ("sync_batchnorm", "per_process")}
+    back, plain = to_one_device(program, scripts, starts, options["roots"], **how)
+    if not plain or by_hand(scripts, back, plain):
+        return {}
+    texts = {path: result.code for path, result in back.items()}
+    moved = convert(texts, target.name, style="plain", **{**options, **kept})
+    return {} if any(map(is_refused, moved.values())) else in_turn(program, back, moved)
 
 
 def _brought_up_to_date(program: Mapping[Path, str], plain: Mapping[Path, Result]) -> dict[Path, Result]:

@@ -37,9 +37,32 @@ def on_other_backend(
         return {}
     if any(map(is_refused, found)):
         return untouched(found)
-    launch = "python {module}{script}" if any(map(spawns, scripts)) else target.launch
+    launch = "python {module}{script}" if any(map(spawns, scripts)) else _launch(scripts, target)
     results = {each.script.path: Result(rewritten(each), each.changes, each.findings, launch=launch) for each in found}
     _, again = read({path: result.code for path, result in results.items()}, tuple(roots))
     still = in_folders("backend", *(("onto_accelerator",) if spoken(again) is None else ()))
     raise_if_unstable(ask(script, target, still, False) for script in again)
     return results
+
+
+def in_words_of_gpus(
+    program: Mapping[Path, str], scripts: Sequence[Script], roots: Sequence[Path]
+) -> dict[Path, Result]:
+    """Name GPUs where a program that is distributed by hand names other accelerators; nothing for any other program."""
+    from .facts.backends import spoken
+
+    source = spoken(scripts)
+    if source is None or source.has_cuda_words:
+        return {}
+    cuda = next(each for each in TARGETS.values() if each.has_cuda_words)
+    return on_other_backend(program, scripts, cuda, roots, cuda.backend)
+
+
+def _launch(scripts: Sequence[Script], target: Target) -> str:
+    """How the program is started: by mpirun as before, where it reads what that says."""
+    from .facts.launcher_environment import of_other_launcher
+
+    read = {of_other_launcher(node) for script in scripts for node in script.nodes} - {""}
+    by_mpirun = any(not name.startswith("SLURM_") for name in read)
+    launches = (each.launch for each in TARGETS.values() if each.plain_environment)
+    return next(launches, target.launch) if by_mpirun and not target.plain_environment else target.launch

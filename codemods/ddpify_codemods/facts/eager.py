@@ -22,6 +22,7 @@ _FACTORIES = frozenset(
     f"torch.{name}"
     for name in (
         "arange",
+        "as_tensor",
         "empty",
         "full",
         "linspace",
@@ -86,7 +87,9 @@ def _is_type(node: ast.expr) -> bool:
 
 
 def is_made_on_host(script: Script, node: ast.AST) -> bool:
-    """Whether a node makes a tensor in host memory: `torch.randn(20, 10)`."""
+    """Whether a node makes a tensor in host memory: `torch.randn(20, 10)`, `torch.as_tensor(x).detach().clone()`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "clone"):
+        node = node.func.value
     return (
         isinstance(node, ast.Call)
         and script.qualified(node.func) in _FACTORIES
@@ -135,7 +138,7 @@ def cpu_devices(script: Script) -> dict[ast.expr, None]:
         if not is_move(move) or len(move.args) != 1 or not isinstance(move.func, ast.Attribute):
             continue
         made = [each for each in origins(script, move.args[0]) if not isinstance(each, (ast.Name, ast.Attribute))]
-        if _is_model_moved(script, move) and made and all(_is_cpu(script, each) for each in made):
+        if is_model_moved(script, move) and made and all(_is_cpu(script, each) for each in made):
             found |= dict.fromkeys(made)
     return found
 
@@ -146,8 +149,8 @@ def _is_cpu(script: Script, node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value == "cpu"
 
 
-def _is_model_moved(script: Script, move: ast.Call) -> bool:
-    """Whether `….to(…)` moves a model that is given to DistributedDataParallel."""
+def is_model_moved(script: Script, move: ast.Call) -> bool:
+    """Whether `….to(…)` or `….cpu()` moves a model that is given to DistributedDataParallel."""
     assert isinstance(move.func, ast.Attribute)
     if ast.unparse(move.func.value) in _model_names(script):
         return True

@@ -14,6 +14,8 @@ VARIABLES = {
     "LOCAL_RANK": "xr.local_ordinal()",
     "LOCAL_WORLD_SIZE": "xr.local_device_count()",
 }
+# How the variables of launchers begin that set none of these.
+_OTHERS = ("SLURM_", "OMPI_", "PMI_", "PMIX_", "MPI_")
 _READS = {"os.environ.get", "os.getenv"}
 
 
@@ -35,6 +37,12 @@ def variable_of(script: Script, node: ast.Subscript) -> str:
 
 def _known(node: ast.expr) -> str:
     return str(node.value) if isinstance(node, ast.Constant) and node.value in VARIABLES else ""
+
+
+def of_other_launcher(node: ast.AST) -> str:
+    """The variable of srun or mpirun that a string names; "" for anything else."""
+    text = node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+    return text if text.startswith(_OTHERS) else ""
 
 
 def is_read_from(script: Script, node: ast.expr, variable: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.distribution import joins_process_group
 from ...facts.launch import Spawn, spawns
-from ...facts.launcher_environment import is_read_from
+from ...facts.launcher_environment import is_read_from, of_other_launcher
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -40,6 +40,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             parts = tuple(given[name] for name in ("backend", "timeout") if name in given)
             needed = modules if backend else (*modules, "import torch")
             yield Replace(call, template, "join the processes", modules=needed, parts=parts)
+    for node in script.find(ast.Constant):
+        other = of_other_launcher(node)
+        if other and not other.startswith("SLURM_"):
+            message = f"{other}: Ignite does not know what mpirun says"
+            remedy = "read RANK and LOCAL_RANK, as torchrun sets them"
+            yield Finding(RULE.id, "refused", node.lineno, message, remedy)
     for call in calls:
         if script.qualified(call.func) == _LEAVES:
             if started and isinstance(script.parents[call], ast.Expr):

@@ -12,7 +12,7 @@ from ...facts.origins import origins
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from ..retarget.data import values_for_models
+from ..retarget.data import moved_to_cpu, values_for_models
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -26,13 +26,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for node in moved:
         named = node.args[0] if isinstance(node, ast.Call) else node
         yield Replace(named, f'"{target.device_type}"', f"train on the {target.name} device")
+    on_host = moved_to_cpu(script)
+    for call in on_host:
+        parts = (call.func.value,)  # type: ignore[attr-defined]
+        yield Replace(call, f"{{}}{move}", f"train on the {target.name} device", parts=parts)
     if moved:
         return  # the script moves what meets its model itself
     message = f"move it to the {target.name} device"
     for call in script.find(ast.Call):
-        if is_wrapper_call(script, call) and call.args and not is_moved_before(script, call.args[0], call.lineno):
+        if not is_wrapper_call(script, call) or not call.args:
+            continue
+        on_its_way = any(each in on_host for each in origins(script, call.args[0]))
+        if not on_its_way and not is_moved_before(script, call.args[0], call.lineno):
             yield Replace(call.args[0], f"{{}}{move}", message)
-    yield from _data(script, move, message)
+    yield from _data(script, move, message, {*on_host})
 
 
 def _device_taken(script: Script, target: Target, call: ast.Call) -> Iterator[Edit]:
@@ -54,12 +61,13 @@ def _owner(call: ast.Call) -> str:
     return ast.unparse(call.func.value) if isinstance(call.func, ast.Attribute) else "torch.distributed"
 
 
-def _data(script: Script, move: str, message: str) -> Iterator[Edit | Finding]:
+def _data(script: Script, move: str, message: str, moved: set[ast.Call]) -> Iterator[Edit | Finding]:
     """Move tensors where they are made, and batches at the begin of the loop over their loader."""
     done: set[ast.AST] = set()
     loops: dict[ast.For, set[str]] = {}
     for value in values_for_models(script):
-        for origin in origins(script, value):
+        made = list(origins(script, value))
+        for origin in () if moved.intersection(made) else made:
             loop = _loop(script, origin)
             if isinstance(value, ast.Name) and loop is not None and value.id in _names(loop.target):
                 loops.setdefault(loop, set()).add(value.id)

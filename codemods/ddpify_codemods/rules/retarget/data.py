@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.eager import cpu_devices, is_loader, is_made_on_host, is_module, is_move
+from ...facts.eager import cpu_devices, is_loader, is_made_on_host, is_model_moved, is_module, is_move
 from ...facts.origins import origins
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
@@ -19,9 +19,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     done: set[ast.AST] = set()
     for node in cpu_devices(script):
         yield Replace(node, target.device, "train on the xla device", modules=("import torch_xla",))
+    for call in moved_to_cpu(script):
+        done.add(call)
+        code, parts = f"{{}}.to({target.device})", (call.func.value,)  # type: ignore[attr-defined]
+        yield Replace(call, code, "train on the xla device", modules=("import torch_xla",), parts=parts)
     for value in values_for_models(script):
         found = list(origins(script, value))
-        if any(is_move(origin) for origin in found):
+        if any(is_move(origin) or origin in done for origin in found):
             continue
         for origin in found:
             if origin in done or not isinstance(origin, ast.expr):
@@ -38,9 +42,22 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def values_for_models(script: Script) -> Iterator[ast.expr]:
     """What is given to wrapped models, to the losses that go backward, and to collectives."""
+    yield from _trained_on(script)
     for call in script.find(ast.Call):
-        collective = script.qualified(call.func).startswith("torch.distributed.") and call.args
-        if is_module(script, call.func) or collective:
+        if script.qualified(call.func).startswith("torch.distributed.") and call.args:
+            yield from _arguments(call)
+
+
+def moved_to_cpu(script: Script) -> list[ast.Call]:
+    """The calls `….cpu()` that put a model on the CPU, or what it trains on."""
+    calls = [call for call in script.find(ast.Call) if isinstance(call.func, ast.Attribute) and call.func.attr == "cpu"]
+    given = {origin for value in _trained_on(script) for origin in origins(script, value)} if calls else set()
+    return [call for call in calls if not call.args and (call in given or is_model_moved(script, call))]
+
+
+def _trained_on(script: Script) -> Iterator[ast.expr]:
+    for call in script.find(ast.Call):
+        if is_module(script, call.func):
             yield from _arguments(call)
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
             for origin in origins(script, call.func.value):

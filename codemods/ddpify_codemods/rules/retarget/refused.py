@@ -9,7 +9,8 @@ from ...facts.distribution import joins_process_group
 from ...facts.eager import is_wrapper_call
 from ...facts.header import main_guard
 from ...facts.launch import is_before_launch, spawns
-from ...facts.leftovers import idle_assignments
+from ...facts.launcher_environment import of_other_launcher
+from ...facts.leftovers import chooses_gpu, idle_assignments
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Rule
 from ...targets import Target
@@ -46,7 +47,6 @@ _GPU = ("is_available", "manual_seed", "manual_seed_all", "set_device", "synchro
 _FOREIGN = ("horovod.", "apex.", "smdistributed.", "oneccl_bindings_for_pytorch.", "torch_ccl.", "torchelastic.")
 _SINGLE = ("torch.nn.DataParallel", "torch.nn.SyncBatchNorm", "torch.compile", "torch.jit.", "torch.cuda.graphs.")
 _METHODS = frozenset({"register_comm_hook", "share_memory", "share_memory_"})
-_OTHER_LAUNCHERS = ("SLURM_", "OMPI_", "PMI_", "MPI_")
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -87,7 +87,7 @@ def _reason(script: Script, node: ast.AST) -> str:
     if isinstance(node, ast.keyword):
         return f"{node.arg}: groups of some of the processes are not converted" if _is_group(script, node) else ""
     if isinstance(node, ast.Constant):
-        other = node.value if isinstance(node.value, str) and node.value.startswith(_OTHER_LAUNCHERS) else ""
+        other = of_other_launcher(node)
         return f"{other}: the processes of XLA are not started by srun or mpirun" if other else ""
     if not isinstance(node, (ast.Attribute, ast.Name)) or isinstance(script.parents[node], ast.Attribute):
         return ""
@@ -95,7 +95,7 @@ def _reason(script: Script, node: ast.AST) -> str:
     known = name in _GROUP or name in _PROCESSES
     if name.startswith(("torch.distributed.", "torch.multiprocessing.", *_FOREIGN, *_SINGLE)) and not known:
         return f"{name} has no form under XLA"
-    if name.startswith("torch.cuda.") and _needs_gpu(name):
+    if name.startswith("torch.cuda.") and _needs_gpu(name) and not _chooses_gpu(script, node):
         return f"{name} needs a GPU"
     return ""
 
@@ -113,6 +113,12 @@ def _uses_device(script: Script, call: ast.Call) -> bool:
 def _needs_gpu(name: str) -> bool:
     word = name.removeprefix("torch.cuda.")
     return not word.startswith(("amp", *_GPU)) and not word.endswith("Tensor")
+
+
+def _chooses_gpu(script: Script, node: ast.AST) -> bool:
+    """Whether a call only says which GPU a process has, where that goes: `device_ids=[torch.cuda.current_device()]`."""
+    call = script.parents[node]
+    return isinstance(call, ast.Call) and call.func is node and chooses_gpu(script, call)
 
 
 def _is_group(script: Script, keyword: ast.keyword) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.backends import joins
 from ...facts.devices import inside_f_string
 from ...facts.f_strings import with_calls_replaced
-from ...facts.launcher_environment import is_read_from, read_variable
+from ...facts.launcher_environment import is_read_from, of_other_launcher, read_variable
 from ...facts.script import Script
 from ...rule import ChangeArgument, Delete, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -46,6 +46,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             for word, value in (("num_replicas", "hvd.size()"), ("rank", "hvd.rank()")):
                 if word not in given:
                     yield ChangeArgument(call, word, value, "divide by Horovod's ranks", modules=modules)
+    for node in script.find(ast.Constant):
+        if other := of_other_launcher(node):
+            message, remedy = f"{other}: horovodrun does not say it", "read RANK and LOCAL_RANK, as torchrun sets them"
+            yield Finding(RULE.id, "refused", node.lineno, message, remedy)
     for node in script.find(ast.expr):
         if read_variable(script, node) and not inside_f_string(script, node):
             yield _read(script, node, modules)
