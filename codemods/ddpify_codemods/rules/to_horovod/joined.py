@@ -46,19 +46,21 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             for word, value in (("num_replicas", "hvd.size()"), ("rank", "hvd.rank()")):
                 if word not in given:
                     yield ChangeArgument(call, word, value, "divide by Horovod's ranks", modules=modules)
-    for node in script.find(ast.Constant):
-        if other := of_other_launcher(node):
+    for text in script.find(ast.Constant):
+        if other := of_other_launcher(text):
             message, remedy = f"{other}: horovodrun does not say it", "read RANK and LOCAL_RANK, as torchrun sets them"
-            yield Finding(RULE.id, "refused", node.lineno, message, remedy)
+            yield Finding(RULE.id, "refused", text.lineno, message, remedy)
     for node in script.find(ast.expr):
         if read_variable(script, node) and not inside_f_string(script, node):
             yield _read(script, node, modules)
-    for text in script.find(ast.JoinedStr):
-        calls = [each for each in ast.walk(text) if isinstance(each, ast.Call) and not each.args and not each.keywords]
+    for joined in script.find(ast.JoinedStr):
+        calls = [
+            each for each in ast.walk(joined) if isinstance(each, ast.Call) and not each.args and not each.keywords
+        ]
         said = {ast.unparse(each): SAID[name] for each in calls if (name := script.qualified(each.func)) in SAID}
-        code = "" if inside_f_string(script, text) else with_calls_replaced(script, text, said)
+        code = "" if inside_f_string(script, joined) else with_calls_replaced(script, joined, said)
         if code:
-            yield Replace(text, code, _MESSAGE, modules=modules)
+            yield Replace(joined, code, _MESSAGE, modules=modules)
 
 
 def _read(script: Script, node: ast.expr, modules: tuple[str, ...]) -> Replace:

@@ -1,0 +1,64 @@
+"""Every form of a script to every target: it is converted, and that stays; or it is right already; or it is refused."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import ONE_DEVICE, TARGETS, Result, convert
+
+from tests.codemods.forms import BY_HAND
+from tests.codemods.forms import ONE_DEVICE as SCRIPT
+
+PATH = Path("train.py")
+PLAIN = ("cpu", "cuda", "mpi", "xpu", "xla", "horovod", "ignite")
+FORMS = [*BY_HAND, *(f"exact {name}" for name in TARGETS if name != "ignite"), *(f"plain {name}" for name in PLAIN)]
+STAYS = {
+    *(("torchrun, nccl", "cuda"), ("torchrun, gloo", "cpu"), ("spawn", "cuda"), ("Horovod", "horovod")),
+    *((f"plain {name}", name) for name in PLAIN),
+    *((f"exact {name}", name) for name in TARGETS),
+    # One process is what `none` is for, and what was written by hand is its author's.
+    *((name, ONE_DEVICE) for name in (*BY_HAND, "plain horovod", "plain ignite", "plain xla")),
+}
+# What is in the words of XLA or Ignite is not brought to another target.
+REFUSED = {(f"plain {name}", other) for name in ("xla", "ignite") for other in TARGETS if other != name}
+# What another target would have made of the script itself; from a target of the CPU, `.cpu()` has become the script's.
+SAME = {(f"plain {name}", other) for name in ("cuda", "mpi") for other in ("cpu", "mpi")} | {
+    ("plain cuda", other) for other in PLAIN
+}
+
+
+@cache
+def source(form: str) -> str:
+    style, _, target = form.partition(" ")
+    return BY_HAND.get(form) or moved(SCRIPT, target, style).code
+
+
+def moved(text: str, target: str, style: str = "") -> Result:
+    return convert({PATH: text}, target, style=style)[PATH]
+
+
+def is_refused(result: Result) -> bool:
+    """Whether anything is refused but that a program which is right for its target be distributed again."""
+    return any(each.severity == "refused" and each.rule != "DDP302" for each in result.findings)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_every_target(form: str) -> None:
+    for target in (*TARGETS, ONE_DEVICE):
+        before, cell = source(form), (form, target)
+        result = moved(before, target)
+        if cell in STAYS | REFUSED:
+            assert result.code == before, cell
+            assert any(each.severity == "refused" for each in result.findings) or cell in STAYS, cell
+            continue
+        assert result.code != before, (cell, result.findings)
+        compile(result.code, str(PATH), "exec")
+        again = moved(result.code, target)
+        assert again.code == result.code and not is_refused(again), (cell, again.findings)
+        assert not [each for each in again.findings if each.rule.startswith("DDP5") and each.severity == "warning"], (
+            cell
+        )
+        if cell in SAME:
+            assert result.code == moved(SCRIPT, target, "plain").code, cell
