@@ -33,7 +33,10 @@ def is_index(script: Script, spawn: Spawn, node: ast.expr) -> bool:
 
 
 def is_number_started(script: Script, spawn: Spawn, node: ast.expr) -> bool:
-    """Whether a number is that of the processes, which spawn hands over."""
+    """Whether a number is that of the processes: the one that spawn hands over, or what says it to spawn."""
+    ends = {each for each in origins(script, node) if not sources(script, each)}
+    if ends and ends <= {*(counts(script, spawn) or ())}:
+        return True
     places = [place for place, each in enumerate(spawn.given, start=1) if is_world_size(spawn, each)]
     return any(_is_parameter(script, spawn, node, place) for place in places)
 

@@ -70,7 +70,11 @@ def _problem(script: Script, call: ast.Call, started: bool) -> str:
     if hidden or set(given) - {*_PARAMETERS, "device_id"} or not isinstance(script.parents[call], ast.Expr):
         return "Ignite has no form of this call"
     method, backend = given.get("init_method"), given.get("backend")
-    if method is not None and not (isinstance(method, ast.Constant) and method.value in (None, "env://")):
+    if (
+        method is not None
+        and not started
+        and not (isinstance(method, ast.Constant) and method.value in (None, "env://"))
+    ):
         return "Ignite finds the other processes by the environment, not by this init_method"
     if isinstance(backend, ast.Constant) and backend.value not in (*_BACKENDS, None):
         return f"Ignite has no backend {backend.value!r}"

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.eager import is_wrapped, is_wrapper_call
 from ...facts.following_step import following_steps
 from ...facts.optimizers import Optimizer, optimizers
-from ...facts.origins import origins, sources
+from ...facts.same_model import is_same_model
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -78,22 +78,9 @@ def _problem(script: Script, wrappers: list[ast.Call], made: list[Optimizer]) ->
         return "this form of DistributedDataParallel is torch's own"
     assert isinstance(wraps, ast.Assign)
     bases = [base.node for base in made[0].bases]
-    if len(bases) != 1 or not _is_same(script, bases[0], model, ast.unparse(wraps.targets[0])):
+    if len(bases) != 1 or not is_same_model(script, bases[0], model, ast.unparse(wraps.targets[0])):
         return "the parameters of the optimizer are not seen to be those of the wrapped model"
     return _otherwise(script, optimizer)
-
-
-def _is_same(script: Script, base: ast.expr, model: ast.expr, wrapper: str) -> bool:
-    """Whether what an optimizer trains is the model that is wrapped: by its name, or by the call that makes it."""
-    here = isinstance(base, ast.Attribute) or script.scope(base) is script.scope(model)
-    if here and ast.unparse(base).removesuffix(".module") in (wrapper, ast.unparse(model)):
-        return True
-    return bool(_made(script, model)) and _made(script, base) == _made(script, model)
-
-
-def _made(script: Script, node: ast.expr) -> set[ast.expr]:
-    found = {each for each in origins(script, node) if not sources(script, each) and not is_wrapper_call(script, each)}
-    return found if all(isinstance(each, ast.Call) for each in found) else set()
 
 
 def _otherwise(script: Script, optimizer: ast.Call) -> str:
