@@ -198,7 +198,7 @@ def _out_of_plain(
     source = source_of(scripts)
     if source is None or (not style and target == source.name):
         return {}
-    if style != "exact" and target not in ("", ONE_DEVICE, source.name):
+    if style != "exact" and target and target != ONE_DEVICE and target != source.name:
         return _to_other_target(program, scripts, source, TARGETS[target], options)
     kept = {name: value for name, value in options_of(scripts).items() if value and not options[name]}
     starts = source.starting_itself() if {**options, **kept}["entry"] == "spawn" else source
@@ -227,8 +227,8 @@ def _to_other_target(
     on_cpu = next(each for each in TARGETS.values() if not each.is_accelerator)
     of_host = not source.is_accelerator
     if source.renames or (of_host and target.is_accelerator):
-        if of_host and source.name == on_cpu.name:
-            return {}
+        if of_host and not source.plain_environment:
+            return {}  # the CPU is its own word there, which no conversion has put in
         first = in_words_of_gpus(program, scripts, options["roots"])
         if of_host:
             first = _to_other_target(program, scripts, source, on_cpu, {**options, "backend": ""})
