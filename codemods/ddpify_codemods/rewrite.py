@@ -48,6 +48,7 @@ from .statements import (
     remaining,
     unguarded,
     with_block_of,
+    with_names,
     with_parameters,
 )
 from .template import OWN_PARENTHESES, fill
@@ -270,7 +271,8 @@ class _Rewriter(cst.CSTTransformer):
             kept = remaining(self._rewritten(small, edits), edits)
             guard = next((edit for edit in edits if isinstance(edit, Guard)), None)
             if kept is not None and guard is not None:
-                parts += [self._guarded(kept, guard, line), []]
+                before, kept = with_names(kept, guard)
+                parts += [*before, self._guarded(kept, guard, line), []]
             elif kept is not None:
                 group = parts[-1]
                 assert isinstance(group, list)

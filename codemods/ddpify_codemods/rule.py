@@ -125,13 +125,18 @@ class Insert:
 
 @dataclass(frozen=True)
 class Guard:
-    """Put the statement `at`, which has no block of its own, below `if test:`, or `with test:`."""
+    """Put the statement `at`, which has no block of its own, below `if test:`, or `with test:`.
+
+    `named`: which arguments of the call that it is get a name in lines before, by their places in the source, and the
+    names; -1 for the object whose method is called.
+    """
 
     at: ast.stmt
     test: str
     message: str
     modules: tuple[str, ...] = ()
     is_context: bool = False
+    named: tuple[tuple[int, str], ...] = ()
 
 
 @dataclass(frozen=True)

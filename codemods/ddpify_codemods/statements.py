@@ -1,4 +1,4 @@
-"""What an edit makes of one statement: its parameters, its guard, its imports, its place on a line."""
+"""What an edit makes of one statement: its parameters, its guard, its names, its imports, its place on a line."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import libcst as cst
 from libcst.helpers import get_full_name_for_node
 
 from .leading_lines import Statement, with_lines_above
-from .rule import ChangeParameters, Delete, DropImport, Edit, GuardToFunction, Insert, ReplaceImport
+from .rule import ChangeParameters, Delete, DropImport, Edit, Guard, GuardToFunction, Insert, ReplaceImport
 
 
 def with_parameters(function: Statement, edit: ChangeParameters) -> Statement:
@@ -85,6 +85,36 @@ def remaining(small: cst.BaseSmallStatement, edits: Iterable[Edit]) -> cst.BaseS
     if kept[-1] is not small.names[-1]:
         kept[-1] = kept[-1].with_changes(comma=_closing_comma(kept[-1], small.names[-1]))
     return small.with_changes(names=kept)
+
+
+def with_names(small: cst.BaseSmallStatement, guard: Guard) -> tuple[list[Statement], cst.BaseSmallStatement]:
+    """The lines that give arguments of a call their names, and the call with the names."""
+    lines: list[Statement] = []
+    for place, name in guard.named:
+        assert isinstance(small, cst.Expr) and isinstance(small.value, cst.Call)
+        call = small.value
+        if place < 0:
+            assert isinstance(call.func, cst.Attribute)
+            value = call.func.value
+            call = call.with_changes(func=call.func.with_changes(value=cst.Name(name)))
+        else:
+            given = call.args[place]
+            value = given.value
+            call = call.with_deep_changes(given, value=cst.Name(name))
+        assignment = cst.Assign([cst.AssignTarget(cst.Name(name))], _in_parentheses(value))
+        lines.append(cst.SimpleStatementLine([assignment]))
+        small = small.with_changes(value=call)
+    return lines, small
+
+
+def _in_parentheses(value: cst.BaseExpression) -> cst.BaseExpression:
+    """An expression that may stand on several lines by itself."""
+    code = cst.Module([]).code_for_node(value)
+    try:
+        compile(code, "", "eval", dont_inherit=True)
+    except SyntaxError:
+        return value.with_changes(lpar=[cst.LeftParen()], rpar=[cst.RightParen()])
+    return value
 
 
 def _closing_comma(kept: cst.ImportAlias, last: cst.ImportAlias) -> cst.Comma | cst.MaybeSentinel:

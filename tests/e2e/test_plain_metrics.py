@@ -98,13 +98,70 @@ for epoch in range(2):
     print(rate(train_loader), rate(test_loader))
 print(sum(len(x) for x, _ in train_loader))
 """,
+    "a logger that answers": f"""\
+from visdom import Visdom
+
+viz = Visdom()
+
+
+def train(epoch, logger, window):
+{STEP}\
+        if logger.check_connection():
+            window = logger.line([loss.item()], [i], win=window, update="append" if window is not None else None)
+    return window
+
+
+def largest(model):
+    return max(each.abs().max().item() for each in model.parameters())
+
+
+window = None
+for epoch in range(2):
+    window = train(epoch, viz, window)
+    viz.text("%s %.3f" % (window, largest(model)))
+    print("%.3f" % largest(model), file=open("largest.txt", "w"))
+""",
+    "an object that keeps its model": """\
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model = model.double().float()
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in train_loader:
+            loss = F.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            print("%.5f" % loss.item())
+        torch.save(self.model.state_dict(), "model.pt")
+
+
+trainer = Trainer(model, optimizer)
+for epoch in range(2):
+    trainer.fit()
+""",
+}
+# What has got a name does not lose it on the way back.
+NAMED = {
+    "rank 0 saves what all compute": f"""\
+class Summed(torch.nn.Module):
+    def forward(self, x):
+        return x.sum(1)
+
+
+summed = Summed()
+for epoch in range(2):
+{STEP}\
+    np.savetxt("weights%d.txt" % epoch, summed(model.weight).detach().numpy(), header=str(len(test_set)))
+""",
 }
 
 
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", SCRIPTS)
+@pytest.mark.parametrize("name", SCRIPTS | NAMED)
 def test_what_is_shown_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
-    (tmp_path / "before.py").write_text(HEAD + SCRIPTS[name])
+    (tmp_path / "before.py").write_text(HEAD + (SCRIPTS | NAMED)[name])
     fixture = Fixture(name, tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
     found = differences(fixture, ranks)
     assert not found, "\n".join(found)

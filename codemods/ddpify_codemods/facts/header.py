@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
     from .script import Script
@@ -133,3 +133,20 @@ def _is_setup(node: ast.stmt) -> bool:
 def _only_setup_calls(value: ast.expr) -> bool:
     calls = (node for node in ast.walk(value) if isinstance(node, ast.Call))
     return all(ast.unparse(call.func).startswith(_SETUP_CALLS + _SETUP_VALUES) for call in calls)
+
+
+def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
+    """Where the process group is joined: at the begin of the main guard, or after the imports."""
+    guard = main_guard(script.tree)
+    if guard is not None and all(declares(script, node) for node in module_level_work(script.tree)):
+        return guard.body[0], "before"
+    anchor = last_leading_import(script.tree)
+    return (script.tree.body[0], "before") if anchor is None else (anchor, "after")
+
+
+def is_in_group(script: Script, call: ast.expr) -> bool:
+    """Whether the process group has been joined when an expression is computed."""
+    if any(isinstance(each, ast.FunctionDef | ast.Lambda) for each in script.ancestors(call)):
+        return True
+    at, where = joined_after(script)
+    return script.is_entry and call.lineno >= at.lineno + (where == "after")

@@ -36,6 +36,12 @@ def made_on_rank_zero(script: Script, call: ast.Call) -> bool:
     return _is_recorder(name) and not is_local and not _is_only_named(script, call)
 
 
+def searches(script: Script, call: ast.Call) -> bool:
+    """Whether what a call makes calls functions of the script, or answers what it is asked: a search, a database."""
+    name = script.qualified(call.func)
+    return name.startswith(_SEARCHES) or name in _DATABASES
+
+
 def kept_on_rank_zero(script: Script) -> Iterator[ast.Attribute]:
     """Where the script reads what a library keeps: `wandb.config`."""
     for attribute in script.find(ast.Attribute):

@@ -34,6 +34,7 @@ _EVALUATORS = frozenset(
     {f"{_LOADS}, {_SHARE}, {_ALIKE})"}
     | {f"{_LOADS}{times}, {_ALIKE}, drop_last=loader.drop_last)" for times in ("", " * dist.get_world_size()")}
 )
+_NO_LOGGER = "def __getattr__(self, name):\n    return lambda *args, **kwargs: None"
 _QUIET = "sys.stdout = open(os.devnull, 'w')"
 
 
@@ -132,6 +133,19 @@ def evaluators(script: Script) -> frozenset[str]:
     return _functions(script, "loader", _EVALUATORS)
 
 
+def is_stand_in(script: Script, node: ast.AST) -> bool:
+    """Whether a class is what the other ranks have in place of a logger, and nothing else uses it (DDP612)."""
+    if not isinstance(node, ast.ClassDef) or node.bases or node.keywords or _body(node) != _NO_LOGGER:
+        return False
+    for name in script.find(ast.Name):
+        if name.id == node.name:
+            call = script.parents[name]
+            chosen = script.parents[call]
+            if not (isinstance(chosen, ast.IfExp) and chosen.orelse is call and is_rank_0(script, chosen.test)):
+                return False
+    return True
+
+
 def _functions(script: Script, parameter: str, bodies: frozenset[str]) -> frozenset[str]:
     if script.imported.get("dist") != DIST or script.imported.get("torch") != "torch":
         return frozenset()
@@ -168,7 +182,7 @@ def is_call_of(call: ast.AST, functions: frozenset[str]) -> bool:
     return named and len(call.args) == 1 and not call.keywords  # type: ignore[attr-defined]
 
 
-def _body(function: ast.FunctionDef) -> str:
+def _body(function: ast.FunctionDef | ast.ClassDef) -> str:
     documented = isinstance(function.body[0], ast.Expr) and isinstance(function.body[0].value, ast.Constant)
     text = "\n".join(_lines(function.body[documented:]))
     return re.sub(r"as_tensor\(value, device='\w+'\)", "as_tensor(value)", text, count=1)

@@ -470,15 +470,6 @@ def test_a_number_is_brought_together_before_only_rank_0_logs_it(call: str) -> N
     assert "".join(f"        {line}\n" for line in lines) in result.code
 
 
-@pytest.mark.parametrize("use", ["if writer: print(1)", "writer.add_scalar('a', evaluate(model), 0)", "show(writer)"])
-def test_a_logger_that_other_ranks_would_need_is_refused(use: str) -> None:
-    functions = "def evaluate(model):\n    return 0\n\n\ndef show(writer):\n    pass\n\n\n"
-    source = training(after=use + "\n").replace(
-        "total = 0.0\n", f"{functions}from torch.utils.tensorboard import SummaryWriter\nwriter = SummaryWriter()\n"
-    )
-    assert refusals(plain(source))
-
-
 def test_a_name_that_only_rank_0_needs_stays() -> None:
     result = plain("import time\n" + training(after="torch.save(model.state_dict(), time.strftime('%H.pt'))\n"))
     assert not refusals(result)

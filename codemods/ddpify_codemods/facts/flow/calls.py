@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ..optimizer_classes import is_optimizer_class
 from .frames import Frame, local_entries
 from .methods import Methods
 from .values import (
@@ -15,11 +16,13 @@ from .values import (
     Instance,
     Items,
     Library,
+    Logger,
     Method,
     Module,
     Value,
     cut,
     differentiated,
+    entries,
     join,
     made_of,
     of,
@@ -43,12 +46,17 @@ class Calls(Methods):
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         found: Value | None = None
         own = any(isinstance(thing, Function | Class) for thing in function.things)
+        if own and any(value.only(Logger) for value in entries([*args, *keywords.values()])):
+            self.found.given_loggers.add(node)
         if not own:
             self.may_take([*args, *keywords.values()])
             given = [*zip(node.args, args, strict=False)]
             given += [(word.value, keywords[word.arg or "**"]) for word in node.keywords]
             self.found.read_same |= {part for part, value in given if not differs(value)}
-        for thing in function.things:
+        chosen = not own and not function.only(Library) and is_optimizer_class(frame.script, node.func)
+        if chosen:  # getattr(torch.optim, name)
+            found = self.library("", node, args, keywords, frame, alone)
+        for thing in function.things if not chosen else ():
             one = self.called(thing, node, args, keywords, frame, alone)
             found = one if found is None else join(found, one)
         if found is None:
@@ -161,11 +169,11 @@ class Calls(Methods):
         """Make an instance of a class of the program."""
         made: Module | Instance = Module(node, cls=cls) if self.is_module_class(cls) else Instance(cls)
         initial = self.method_of(cls, "__init__", of(made))
-        if isinstance(made, Module) and (known := self.modules.get(node)) is not None:
+        if isinstance(made, Module) and (known := self.own_modules.get((node, cls.node))) is not None:
             made = known
             initial = self.method_of(cls, "__init__", of(made))
         elif isinstance(made, Module):
-            self.modules[node] = made
+            self.own_modules[node, cls.node] = made
         if isinstance(made, Module):
             self.new_modules.add(made)
             made.networks = made.networks or self.is_layer_class(cls)

@@ -66,6 +66,7 @@ _BUILTINS = frozenset(
         "format",
         "super",
         "type",
+        "vars",
     ]
 )
 

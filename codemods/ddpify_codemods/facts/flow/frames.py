@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..script import Script
-from .values import ADDITIVE, SAME, Items, Kind, Loader, Module, Value
+from .values import ADDITIVE, SAME, Items, Kind, Loader, Logger, Module, Value
 
 Status = (
     str  # of a loader: "training", "sharded" (evaluation, each rank its part) or "whole" (evaluation on every rank)
@@ -116,6 +116,8 @@ class Found:
     rank's. sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the
     loops over training loaders that do not train, and the ways by which the loader comes there, the nearest first.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
+    logged: the calls of a method of loggers, and the attributes that are read of one; told: those of them whose answer
+    is used. given_loggers: the calls of the program's own functions and classes that are given a logger.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -157,6 +159,9 @@ class Found:
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
     untrained: list[tuple[Script, ast.AST, Loader, list[Site]]] = field(default_factory=list)
+    logged: dict[ast.expr, set[Logger]] = field(default_factory=dict)
+    told: dict[ast.expr, Script] = field(default_factory=dict)
+    given_loggers: set[ast.Call] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .draws import changes, library_of
 from .einsum import einsum
@@ -25,6 +26,8 @@ from .values import (
     Items,
     Iteration,
     Loader,
+    Logger,
+    Method,
     Module,
     Optimizer,
     Parameters,
@@ -78,6 +81,8 @@ class Libraries(Modules):
             self.leaves(given)
         if name in _LOADERS:
             return self.loader(node, frame)
+        if any(node in calls for calls in loggers(frame.script).values()):
+            return of(self.loggers.setdefault(node, Logger(node, frame.script)))
         if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):
             modules = self.parameters_in(given)
             if modules:
@@ -118,8 +123,12 @@ class Libraries(Modules):
             return SAME
         if name.startswith("torch.distributions."):
             return self.distribution(name, node, given)
+        if name == "getattr" and args and args[0].only(Logger):
+            return of(Method(args[0], "", node))
         if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
             return self.attribute_of(args[0], args[1].constant, node, frame)
+        if name in ("getattr", "vars") and args and (file := self.file_in(args[0])) is not None:
+            return self.one_of(file) if name == "getattr" else self.contents(file)
         if name in PICTURES and local:
             self.pictured(node, frame)
             return SAME

@@ -18,6 +18,7 @@ from .values import (
     Items,
     Iteration,
     Loader,
+    Logger,
     Module,
     Parameters,
     Thing,
@@ -94,6 +95,8 @@ class Loops(State):
         """A call of something that is not known gets loaders, and may run over them."""
         for part in (*node.args, *(word.value for word in node.keywords)):
             value = self.value(part, frame) if isinstance(part, ast.Name | ast.Attribute) else SAME
+            if value.only(Logger):
+                self.problem(frame, node, f"what {ast.unparse(node.func)} does with a logger of rank 0 is not known")
             for loader in value.only(Loader):
                 assert isinstance(loader, Loader)
                 if self.status.get(loader) == "sharded":

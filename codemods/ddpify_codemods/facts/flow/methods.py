@@ -17,10 +17,13 @@ from .values import (
     ADDITIVE,
     LOCAL_ROWS,
     SAME,
+    Class,
+    Function,
     Instance,
     Items,
     Iteration,
     Loader,
+    Logger,
     Method,
     Module,
     Optimizer,
@@ -80,6 +83,9 @@ class Methods(InPlace):
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:
                 return found
+        if name == "parse_args" and not owner.is_local and not owner.things:
+            empty = ast.ClassDef("Namespace", [], [], [], [])
+            return of(self.settings.setdefault(node, Instance(Class(empty, frame.script))))
         if name == "format":
             self.shown_fields(owner, node, args, keywords, frame)
         is_free = is_temporary(node.func) or is_last_use(node.func, frame)
@@ -201,6 +207,12 @@ class Methods(InPlace):
                 return SAME
             if not any(value.is_local or local_entries(value) for value in given):
                 return SAME
+        if isinstance(thing, Logger):
+            self.shown(node, frame)
+            self.logs(thing, node, frame, alone)
+            if any(value.only(Function) for value in given):
+                self.problem(frame, node, "a logger, which only rank 0 has, is given a function to call")
+            return SAME
         if isinstance(thing, Items):
             if name in _LIST_METHODS and args:
                 for value in args[-1:]:

@@ -11,6 +11,7 @@ from .frames import Frame, Site
 from .layout import axis, turned
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
+from .operations import element
 from .values import (
     LOCAL_ROWS,
     SAME,
@@ -20,8 +21,11 @@ from .values import (
     Items,
     Library,
     Loader,
+    Logger,
     Method,
     Module,
+    Optimizer,
+    Parameters,
     Thing,
     Value,
     cut,
@@ -43,8 +47,7 @@ class Objects(Loops):
                 found = one if found is None else join(found, one)
         if found is not None:
             return found
-        parent = frame.script.parents.get(node)
-        if isinstance(parent, ast.Call) and parent.func is node:
+        if called_here(node, frame):
             return of(Method(owner, name, node))
         if owner.kind in LOCAL_ROWS:
             if name in SHAPE_ATTRIBUTES:
@@ -65,8 +68,8 @@ class Objects(Loops):
         if isinstance(thing, Library):
             return of(Library(f"{thing.name}.{name}"))
         if isinstance(thing, Module) and isinstance(thing.made, ast.Module):
-            other = next(script for script, module in self.files.items() if module is thing)
-            return self.frames[other].names.get(name)
+            names = self.names_of(thing)
+            return self.contents(thing) if name == "__dict__" else names.get(name)
         if isinstance(thing, Module | Instance):
             if name in thing.attributes:
                 if isinstance(thing, Module) and self.in_forward:
@@ -83,15 +86,23 @@ class Objects(Loops):
                     return of(method)
                 if name in self.class_attributes.get(cls.node, {}):
                     return self.class_attributes[cls.node][name]
-            parent = frame.script.parents.get(node)
-            called = isinstance(parent, ast.Call) and parent.func is node
+            called = called_here(node, frame)
             if name == "training" and self.without_gradients and isinstance(thing, Module) and root_of(thing).evaluates:
                 return Value(constant=False, host=True)
             if isinstance(thing, Module) and not called and name == "module":
                 return of(thing)  # of nn.DataParallel
             if isinstance(thing, Module) and not called:
                 return of(Module(node, "", networks=True, parent=thing)) if not thing.name.endswith("Loss") else SAME
+            delegates = cls is not None and self.method_of(cls, "__getattr__", of(thing))
+            if delegates and isinstance(thing, Instance) and not name.startswith("__"):
+                found = self.enter(delegates, node, [Value(constant=name, host=True)], {}, frame)
+                return found if found.things else None
             return None
+        if isinstance(thing, Optimizer) and name == "param_groups":
+            return of(Parameters(thing.modules))
+        if isinstance(thing, Logger) and not called_here(node, frame):
+            self.logs(thing, node, frame)
+            return SAME
         if isinstance(thing, Loader) and self.status.get(thing) in ("training", "sharded"):
             if name == "batch_size" and self.status[thing] == "training":
                 return Value("size", frozenset({thing}), host=True)
@@ -119,6 +130,38 @@ class Objects(Loops):
                     self.found.attributes_read.setdefault((thing.cls.node, ""), set()).add(None)
                 elif isinstance(thing, Items):
                     self.leaves(entry for entry in thing.all() if entry is not value)
+
+    def names_of(self, file: Module) -> dict[str, Value]:
+        """The names of a file that is imported as a module."""
+        return self.frames[next(script for script, module in self.files.items() if module is file)].names
+
+    def file_in(self, value: Value) -> Module | None:
+        """The file that a value is, imported as a module."""
+        things = [thing for thing in value.things if isinstance(thing, Module) and isinstance(thing.made, ast.Module)]
+        return things[0] if len(things) == 1 else None
+
+    def contents(self, file: Module) -> Value:
+        """The functions and classes of a file as a dict: `vars(models)`."""
+        items = Items("dict")
+        for name, value in self.names_of(file).items():
+            if value.only(Class) or value.only(Function):
+                items.known[name] = value
+        return of(items)
+
+    def one_of(self, file: Module) -> Value:
+        """Some function or class of a file: `getattr(models, name)`."""
+        return element(self.contents(file), None)
+
+    def logs(self, logger: Logger, node: ast.expr, frame: Frame, alone: bool = False) -> None:
+        """A method of a logger is called, or an attribute of it is read; alone: whether nobody takes the answer."""
+        self.found.logged.setdefault(node, set()).add(logger)
+        if alone:
+            return
+        apart = [context for context in self.contexts if context.how == "rows" or self.uneven(context)]
+        if apart:
+            loaders = frozenset().union(*(context.loaders for context in apart))
+            self.problem(frame, node, "what a logger of rank 0 answers is used where the ranks are apart", loaders)
+        self.found.told[node] = frame.script
 
     def is_property(self, method: Function) -> bool:
         decorators = getattr(method.node, "decorator_list", [])
@@ -189,3 +232,9 @@ class Objects(Loops):
             if part in (*node.args[2:3], *shuffles):
                 self.found.shuffles.setdefault(found, set()).add(value.constant)
         return of(found)
+
+
+def called_here(node: ast.expr, frame: Frame) -> bool:
+    """Whether an expression is what a call calls."""
+    parent = frame.script.parents.get(node)
+    return isinstance(parent, ast.Call) and parent.func is node

@@ -17,6 +17,7 @@ from .values import (
     Items,
     Iteration,
     Loader,
+    Logger,
     Module,
     Parameters,
     Value,
@@ -65,11 +66,14 @@ class State:
         self.in_forward: list[Module] = []
         self.stack: list[ast.AST] = []
         self.modules: dict[ast.AST, Module] = {}
+        self.own_modules: dict[tuple[ast.AST, ast.ClassDef], Module] = {}
+        self.settings: dict[ast.AST, Instance] = {}
         self.new_modules: set[Module] = set()
         self.classes: dict[ast.ClassDef, Class] = {}
         self.class_attributes: dict[ast.ClassDef, dict[str, Value]] = {}
         self.frames: dict[Script, Frame] = {}
         self.files: dict[Script, Module] = {}
+        self.loggers: dict[ast.Call, Logger] = {}
         self.known_loaders = loaders
         self.variant: tuple[object, ...] = ()
         self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}

@@ -17,6 +17,7 @@ from .values import (
     Function,
     Instance,
     Items,
+    Library,
     Module,
     Parameters,
     Value,
@@ -69,8 +70,11 @@ class Follower(Calls):
     def do_import(self, node: ast.Import, frame: Frame) -> None:
         for alias in node.names:
             other = self.local_module(alias.name)
+            name = alias.asname or alias.name.split(".")[0]
             if other is not None:
-                frame.names[alias.asname or alias.name.split(".")[0]] = self.module_value(other, alias)
+                frame.names[name] = self.module_value(other, alias)
+            else:
+                frame.names[name] = of(Library(alias.name if alias.asname else name))
 
     def do_importfrom(self, node: ast.ImportFrom, frame: Frame) -> None:
         other = self.imported_script(frame.script, node)
@@ -82,6 +86,8 @@ class Follower(Calls):
                 frame.names[name] = self.executed(other).names[alias.name]
             elif (inner := self.imported_script(frame.script, node, alias.name)) is not None:
                 frame.names[name] = self.file_value(inner)
+            elif other is None and not node.level:
+                frame.names[name] = of(Library(f"{node.module}.{alias.name}"))
 
     def do_global(self, node: ast.Global | ast.Nonlocal, frame: Frame) -> None:
         frame.outside.update(node.names)
@@ -155,7 +161,8 @@ class Follower(Calls):
         self, owner: Value, target: ast.Attribute, value: Value, frame: Frame, source: ast.expr | None
     ) -> None:
         value = replace(value, pending=None)
-        known = owner.only(Instance) or (owner.only(Module) and self.in_forward)
+        kept = [thing for thing in owner.only(Instance) if thing not in self.settings.values()]
+        known = kept or (owner.only(Module) and self.in_forward)
         if not known:
             self.written(value, frame, target, source)
             value = SAME if value.is_local else value

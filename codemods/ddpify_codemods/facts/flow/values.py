@@ -143,6 +143,14 @@ class Optimizer:
     modules: tuple[Module, ...]
 
 
+@dataclass(eq=False)
+class Logger:
+    """What records the run: what a call of SummaryWriter makes, in a file."""
+
+    made: ast.Call
+    script: Script
+
+
 @dataclass(frozen=True)
 class Library:
     """A name of a library: "torch.nn.functional"."""
@@ -150,7 +158,20 @@ class Library:
     name: str
 
 
-Thing = Loader | Iteration | Module | Instance | Class | Function | Method | Items | Parameters | Optimizer | Library
+Thing = (
+    Loader
+    | Iteration
+    | Module
+    | Instance
+    | Class
+    | Function
+    | Method
+    | Items
+    | Parameters
+    | Optimizer
+    | Logger
+    | Library
+)
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import ast
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any, TypeAlias
 
 from ..bindings import bindings
 from ..optimizers import Optimizer, optimizers
@@ -17,6 +18,7 @@ from .values import root_of
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 # What the wrapper does as the model does.
+_UNFOLLOWED = "and it cannot be followed"
 _SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "requires_grad_"})
 
 
@@ -58,11 +60,24 @@ class Wrapping:
 
 
 def wrapping(program: Program) -> Wrapping:
-    """Decide where the trained models of a program are wrapped."""
+    """Decide where the trained models of a program are wrapped: before their optimizers are made; where training does
+    not know them by the names that these are given, before the function is called that makes one, or where the object
+    that calls the model is given it.
+    """
+    bases = list(_bases(program))
+    result = _wrapped(program, bases)
+    if any(_UNFOLLOWED in each.reason for each in result.problems):
+        for others in (_given(program, bases), _kept(program)):
+            again = _wrapped(program, others) if others else result
+            if not again.problems:
+                return again
+    return result
+
+
+def _wrapped(program: Program, bases: _Bases) -> Wrapping:
     found = program.followed.found
     result = Wrapping()
     roots = {root_of(module).made for module in found.trained}
-    bases = list(_bases(program))
     if not roots or not bases or (program.fully_sharded and len(roots) > 1):
         what = "no model is seen that is trained"
         if roots:
@@ -103,7 +118,58 @@ def _of_optimizer(program: Program, reason: str) -> Problem:
     return Problem(script, node, reason)
 
 
-_Bases = list[tuple[Script, Optimizer, Base]]
+def _given(program: Program, bases: _Bases) -> _Bases:
+    """The models as a call knows them that gives them to the function which makes their optimizers; none where there
+    are several such calls."""
+    found: _Bases = []
+    for script, optimizer, base in bases:
+        while isinstance(base.node, ast.Name) and base.code == base.node.id:
+            function = _binder(script, base.node)
+            if not isinstance(function, _FUNCTIONS) or base.code not in _parameters(function):
+                break
+            calls = program.followed.found.called_with.get(function, set())
+            (call, script), *others = calls or {(ast.Call(base.node, [], []), script)}
+            given = argument(function, base.code, call, script)
+            if others or given is None:
+                return []
+            base = Base(ast.unparse(given), given)
+            optimizer = Optimizer(call, (base,), False)
+        if (script, base.code) not in [(other, one.code) for other, _, one in found]:
+            found.append((script, optimizer, base))
+    return found if found != bases else []
+
+
+def _kept(program: Program) -> _Bases:
+    """The one model as an object keeps it that calls it in training, `self.model`, and that is given it once."""
+    found = program.followed.found
+    calls = sorted(found.training_forwards, key=lambda call: call.lineno)
+    codes = {(found.forwards[call][0], ast.unparse(call.func)) for call in calls}
+    if len(codes) != 1 or program.fully_sharded or not isinstance(calls[0].func, ast.Attribute):
+        return []
+    script, code = codes.pop()
+    owner, name = _class_of(script, calls[0]), calls[0].func.attr
+    stored = [
+        (other, node)
+        for other in program.scripts
+        for node in other.find(ast.Attribute)
+        if node.attr == name and not isinstance(node.ctx, ast.Load)
+    ]
+    if len(stored) != 1 or code != f"self.{name}" or any(_class_of(script, call) is not owner for call in calls):
+        return []
+    kept = script.statement(stored[0][1]) if stored[0][0] is script else None
+    function = script.parents.get(kept) if kept is not None else None
+    if not isinstance(kept, ast.Assign) or getattr(function, "name", "") != "__init__":
+        return []
+    assert isinstance(function, _FUNCTIONS)
+    block, made = _block(script, kept), found.called_with.get(function, set())
+    if _class_of(script, kept) is not owner or block[-1] is kept or len(made) != 1:
+        return []
+    base = Base(code, calls[0].func)
+    after: Any = block[block.index(kept) + 1]
+    return [(script, Optimizer(after, (base,), False), base)]
+
+
+_Bases: TypeAlias = list[tuple[Script, Optimizer, Base]]
 
 
 def _models(program: Program, bases: _Bases, roots: set[ast.AST]) -> Iterator[tuple[frozenset[ast.AST], _Bases]]:
@@ -228,7 +294,7 @@ def _call(program: Program, result: Wrapping, script: Script, node: ast.expr, mo
         if given:
             _parameter(program, result, binder, node.id, model)
             return
-    reason = f"`{code}` is called in training, and it cannot be followed to `{base.code}`, whose parameters are trained"
+    reason = f"`{code}` is called in training, {_UNFOLLOWED} to `{base.code}`, whose parameters are trained"
     result.problems.append(Problem(script, node, reason))
 
 

@@ -5,7 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.plain_code import is_call, is_elif, is_every_wth, is_other_rank, is_rank_0, is_statement, is_world_size
+from ...facts.plain_code import (
+    is_call,
+    is_elif,
+    is_every_wth,
+    is_other_rank,
+    is_rank_0,
+    is_stand_in,
+    is_statement,
+    is_world_size,
+)
 from ...facts.script import Script
 from ...rule import ChangeArgument, Delete, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
@@ -24,6 +33,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             asked.update(ast.walk(node.test))
             waits = all(is_statement(script, each, "barrier") for each in node.body)
             yield Delete(node, _WAITS) if waits else Unguard(node, _MESSAGE)
+        elif is_stand_in(script, node):
+            yield Delete(node, "the one process has the logger")  # type: ignore[arg-type]
         elif isinstance(node, ast.IfExp) and is_rank_0(script, node.test):
             asked.update(ast.walk(node.test))
             yield Replace(node, "{}", _MESSAGE, parts=(node.body,), bare=is_bare(script, node, node.body))

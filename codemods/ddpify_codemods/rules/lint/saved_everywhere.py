@@ -20,10 +20,19 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if script.qualified(call.func) != "torch.save" or is_guarded(script, call):
             continue
         in_memory = "BytesIO" in ast.unparse(script.scope(call))
-        if not in_memory and not depends_on_rank(script, call):
+        if not in_memory and not any(depends_on_rank(script, each) for each in (call, *_opened(script, call))):
             message = "every rank writes this file, at the same time"
             remedy = "save on rank 0: `if dist.get_rank() == 0:`, and dist.barrier() before it is read"
             yield Finding(RULE.id, "warning", call.lineno, message, remedy)
+
+
+def _opened(script: Script, call: ast.Call) -> Iterator[ast.expr]:
+    """What the files around a call are opened by, that it is given: `with open(path, "wb") as f:`."""
+    names = {each.id for each in call.args if isinstance(each, ast.Name)}
+    for parent in script.ancestors(call):
+        for item in parent.items if isinstance(parent, ast.With) else ():
+            if isinstance(item.optional_vars, ast.Name) and item.optional_vars.id in names:
+                yield item.context_expr
 
 
 RULE = Rule(

@@ -9,18 +9,21 @@ from functools import lru_cache
 
 from ...facts.called_modules import last_name
 from ...facts.effects import effects, has_unknown_mode, opened_for_writing, reads, reads_and_writes, sample_code
+from ...facts.loggers import loggers
 from ...facts.script import KEPT, Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..lint.map_location import loads_anywhere
-from . import writers
-from .words import REMEDY, is_quiet, load_device, program_of
+from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
 
 _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "glob", "iglob", "rglob", "stat", "is_file", "read_text", "getsize"}
+    | {"load"}
 )
 _ASKS = frozenset({"os.popen"})  # for what a command prints
+# What is computed for them, where it needs a name.
+_NAMES = {"save_image": "images", "imsave": "image", "imwrite": "image", "savemat": "arrays", "to_csv": "table"}
 _MAKES = frozenset({"os.makedirs", "os.mkdir"})
 
 
@@ -28,10 +31,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Guard what writes; give the other ranks the null device where a file is opened."""
     per_sample = sample_code(script)
     done: set[ast.stmt] = set()
-    loggers = set(writers.made(script).values())
-    calls = (call for call in effects(script) if call not in per_sample and call not in loggers)
+    made = {call for calls in loggers(script).values() for call in calls}
+    calls = (call for call in effects(script) if call not in per_sample and call not in made)
     edits = [edit for call in calls for edit in _once(script, call, done, target.words)]
-    guarded = {edit.at for edit in edits if isinstance(edit, Guard)}
+    guarded = {edit.at for edit in edits if isinstance(edit, Guard) and not edit.named}
     for edit in edits:  # rank 0 writes what comes one after the other, and the others wait once
         if not (isinstance(edit, Insert) and edit.at in guarded and _next(script, edit.at) in guarded):
             yield edit
@@ -53,7 +56,7 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         if isinstance(script.parents[call], ast.withitem):
             yield from _wait(script, call, words)
         return
-    if name in _MAKES or (isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"):
+    if makes_folder(script, call):
         yield from _folder(call, name)
         return
     if not isinstance(statement, ast.Expr) or statement.value is not call or statement in done:
@@ -67,9 +70,13 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
     done.add(statement)
     if not is_quiet(script, call) or _puts_together(script, call):
         place = next((word.value for word in call.keywords if word.arg == "f"), None) or [*call.args, None, None][1]
-        if name != "torch.save" or place is None:
+        if _puts_together(script, call) and (name != "torch.save" or place is None):
             message = "what this call is given is computed by other calls, which every rank has to make"
             yield Finding(RULE.id, "refused", call.lineno, message, "compute it in a line before")
+            return
+        if name != "torch.save" or place is None:
+            yield from _computed(script, call, words)
+            yield from _wait(script, call, words)
             return
         yield Replace(place, here, "write the file on rank 0", modules=(*words.imports, "import os"))
         yield from _wait(script, call, words)
@@ -95,10 +102,44 @@ def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Insert]:
         yield Insert(at, words.barrier, message, "after", modules=words.imports)
 
 
+def _computed(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Finding]:
+    """Compute on all ranks what a call is given that only rank 0 makes."""
+    given = sorted(
+        [*call.args, *(word.value for word in call.keywords)], key=lambda each: (each.lineno, each.col_offset)
+    )
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    parts = [(-1, owner)] if owner is not None and not script.qualified(owner) else []
+    parts += enumerate(given)
+    loud = [place for place, part in parts if part is not None and not computes_quietly(script, part)]
+    taken = {node.id for node in script.find(ast.Name)}
+    names = {word.value: word.arg for word in call.keywords}
+    named: list[tuple[int, str]] = []
+    for place, part in parts:
+        if place > loud[-1] or not any(isinstance(each, ast.Call) for each in ast.walk(part)):
+            continue
+        if isinstance(part, ast.Starred) or (part in names and names[part] is None):
+            message = "what this call is given is computed by other calls, which every rank has to make"
+            yield Finding(RULE.id, "refused", call.lineno, message, "compute it in a line before")
+            return
+        name = names.get(part) or _NAMES.get(last_name(call.func), "value")
+        while name in taken:
+            name += "_"
+        taken.add(name)
+        named.append((place, name))
+    message = f"call {ast.unparse(call.func)} on rank 0, with what all have computed"
+    yield Guard(script.statement(call), words.is_rank_0, message, modules=words.imports, named=tuple(named))
+
+
 def _puts_together(script: Script, call: ast.Call) -> bool:
     """Whether all ranks have to compute what is saved, since each has a part of the model."""
     inner = (each.func for each in ast.walk(call) if isinstance(each, ast.Call))
     return program_of(script).fully_sharded and any(last_name(func) == "state_dict" for func in inner)
+
+
+def makes_folder(script: Script, call: ast.Call) -> bool:
+    """Whether a call makes a folder, which every rank does."""
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"
+    return is_method or script.qualified(call.func) in _MAKES
 
 
 def _folder(call: ast.Call, name: str) -> Iterator[Edit]:

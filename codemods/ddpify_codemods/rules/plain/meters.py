@@ -11,9 +11,9 @@ from ...facts.plain_code import METER
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .logged import is_logged
 from .numbers import FUNCTIONS
 from .words import is_here, program_of
-from .writers import is_logged
 
 _MESSAGE = "bring the numbers of the meter together from all ranks"
 

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ...facts.effects import effects
-from ...facts.header import last_leading_import
+from ...facts.devices import source
+from ...facts.effects import effects, sample_code
+from ...facts.header import is_in_group, joined_after, last_leading_import
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import unique_names
+from .files import makes_folder
+from .logged import told
 from .numbers import reduces
-from .process_group import joined_after
-from .words import REMEDY
+from .words import REMEDY, program_of
 
 _HELPER = '''\
 
@@ -26,8 +28,8 @@ def from_rank_0(value):
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Send rank 0's names to the others, where they are not for rank 0 alone."""
     words = target.words
-    written = set(effects(script))
-    sent = False
+    written = {call for call in effects(script) if not makes_folder(script, call)}
+    sent, scripts = False, program_of(script).scripts
     for item in unique_names.check(script, target):
         if not isinstance(item, Replace):
             yield item
@@ -36,11 +38,24 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         assert isinstance(call, ast.Call)
         if any(each in written for each in script.ancestors(call)):
             continue  # it is computed on rank 0, for what rank 0 writes
-        if not _is_in_group(script, call):
-            message = f"{ast.unparse(call.func)} gives each rank a name of its own, before the process group is joined"
-            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+        if not is_in_group(script, call):
+            name = _constant(script, call, scripts)
+            if not name or not all(_can_be_sent(other, use) for other, use in _uses(scripts, name)):
+                message = (
+                    f"{ast.unparse(call.func)} gives each rank a name of its own, before the process group is joined"
+                )
+                yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
             continue
         yield Replace(call, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
+        sent = True
+    for other in scripts:
+        for name in _made_early(other, target, scripts):
+            for use in (use for there, use in _uses(scripts, name) if there.path == script.path):
+                if not any(each in written for each in script.ancestors(use)):
+                    yield Replace(use, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
+                    sent = True
+    for answer in told(script):
+        yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
         sent = True
     anchor = last_leading_import(script.tree)
     if sent and anchor is not None:
@@ -50,12 +65,53 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Insert(anchor, code, message, "after", modules=words.imports)
 
 
-def _is_in_group(script: Script, call: ast.Call) -> bool:
-    """Whether the process group has been joined when a call is made."""
-    if any(isinstance(each, ast.FunctionDef | ast.Lambda) for each in script.ancestors(call)):
-        return True
-    at, where = joined_after(script)
-    return script.is_entry and call.lineno >= at.lineno + (where == "after")
+def _made_early(script: Script, target: Target, scripts: Sequence[Script]) -> Iterator[str]:
+    """The constants of a file that are made of the time, or of chance, before the process group is joined."""
+    for item in unique_names.check(script, target):
+        call = script.parents[item.node] if isinstance(item, Replace) else None
+        if isinstance(call, ast.Call) and not is_in_group(script, call) and (name := _constant(script, call, scripts)):
+            yield name
+
+
+def _constant(script: Script, call: ast.Call, scripts: Sequence[Script]) -> str:
+    """The name of a file's own, assigned nowhere else, that a call is assigned to; "" for none."""
+    statement = script.statement(call)
+    if not isinstance(statement, ast.Assign) or script.parents[statement] is not script.tree:
+        return ""
+    target = statement.targets[0]
+    if len(statement.targets) > 1 or not isinstance(target, ast.Name):
+        return ""
+    stored = [node for _, node in _named(scripts, target.id) if not isinstance(node.ctx, ast.Load)]
+    spelled = any(
+        isinstance(node, ast.Constant) and node.value == target.id for other in scripts for node in other.nodes
+    )
+    return target.id if stored == [target] and not spelled else ""
+
+
+def _named(scripts: Sequence[Script], name: str) -> Iterator[tuple[Script, ast.Name | ast.Attribute]]:
+    """Where a name stands in the program, as an attribute too."""
+    for other in scripts:
+        for node in other.nodes:
+            if (isinstance(node, ast.Name) and node.id == name) or (
+                isinstance(node, ast.Attribute) and node.attr == name
+            ):
+                yield other, node
+
+
+def _uses(scripts: Sequence[Script], name: str) -> Iterator[tuple[Script, ast.Name | ast.Attribute]]:
+    return ((other, node) for other, node in _named(scripts, name) if isinstance(node.ctx, ast.Load))
+
+
+def _can_be_sent(script: Script, use: ast.expr) -> bool:
+    """Whether all ranks come to where a name is used, once."""
+    around = [*script.ancestors(use)]
+    loops = any(isinstance(each, ast.For | ast.While | ast.comprehension | ast.Lambda) for each in around)
+    return (
+        is_in_group(script, use)
+        and not loops
+        and use not in sample_code(script)
+        and source(script, use).strip() == ast.unparse(use)
+    )
 
 
 RULE = Rule(
@@ -63,7 +119,7 @@ RULE = Rule(
     title="Take rank 0's names",
     why="""\
 A folder named after the time or a random number is another one in every process (I6). Rank 0 makes the name and sends
-it to the others. What only rank 0 writes needs no such name elsewhere.""",
+it to the others. What only rank 0 writes needs no such name elsewhere. So for what a logger of rank 0 answers.""",
     before="""\
 import time
 import torch

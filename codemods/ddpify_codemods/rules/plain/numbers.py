@@ -12,8 +12,8 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .logged import is_logged
 from .words import REMEDY, device, is_here, program_of
-from .writers import is_logged
 
 _HELPER = '''\
 

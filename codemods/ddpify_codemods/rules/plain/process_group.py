@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from typing import Literal
 
-from ...facts.header import declares, last_leading_import, main_guard, module_level_work
+from ...facts.header import joined_after, main_guard
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
@@ -31,15 +31,6 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if not never_returns(script, last):
         blank = "\n" if last is script.tree.body[-1] and hasattr(last, "body") else ""
         yield Insert(last, f"{blank}{target.words.leave}", "leave the process group", "after", last=True)
-
-
-def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
-    """Where the process group is joined: at the begin of the main guard, or after the imports."""
-    guard = main_guard(script.tree)
-    if guard is not None and all(declares(script, node) for node in module_level_work(script.tree)):
-        return guard.body[0], "before"
-    anchor = last_leading_import(script.tree)
-    return (script.tree.body[0], "before") if anchor is None else (anchor, "after")
 
 
 def _started(target: Target) -> Iterator[str]:

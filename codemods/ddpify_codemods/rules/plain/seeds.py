@@ -6,10 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.flow.draws import library_of
+from ...facts.header import joined_after
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
-from .process_group import joined_after
 from .words import program_of
 
 _SEEDS = {

@@ -93,6 +93,11 @@ _QUIET = frozenset(
         "sigmoid",
         "softmax",
         "exp",
+        "astype",
+        "fromarray",
+        "stack",
+        "concatenate",
+        "DataFrame",
     ]
 )
 
@@ -141,10 +146,19 @@ def _names(script: Script) -> Iterator[str]:
             yield node.name
 
 
+def computes_quietly(script: Script, node: ast.expr) -> bool:
+    """Whether nothing is drawn, changed or sent by computing an expression, so that one rank can do it."""
+    return all(_is_quiet(script, each) for each in ast.walk(node) if isinstance(each, ast.Call))
+
+
 def is_quiet(script: Script, call: ast.Call) -> bool:
-    """Whether nothing is drawn, changed or sent by computing what a call is given, so that one rank can do it (I11)."""
+    """Whether one rank alone can compute what a call is given (I11)."""
     inner = (each for each in ast.walk(call) if isinstance(each, ast.Call) and each is not call)
-    return all(_last(each.func) in _QUIET or script.qualified(each.func).startswith("os.path.") for each in inner)
+    return all(_is_quiet(script, each) for each in inner)
+
+
+def _is_quiet(script: Script, call: ast.Call) -> bool:
+    return _last(call.func) in _QUIET or script.qualified(call.func).startswith(("os.path.", "math."))
 
 
 def _last(func: ast.expr) -> str:

@@ -5,57 +5,76 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.effects import effects
-from ...facts.on_rank_zero import made_on_rank_zero
+from ...facts.header import is_in_group, joined_after, last_leading_import
+from ...facts.loggers import loggers, only_records
 from ...facts.script import Script
-from ...rule import Edit, Finding, Guard, Replace, Rule
+from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
-from .words import REMEDY, is_quiet
+from .logged import guarded, is_alone, method_of, told, uses_of
+from .numbers import reduces
+from .words import REMEDY, is_here, program_of
+
+_STAND_IN = "NoLogger"
+_CLASS = f'''\
 
 
-def made(script: Script) -> dict[str, ast.Call]:
-    """The loggers of a file that have a name, and the calls that make them."""
-    found: dict[str, ast.Call] = {}
-    for call in effects(script):
-        last = script.qualified(call.func).rpartition(".")[2]
-        parent = script.parents[call]
-        named = isinstance(parent, ast.Assign) and len(parent.targets) == 1 and parent.value is call
-        if named and (last.endswith(("SummaryWriter", "Visdom")) or made_on_rank_zero(script, call)):
-            assert isinstance(parent, ast.Assign)
-            if isinstance(parent.targets[0], ast.Name | ast.Attribute):
-                found[ast.unparse(parent.targets[0])] = call
-    return found
+class {_STAND_IN}:
+    """What the other processes have in place of a logger: its methods do nothing."""
 
-
-def is_logged(script: Script, statement: ast.stmt) -> bool:
-    """Whether a statement only calls a logger, or a function that writes."""
-    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
-        return False
-    func = statement.value.func
-    is_method = isinstance(func, ast.Attribute) and ast.unparse(func.value) in made(script)
-    return is_method or any(call is statement.value for call in effects(script))
+    def __getattr__(self, name):
+        return lambda *args, **kwargs: None'''
+_APART = "{} exists on rank 0 only, and is used here in a way that all ranks have to follow"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Make loggers on rank 0, and call them there."""
-    loggers, words = made(script), target.words
-    for name, call in loggers.items():
-        yield Replace(call, f"{{}} if {words.is_rank_0} else None", f"make {name} on rank 0", modules=words.imports)
-    for node in script.nodes:
-        if not isinstance(node, ast.Name | ast.Attribute) or not isinstance(node.ctx, ast.Load):
-            continue
-        if ast.unparse(node) not in loggers:
-            continue
-        attribute = script.parents[node]
-        used = script.parents[attribute] if isinstance(attribute, ast.Attribute) else attribute
-        statement = script.statement(node)
-        alone = isinstance(statement, ast.Expr) and statement.value is used
-        if alone and isinstance(used, ast.Call) and used.func is attribute and is_quiet(script, used):
-            message = f"call {ast.unparse(used.func)} on rank 0"
-            yield Guard(statement, words.is_rank_0, message, modules=words.imports)
-            continue
-        message = f"{ast.unparse(node)} exists on rank 0 only, and is used here in a way that all ranks have to follow"
-        yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
+    """Make loggers on rank 0, and call them there; where that is not all, the other ranks have a stand-in."""
+    words, alone, stands_in = target.words, guarded(script), False
+    answered = set(told(script))
+    for node, other in program_of(script).followed.found.told.items():
+        if is_here(script, other) and node not in answered:
+            yield Finding(RULE.id, "refused", node.lineno, _APART.format(f"`{ast.unparse(node)}`"), REMEDY)
+    for name, calls in loggers(script).items():
+        for call in calls:
+            if not is_in_group(script, call):
+                message = f"{name} is made before the process group is joined"
+                yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+            nothing = "None" if name in alone else f"{_STAND_IN}()"
+            code = f"{{}} if {words.is_rank_0} else {nothing}"
+            code = f"({code})" if isinstance(script.parents[call], ast.IfExp) else code
+            yield Replace(call, code, f"make {name} on rank 0", modules=words.imports)
+            records = only_records(script, call)
+            stands_in = stands_in or name not in alone
+        for node in uses_of(script, name):
+            if name in alone:
+                statement = script.statement(node)
+                message = f"call {ast.unparse(statement.value.func)} on rank 0"  # type: ignore[attr-defined]
+                yield Guard(statement, words.is_rank_0, message, modules=words.imports)
+            elif not records or not _can_stand_in(script, node, answered):
+                yield Finding(RULE.id, "refused", node.lineno, _APART.format(ast.unparse(node)), REMEDY)
+    if stands_in:
+        anchor = last_leading_import(script.tree) or script.tree.body[-1]
+        end = "" if reduces(script) or joined_after(script)[1] == "before" else "\n"
+        yield Insert(anchor, _CLASS + end, "what the other ranks have in place of a logger", "after")
+
+
+def _can_stand_in(script: Script, node: ast.expr, answered: set[ast.expr]) -> bool:
+    """Whether a use of a logger is one of something that does nothing, too."""
+    parent = script.parents[node]
+    if (call := method_of(script, node)) is not None:
+        return is_alone(script, call) or call in answered
+    if isinstance(parent, ast.keyword):
+        parent = script.parents[parent]
+    if isinstance(parent, ast.Call):
+        given = parent in program_of(script).followed.found.given_loggers
+        around = script.scope(node)
+        delegates = ast.unparse(parent.func) == "getattr" and getattr(around, "name", "") == "__getattr__"
+        return given or (delegates and isinstance(script.parents[parent], ast.Return))
+    if isinstance(parent, ast.Compare):
+        others = [parent.left, *parent.comparators]
+        return all(each is node or (isinstance(each, ast.Constant) and each.value is None) for each in others)
+    is_test = isinstance(parent, ast.If | ast.While | ast.IfExp) and parent.test is node
+    is_not = isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.Not)
+    return is_test or is_not or parent in answered or isinstance(parent, ast.Assign | ast.AnnAssign | ast.Return)
 
 
 RULE = Rule(
@@ -63,7 +82,8 @@ RULE = Rule(
     title="Log on rank 0",
     why="""\
 A SummaryWriter or a run of wandb exists once (I5). Rank 0 makes it and calls it; what it is given is brought together
-from all ranks before, since the others do not come there (I11).""",
+from all ranks before, since the others do not come there (I11). Where it goes to functions, or all ranks compute what
+it is given, the others have an object in its place whose methods do nothing.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,0 +1,70 @@
+"""Which loggers rank 0 alone has, how they are used, and what they are asked for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.effects import effects
+from ...facts.loggers import loggers, tells
+from ...facts.script import Script
+from .words import is_here, is_quiet, program_of
+
+
+def guarded(script: Script) -> frozenset[str]:
+    """The loggers of a file that rank 0 alone has and calls: every use is a statement that only calls a method."""
+    return frozenset(name for name in loggers(script) if not _is_for_all(script, name))
+
+
+def is_logged(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement only calls a logger, or a function that writes, on rank 0."""
+    if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
+        return False
+    func = statement.value.func
+    is_method = isinstance(func, ast.Attribute) and ast.unparse(func.value) in guarded(script)
+    return is_method or any(call is statement.value for call in effects(script))
+
+
+def told(script: Script) -> Iterator[ast.expr]:
+    """What loggers that every rank has something in the place of are asked for, where rank 0 can send the answer."""
+    found = program_of(script).followed.found
+    for node, other in sorted(found.told.items(), key=lambda each: (each[0].lineno, each[0].col_offset)):
+        name = next((each.attr for each in (node, getattr(node, "func", None)) if isinstance(each, ast.Attribute)), "")
+        if is_here(script, other) and all(tells(each.script, each.made, name) for each in found.logged[node]):
+            yield node
+
+
+def uses_of(script: Script, name: str) -> Iterator[ast.Name | ast.Attribute]:
+    """Where a logger is read by its name."""
+    for node in script.nodes:
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load) and ast.unparse(node) == name:
+            yield node
+
+
+def _is_for_all(script: Script, name: str) -> bool:
+    """Whether something has to be there on the other ranks, too, by the name of a logger."""
+    calls = [method_of(script, node) for node in uses_of(script, name)]
+    if not all(call and is_quiet(script, call) and is_alone(script, call) for call in calls):
+        return True
+    program, last = program_of(script), name.rpartition(".")[2]
+    made = set(loggers(script)[name])
+    elsewhere = (node for node, each in program.followed.found.logged.items() if made & {one.made for one in each})
+    return any(node not in calls for node in elsewhere) or any(
+        (isinstance(node, ast.Attribute) and "." in name and node.attr == last)
+        or (isinstance(node, ast.alias) and node.name == name)
+        for other in program.scripts
+        if other.path != script.path
+        for node in other.nodes
+    )
+
+
+def method_of(script: Script, node: ast.expr) -> ast.Call | None:
+    """The call of a method of something."""
+    attribute = script.parents[node]
+    call = script.parents[attribute] if isinstance(attribute, ast.Attribute) else None
+    return call if isinstance(call, ast.Call) and call.func is attribute else None
+
+
+def is_alone(script: Script, call: ast.Call) -> bool:
+    """Whether a call is a statement, so that nobody takes its answer."""
+    return isinstance(script.parents[call], ast.Expr)

@@ -1,0 +1,152 @@
+"""Loggers of rank 0: what the others have in their place, and what only rank 0 knows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from tests.codemods.plain.test_followed import notes, plain, refusals, training
+
+MADE = "from torch.utils.tensorboard import SummaryWriter\nfrom visdom import Visdom\nlogger = {made}\n"
+STAND_IN = "logger = {made} if dist.get_rank() == 0 else NoLogger()"
+
+
+def logged(use: str, made: str = "SummaryWriter()", before: str = "") -> str:
+    """A script that makes a logger, and uses it after training."""
+    return training(after=use).replace("torch.manual_seed", MADE.format(made=made) + before + "torch.manual_seed", 1)
+
+
+def test_what_only_calls_methods_is_called_on_rank_0() -> None:
+    code = plain(logged("logger.close()\n")).code
+    assert "logger = SummaryWriter() if dist.get_rank() == 0 else None\n" in code and "NoLogger" not in code
+    assert "if dist.get_rank() == 0:\n    logger.close()\n" in code
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "logger.add_scalar('norm', model.weight.norm(), 1)\n",
+        "if logger:\n    logger.close()\n",
+        "if logger is not None:\n    logger.close()\n",
+        "def log(writer):\n    writer.add_scalar('a', 1)\nlog(logger)\n",
+        "class Log:\n    def __init__(self, writer):\n        self.writer = writer\n"
+        "    def add(self, x):\n        self.writer.add_scalar('x', x)\nLog(logger).add(3)\n",
+    ],
+)
+def test_the_others_have_a_stand_in(use: str) -> None:
+    result = plain(logged(use))
+    assert not refusals(result)
+    assert STAND_IN.format(made="SummaryWriter()") in result.code and "class NoLogger:" in result.code
+    assert use in result.code
+
+
+def test_a_logger_that_may_not_be_wanted() -> None:
+    result = plain(logged("if logger is not None:\n    logger.close()\n", "SummaryWriter() if len('a') else None"))
+    assert "logger = (SummaryWriter() if dist.get_rank() == 0 else NoLogger()) if len('a') else None" in result.code
+
+
+@pytest.mark.parametrize(
+    ("made", "use", "sent"),
+    [
+        ("Visdom()", "if {}:\n    print(1)\n", "logger.check_connection()"),
+        ("Visdom()", "window = {}\nif window:\n    print(window)\n", "logger.line([1], [2])"),
+        ("SummaryWriter()", "torch.save(model, {} + 'm.pt')\n", "logger.log_dir"),
+        ("SummaryWriter()", "folder = {}\n", "logger.get_logdir()"),
+        ("Visdom()", "def ask(other):\n    return {}\nprint(ask(logger))\n", "other.check_connection()"),
+    ],
+)
+def test_what_a_logger_answers_is_sent_to_all(made: str, use: str, sent: str) -> None:
+    result = plain(logged(use.format(sent), made))
+    assert not refusals(result)
+    assert use.format(f"from_rank_0({sent})") in result.code
+
+
+@pytest.mark.parametrize(
+    ("made", "use"),
+    [
+        ("SummaryWriter()", "print(logger.file_writer)\n"),
+        ("SummaryWriter()", "writers = torch.jit.script(logger)\n"),
+        ("SummaryWriter()", "print(hasattr(logger, 'add_mesh'))\n"),
+        ("SummaryWriter()", "x = logger.add_scalar('a', 1)\nprint(x)\n"),
+        ("SummaryWriter()", "with logger as other:\n    other.add_scalar('a', 1)\n"),
+        ("Visdom()", "def never():\n    return logger.check_connection()\n"),
+        ("SummaryWriter()", "def log():\n    return 1\nlogger.add_scalar('a', log)\n"),
+    ],
+)
+def test_what_a_stand_in_cannot_do_is_refused(made: str, use: str) -> None:
+    assert refusals(plain(logged(use, made)))
+
+
+def test_an_evaluation_that_asks_a_logger_is_whole() -> None:
+    use = "for x, y in test_loader:\n    total += model(x).sum().item()\n    if {}:\n        break\nprint(total)\n"
+    result = plain(logged(use.format("logger.check_connection()"), "Visdom()"))
+    assert use.format("from_rank_0(logger.check_connection())") in result.code and notes(result)
+
+
+def test_a_search_has_no_stand_in() -> None:
+    head = "import optuna\n"
+    script = head + training(after="study = optuna.create_study()\nprint(study.best_value)\n")
+    assert refusals(plain(script))
+
+
+def test_a_logger_of_a_class_is_used_by_others() -> None:
+    logs = "from torch.utils.tensorboard import SummaryWriter\nclass Log:\n    def __init__(self):\n"
+    logs += "        self.writer = SummaryWriter()\n    def close(self):\n        self.writer.close()\n"
+    train = training(after="log = Log()\nlog.writer.add_scalar('a', 1)\nlog.close()\n")
+    files = {Path("train.py"): "from logs import Log\n" + train, Path("logs.py"): logs}
+    results = convert(files, "cpu", style="plain")
+    assert "self.writer = SummaryWriter() if dist.get_rank() == 0 else NoLogger()" in results[Path("logs.py")].code
+
+
+def test_methods_that_a_class_takes_from_its_logger() -> None:
+    shows = "from visdom import Visdom\nclass Shows:\n    def __init__(self):\n        self.viz = Visdom()\n"
+    shows += "    def __getattr__(self, name):\n        return getattr(self.viz, name)\n"
+    script = shows + training(after="shows = Shows()\nprint(shows.line([1], [2]))\n")
+    assert "print(from_rank_0(shows.line([1], [2])))" in plain(script).code
+
+
+def test_what_is_saved_is_computed_by_all() -> None:
+    save = "from torchvision.utils import save_image\ndef bright(x):\n    return model(x) + 1\n"
+    use = "save_image(bright(torch.ones(4)),\n           'last.png',\n           nrow=3)  # the last\n"
+    code = plain(save + training(after=use)).code
+    assert "images = bright(torch.ones(4))\nif dist.get_rank() == 0:\n    save_image(images,\n" in code
+
+
+def test_what_comes_before_it_keeps_its_turn() -> None:
+    use = "import numpy as np\ndef f(x):\n    return x\nnp.savez('a.npz', model.weight.tolist(), f(2), len('a'))\n"
+    code = plain(training(after=use)).code
+    assert "value = model.weight.tolist()\nvalue_ = f(2)\nif dist.get_rank() == 0:\n" in code
+    assert "np.savez('a.npz', value, value_, len('a'))" in code
+
+
+NOW = "from datetime import datetime\nNOW = datetime.now().strftime('%H')\nPATH = 'a'\n"
+
+
+def named(train: str, settings: str = NOW) -> str:
+    """What becomes of a script that takes settings from another file; the reasons of a refusal."""
+    files = {Path("train.py"): "import settings\n" + train, Path("settings.py"): settings}
+    results = convert(files, "cpu", style="plain")
+    return "".join(refusals(results[Path("settings.py")])) or results[Path("train.py")].code
+
+
+def test_a_name_of_another_file_is_sent_where_it_is_used() -> None:
+    code = named(training(after="import os\nos.makedirs(settings.NOW)\nprint(settings.PATH)\n"))
+    assert "os.makedirs(from_rank_0(settings.NOW), exist_ok=True)" in code
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "for i in range(3):\n    open(settings.NOW + str(i))\n",
+        "folder = getattr(settings, 'NOW')\n",
+        "settings.NOW = 'b'\nprint(open(settings.NOW).read())\n",
+    ],
+)
+def test_a_name_that_cannot_be_sent_is_refused(use: str) -> None:
+    assert "a name of its own" in named(training(after=use))
+    before = training(after="open(settings.NOW)\n")
+    assert "a name of its own" in named(
+        before.replace("model = nn", "FOLDER = settings.NOW\nmodel = nn"), NOW + "A = NOW"
+    )

@@ -1,0 +1,139 @@
+"""Where models are wrapped that training knows by another name than the one by which optimizers get their parameters,
+and models and optimizers that are chosen in the run.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from tests.codemods.plain.test_followed import plain, refusals
+
+DATA = """\
+import argparse
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+train_set = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))
+loader = DataLoader(train_set, batch_size=8, shuffle=True)
+
+
+def train(model, optimizer):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def set_optimizer(net, lr):
+    optimizer = torch.optim.SGD(net.parameters(), lr=lr)
+    return optimizer
+
+
+"""
+TRAINER = """\
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model = model.to("cpu")
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in loader:
+            loss = F.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        torch.save(self.model.state_dict(), "model.pt")
+
+
+def load():
+    model = nn.Linear(4, 3)
+    return model, torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+"""
+
+
+def test_a_function_makes_the_optimizer() -> None:
+    script = DATA + "net = nn.Linear(4, 3)\noptimizer = set_optimizer(net, 0.1)\ntrain(net, optimizer)\n"
+    result = plain(script)
+    assert not refusals(result)
+    lines = ["ddp_net = DistributedDataParallel(net)", "optimizer = set_optimizer(net, 0.1)"]
+    assert "\n".join([*lines, "train(ddp_net, optimizer)"]) in result.code
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "other = set_optimizer(nn.Linear(2, 2), 0.1)\n",
+        "given = dict(net=net, lr=0.2)\nother = set_optimizer(**given)\n",
+    ],
+)
+def test_a_function_that_makes_several_optimizers_is_refused(more: str) -> None:
+    script = DATA + "net = nn.Linear(4, 3)\noptimizer = set_optimizer(net, 0.1)\n" + more + "train(net, optimizer)\n"
+    assert refusals(plain(script))
+
+
+def test_an_object_keeps_the_model_that_it_calls() -> None:
+    result = plain(DATA + TRAINER + "model, optimizer = load()\nTrainer(model, optimizer).fit()\n")
+    assert not refusals(result)
+    kept = 'self.model = model.to("cpu")\n        self.ddp_model = DistributedDataParallel(self.model)\n'
+    assert kept in result.code and "self.ddp_model(x)" in result.code and "self.model.state_dict()" in result.code
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Trainer(model, optimizer).fit()", "Trainer(model, optimizer).fit()\nTrainer(model, optimizer).fit()"),
+        ("    def fit(self):\n", "    def fit(self):\n        self.model = self.model.double()\n"),
+        ("Trainer(model, optimizer).fit()", "own = Trainer(model, optimizer)\nown.model = model\nown.fit()"),
+        (
+            '        self.model = model.to("cpu")\n        self.optimizer = optimizer\n',
+            '        self.optimizer = optimizer\n        self.model = model.to("cpu")\n',
+        ),
+    ],
+)
+def test_a_model_that_is_kept_in_other_ways_is_refused(old: str, new: str) -> None:
+    script = DATA + TRAINER + "model, optimizer = load()\nTrainer(model, optimizer).fit()\n"
+    assert old in script
+    assert refusals(plain(script.replace(old, new)))
+
+
+@pytest.mark.parametrize("chosen", ["getattr(torch.optim, args.optim)", "torch.optim.__dict__[args.optim]"])
+def test_an_optimizer_is_chosen_in_the_run(chosen: str) -> None:
+    script = DATA + "parser = argparse.ArgumentParser()\nargs = parser.parse_args()\nnet = nn.Linear(4, 3)\n"
+    result = plain(f"{script}optimizer = {chosen}(net.parameters(), lr=0.1)\ntrain(net, optimizer)\n")
+    assert not refusals(result)
+    assert "ddp_net = DistributedDataParallel(net)\noptimizer = " in result.code
+
+
+FIRST = (
+    "class First(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.f = nn.Linear(4, 3)\n"
+)
+FIRST += "    def forward(self, x):\n        return self.f(x)\n\n\n"
+COUPLED = FIRST.replace("First", "Coupled").replace("self.f(x)", "self.f(x) - self.f(x).mean(0)")
+MADE = "args = argparse.ArgumentParser().parse_args()\nnet = {chosen}()\noptimizer = set_optimizer(net, 0.1)\n"
+CHOSEN = ["getattr(nets, args.net)", "nets.__dict__[args.net]", "vars(nets)[args.net]"]
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+@pytest.mark.parametrize("coupled", [False, True])
+def test_a_model_is_chosen_in_the_run_from_a_file(chosen: str, coupled: bool) -> None:
+    script = "import nets\n" + DATA + MADE.format(chosen=chosen) + "train(net, optimizer)\n"
+    files = {Path("train.py"): script, Path("nets.py"): "import torch.nn as nn\n\n\n" + FIRST + COUPLED * coupled}
+    results = convert(files, "cpu", style="plain")
+    assert bool(any(map(refusals, results.values()))) == coupled
+    assert ("ddp_net = DistributedDataParallel(net)" in results[Path("train.py")].code) != coupled
+
+
+@pytest.mark.parametrize("coupled", [False, True])
+def test_a_model_is_chosen_from_a_dict_by_the_settings(coupled: bool) -> None:
+    classes = f"{FIRST}{COUPLED}classes = {{'first': First, 'other': {'Coupled' if coupled else 'First'}}}\n"
+    script = DATA + classes + "args = argparse.ArgumentParser().parse_args()\nargs.net = classes[args.name]\n"
+    result = plain(script + "net = args.net()\noptimizer = set_optimizer(net, 0.1)\ntrain(net, optimizer)\n")
+    assert bool(refusals(result)) == coupled
