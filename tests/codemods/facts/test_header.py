@@ -8,6 +8,7 @@ import pytest
 from ddpify_codemods.facts.header import (
     declares,
     is_docstring,
+    is_in_group,
     last_leading_import,
     main_guard,
     module_level_work,
@@ -62,3 +63,21 @@ def test_declarations() -> None:
     """)
     assert [declares(script, statement) for statement in script.tree.body[1:]] == [True, True, False]
     assert is_docstring(ast.parse("'text'").body[0]) and not is_docstring(ast.parse("3").body[0])
+
+
+@pytest.mark.parametrize(
+    ("source", "line"),
+    [
+        ("import os\nf()\ng()", 3),
+        ("import os\ng()\nif __name__ == '__main__':\n    f()", 4),
+        ("import os\ndef h():\n    g()\nif __name__ == '__main__':\n    f()", 5),
+    ],
+)
+def test_calls_after_the_imports_or_in_the_main_guard_are_in_the_group(source: str, line: int) -> None:
+    script = script_of(source)
+    assert is_in_group(script, next(call for call in script.find(ast.Call) if call.lineno == line))
+
+
+def test_a_call_before_the_main_guard_is_not_in_the_group() -> None:
+    script = script_of("import argparse\np = argparse.ArgumentParser()\nif __name__ == '__main__':\n    f()")
+    assert not is_in_group(script, next(script.find(ast.Call)))
