@@ -1,0 +1,42 @@
+"""Which calls draw random numbers, and whose generators may be at another place on each rank."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.facts.flow.draws import changes, differs_on_ranks, drawn_for_samples, library_of
+
+from tests.codemods.checks import script_of
+
+
+@pytest.mark.parametrize(
+    ("name", "library"),
+    [
+        ("random.choice", "random"),
+        ("numpy.random.permutation", "numpy"),
+        ("torch.randperm", "torch"),
+        ("torch.utils.data.random_split", "torch"),
+        ("torch.nn.init.normal_", "torch"),
+        ("torch.nn.init.zeros_", ""),
+        ("torch.zeros", ""),
+        ("mine.choice", ""),
+    ],
+)
+def test_whose_generator_a_function_draws_from(name: str, library: str) -> None:
+    assert library_of(name) == library
+
+
+def test_what_changes_or_splits() -> None:
+    assert changes("random.shuffle") and changes("torch.nn.init.normal_") and not changes("random.random")
+
+
+def test_samples_that_draw() -> None:
+    data = """
+        import random
+        from torch.utils.data import Dataset
+        class D(Dataset):
+            def __getitem__(self, i):
+                return random.random()
+    """
+    assert "random" in drawn_for_samples([script_of(data)])
+    assert not differs_on_ranks([script_of(data)])
+    assert differs_on_ranks([script_of("import torch\nlayer = torch.nn.Dropout(0.1)")])

@@ -1,0 +1,45 @@
+"""What the modules of torch.nn make of a batch."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.library_modules import of_library_module
+from ddpify_codemods.facts.flow.values import Module, Value
+
+
+def made(source: str, kind: str = "rows") -> Value | None:
+    call = ast.parse(source, mode="eval").body
+    assert isinstance(call, ast.Call)
+    module = Module(call, f"torch.nn.{ast.unparse(call.func)}")
+    return of_library_module(module, [Value(kind)])  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("source", "given", "kind"),
+    [
+        ("Linear(4, 3)", "rows", "rows"),
+        ("Flatten()", "rows", "rows"),
+        ("Flatten(0)", "rows_second", "rows_moved"),
+        ("Softmax(dim=1)", "rows", "rows"),
+        ("Softmax(dim=0)", "rows", "unknown"),
+        ("TransformerEncoderLayer(8, 2, batch_first=True)", "rows", "rows"),
+        ("TransformerEncoderLayer(8, 2)", "rows", "unknown"),
+        ("TransformerEncoderLayer(8, 2)", "rows_second", "rows_second"),
+    ],
+)
+def test_where_the_samples_are_afterwards(source: str, given: str, kind: str) -> None:
+    found = made(source, given)
+    assert found is not None and found.kind == kind
+
+
+def test_recurrent_layers_take_time_first_unless_they_are_told() -> None:
+    couples, divided = made("LSTM(4, 3)"), made("LSTM(4, 3, batch_first=True)")
+    assert couples is not None and couples.kind == "unknown"
+    assert divided is not None and divided.things
+
+
+def test_other_modules_are_not_known() -> None:
+    assert made("Sequential(a, b)") is None
+    assert made("Linear(4, 3)", "same") is None
