@@ -1,0 +1,25 @@
+"""Comparisons: of samples, of numbers that all ranks have to agree on, of the size of a batch."""
+
+from __future__ import annotations
+
+import ast
+
+from ddpify_codemods.facts.flow.comparisons import batch_sizes
+
+from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation
+
+
+def test_the_batch_size_of_a_loader() -> None:
+    calls = ("DataLoader(d, 4)", "DataLoader(d, batch_size=n)", "DataLoader(d)")
+    nodes = [ast.parse(call, mode="eval").body for call in calls]
+    found = [[ast.unparse(size) for size in batch_sizes(node)] for node in nodes if isinstance(node, ast.Call)]
+    assert found == [["4"], ["n"], []]
+
+
+def test_samples_are_compared_by_themselves() -> None:
+    assert "sharded" in of_evaluation("total += (model(x).argmax(1) == y).sum().item()").status.values()
+
+
+def test_a_number_of_a_ranks_samples_is_agreed_on() -> None:
+    found = followed(f"{TRAINING}        if loss.item() > 3:\n            print('large')\n")
+    assert found.problems == () and found.found.reductions
