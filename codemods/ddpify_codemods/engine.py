@@ -316,7 +316,11 @@ def _plain(
 
 
 def converted_for(program: Mapping[Path, str]) -> str:
-    """The target that a program is converted for; "" where it is not, or where its files cannot be read."""
+    """The target that a program is converted for; "" where it is not, or where its files cannot be read.
+
+    Args:
+        program: its texts by path, the file that gets started first.
+    """
     exact = any("ddpify_runtime" in text for text in program.values())
     if not exact and "sys.stdout = open(os.devnull" not in next(iter(program.values()), ""):
         return ""

@@ -84,7 +84,16 @@ def gather(
     group: Any = None,
     async_op: bool = False,
 ) -> Any:
-    """As `all_gather`, for rank `dst` alone; the other ranks give no list."""
+    """As `all_gather`, for rank `dst` alone.
+
+    Args:
+        tensor, group, async_op: as for `all_reduce`.
+        gather_list: as `tensor_list` of `all_gather`, on rank `dst`; None on the others.
+        dst: the rank that gets them.
+
+    Raises:
+        ValueError: as `all_gather`.
+    """
     return _gather("gather", gather_list, tensor, dst, group, async_op)
 
 
@@ -149,7 +158,15 @@ def reduce_scatter(
 
 
 def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> None:
-    """Put what the ranks give into `object_list`, in their order; it can be pickled, and need not be of one size."""
+    """Put what the ranks give into `object_list`, in their order.
+
+    Args:
+        object_list: an entry for each rank, which is replaced.
+        obj: what this rank gives: anything that can be pickled, of any size. group: as for `all_reduce`.
+
+    Raises:
+        ValueError: the list has another length.
+    """
     if _is_alone(group):
         _fill("all_gather_object", object_list, [obj])
     elif _is_member(group):
@@ -157,7 +174,15 @@ def all_gather_object(object_list: list[Any], obj: Any, group: Any = None) -> No
 
 
 def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: int = 0, group: Any = None) -> None:
-    """As `all_gather_object`, for rank `dst` alone; the other ranks give no list."""
+    """As `all_gather_object`, for rank `dst` alone.
+
+    Args:
+        obj, group: as for `all_gather_object`. dst: the rank that gets them.
+        object_gather_list: an entry for each rank, on rank `dst`; None on the others.
+
+    Raises:
+        ValueError: the list has another length.
+    """
     if _is_alone(group):
         _fill("gather_object", object_gather_list, [obj])
     elif _is_member(group):
@@ -167,13 +192,22 @@ def gather_object(obj: Any, object_gather_list: list[Any] | None = None, dst: in
 
 
 def broadcast_object_list(object_list: list[Any], src: int = 0, group: Any = None, device: Any = None) -> None:
-    """Put what rank `src` has in its list into those of all; on the host, whatever the device."""
+    """Put what rank `src` has in its list into those of all.
+
+    Args:
+        object_list: what can be pickled; on the other ranks whatever is to be replaced. src: the rank that gives it.
+        group: as for `all_reduce`. device: not used: objects travel on the host.
+    """
     if not _is_alone(group) and _is_member(group):
         object_list[:] = broadcast_object(object_list, src, group)
 
 
 def print_by_rank(*values: Any, sep: str = " ", end: str = "\n", group: Any = None) -> None:
-    """Print what every rank has to say, in their order: rank 0 prints it."""
+    """Print what every rank has to say, in their order: rank 0 prints it. A collective.
+
+    Args:
+        values, sep, end: as for `print`. group: as for `all_reduce`.
+    """
     texts: list[str] = [""] * (1 if _is_alone(group) else dist.get_world_size(group))
     all_gather_object(texts, sep.join(map(str, values)), group)
     if _is_alone(group) or dist.get_rank() == 0:

@@ -64,6 +64,9 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
 
     A function of the script among its arguments runs on every rank when it is called (`fmin(objective, …)`).
 
+    Args:
+        function: any, also a method or a class. It is called with the whole of what each rank holds a part of.
+
     Returns:
         A function with the same arguments. What it returns is the same on every rank if it is data; anything else is an
         object that lives on rank 0 (remote/objects.py), and what is read from it is the same on every rank.
@@ -103,6 +106,12 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
 
     Random numbers that it draws, such as the first weights of a model, are the same on every rank.
 
+    Args:
+        function: what every rank has to do, one before the others.
+
+    Returns:
+        A function with the same arguments, which returns on each rank what `function` does there.
+
     Raises:
         Exception: that function raises, on every rank, whatever rank 0 raised.
     """
@@ -124,6 +133,12 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
 def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
     """`function` on rank 0, its result on every rank: for clocks, file checks and temporary names (I6, I10).
 
+    Args:
+        function: what it returns can be pickled.
+
+    Returns:
+        A function with the same arguments.
+
     Raises:
         Exception: that function raises, on every rank, whatever rank 0 raised.
     """
@@ -138,7 +153,11 @@ def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def rank_zero_path(path: R) -> R | str:
-    """The path on rank 0, the null device on the others: `open(rank_zero_path("log.csv"), "w")`."""
+    """The path on rank 0, the null device on the others: `open(rank_zero_path("log.csv"), "w")`.
+
+    Args:
+        path: of a file that is written; no collective.
+    """
     return path if get_rank() == 0 else os.devnull
 
 
