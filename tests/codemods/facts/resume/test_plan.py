@@ -12,7 +12,7 @@ def test_loops_and_what_they_carry() -> None:
     source = TRAINING + "        total += loss.item()\nprint(total)\n"
     found = plan((script_of(HEAD + source),))
     (part,) = found.parts
-    assert found.obstacle is None and found.goes_on is None
+    assert found.obstacle is None
     assert {"model", "optimizer"} <= set(part.objects)
     assert "total" in {name for _, names in part.loops for name in names}
 
