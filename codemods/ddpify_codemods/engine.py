@@ -110,7 +110,7 @@ def convert(
             texts = {path: result.code for path, result in first.items()}
             return in_turn(program, first, convert(texts, chosen.name, style=style, roots=roots))
     if chosen.only_plain:
-        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
+        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, shards_models)
     if entry == "spawn" or (not entry and starts_itself(views.values())):
         chosen = chosen.starting_itself() if chosen.processes else chosen
     if chosen.words is not TORCH and distribution.speaks(scripts, chosen.words):
@@ -140,7 +140,7 @@ def convert(
             chosen, wrapper_arguments=", ".join(filter(None, (chosen.wrapper_arguments, LOCAL_BATCH_NORM)))
         )
     if style == "plain":
-        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, fully_sharded)
+        return _plain(program, views, scripts, chosen, roots, sync_batchnorm, per_process, shards_models)
     if source and (source.backend != chosen.backend or xla_reduce == "native" or batch_norm or entry):
         moves = {path: to_target(seen, source, chosen, bool(batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
@@ -294,6 +294,12 @@ def _plain(
     """Convert the files of one program to the plain style; for XLA by way of code for GPUs, which is then moved."""
     from .to_plain import in_other_words, to_plain
 
+    if views and fully_sharded and "fully-sharded" not in target.options:
+        message, remedy = f"fully_shard is not for the {target.name} target", "ddpify --target none goes back first"
+        finding = Finding("DDP128", "refused", 1, message, remedy)
+        return {
+            path: Result(text, findings=(finding,) * (path == next(iter(program)))) for path, text in program.items()
+        }
     kind = distribution.kind(scripts)
     if kind != "one process" and target.retargets == "own":
         return convert(program, target.name, roots=roots)
@@ -307,6 +313,7 @@ def _plain(
         moves = {path: to_one_device(seen, target_of(views.values())) for path, seen in views.items()}
         entry = "spawn" if target.starts_itself else ""
         plain = partial(convert, style="plain", sync_batchnorm=sync_batchnorm, per_process=per_process, entry=entry)
+        plain = partial(plain, fully_sharded=fully_sharded)
         return _moved(program, moves, partial(plain, target=target.name, roots=roots, backend=target.backend))
     results = to_plain(program, scripts, target, roots, sync_batchnorm, per_process, fully_sharded)
     if not target.plain_by_way_of or all(result.code == program[path] for path, result in results.items()):

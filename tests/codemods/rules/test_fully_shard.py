@@ -114,6 +114,8 @@ def test_it_stays_and_goes_back() -> None:
     assert "\nfully_shard(model)\n" in on_gpus and 'init_process_group("nccl")' in on_gpus
     assert on_gpus == convert({PATH: code}, "cuda", fully_sharded=True)[PATH].code
     assert convert({PATH: result}, "none")[PATH].code == code
+    plain = convert({PATH: code}, "cpu", style="plain", fully_sharded=True)[PATH].code
+    assert convert({PATH: result}, "cpu", style="plain")[PATH].code == plain
 
 
 def test_what_is_refused_later_is_refused_there_too() -> None:
@@ -127,8 +129,10 @@ def test_what_is_distributed_otherwise_is_not_taken_for_it() -> None:
     assert any("DistributedDataParallel" in each for each in refusals(converted(other)))
 
 
-def test_devices_of_xla_have_none() -> None:
-    assert any("xla" in each for each in refusals(convert({PATH: converted(source()).code}, "xla")[PATH]))
+@pytest.mark.parametrize(("target", "style"), [("xla", "exact"), ("xla", "plain"), ("ignite", "plain")])
+def test_other_engines_have_none(target: str, style: str) -> None:
+    result = convert({PATH: converted(source()).code}, target, style=style)[PATH]
+    assert any(f"not for the {target}" in each for each in refusals(result))
 
 
 def test_a_model_that_another_file_is_given_is_not_followed() -> None:
