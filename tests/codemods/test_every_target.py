@@ -62,3 +62,18 @@ def test_every_target(form: str) -> None:
         )
         if cell in SAME:
             assert result.code == moved(SCRIPT, target, "plain").code, cell
+
+
+def test_what_mpirun_says_is_not_lost() -> None:
+    by_mpirun = 'os.environ["RANK"] = os.environ.get("PMI_RANK", "0")\n\n\ndef main():'
+    ccl = moved(BY_HAND["torchrun, nccl"].replace("def main():", by_mpirun).replace("nccl", "ccl"), "cuda")
+    assert '"nccl"' in ccl.code and ccl.launch.startswith("mpirun")
+    for target in ("horovod", "ignite"):
+        assert any("PMI_RANK" in each.message for each in moved(ccl.code, target).findings), target
+
+
+def test_a_model_and_batches_on_the_cpu_go_onto_accelerators() -> None:
+    on_cpu = moved(BY_HAND["torchrun, nccl"], "cpu").code
+    assert on_cpu.count(".cpu()") == 3
+    for target, device in (("cuda", '"cuda"'), ("xpu", '"xpu"'), ("xla", "torch_xla.device()")):
+        assert moved(on_cpu, target).code.count(f".to({device})") >= 3 and ".cpu()" not in moved(on_cpu, target).code
