@@ -77,7 +77,7 @@ if __name__ == "__main__":
 def test_counts(line: str, expected: list[str] | None) -> None:
     [script] = read({Path("train.py"): COUNTED.format(line, "pass")})[1]
     found = counts(script, spawns(script)[0])
-    assert (found and [ast.unparse(each) for each in found]) == expected
+    assert (None if found is None else list(map(ast.unparse, found))) == expected
 
 
 @pytest.mark.parametrize(
