@@ -413,10 +413,6 @@ meter = Meter()
 @pytest.mark.parametrize(
     "source",
     [
-        training().replace(
-            "for x, y in train_loader:",
-            "batches = iter(train_loader)\n    for _ in range(8):\n        x, y = next(batches)",
-        ),
         training().replace("in train_loader", "in list(train_loader)"),
         training()
         .replace("optimizer =", "from functools import partial\nf = partial(model)\noptimizer =")

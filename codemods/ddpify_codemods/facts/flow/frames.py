@@ -100,6 +100,21 @@ class Site:
     node: ast.expr
 
 
+@dataclass
+class ByNext:
+    """Where batches are trained on that next() takes: the arguments of iter(), and the loops around next()."""
+
+    iterated: set[ast.AST] = field(default_factory=set)
+    loops: dict[ast.AST, frozenset[Loader]] = field(default_factory=dict)
+
+    def learn(self, other: ByNext) -> bool:
+        """Add what has been found out; whether that is new."""
+        before = set(self.iterated), dict(self.loops)
+        self.iterated |= other.iterated
+        self.loops |= {loop: loaders | self.loops.get(loop, frozenset()) for loop, loaders in other.loops.items()}
+        return before != (self.iterated, self.loops)
+
+
 @dataclass(eq=False)
 class Found:
     """What is found out while a program is followed.
@@ -152,6 +167,7 @@ class Found:
     partial: set[ast.Call] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
+    by_next: ByNext = field(default_factory=lambda: ByNext())
     sample_gradients: set[ast.Call] = field(default_factory=set)
     other_gradients: set[ast.Call] = field(default_factory=set)
     full_batches: dict[ast.expr, Script] = field(default_factory=dict)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from .draws import DRAWING
 from .frames import Frame
@@ -16,7 +17,7 @@ _OTHERWISE = frozenset({"requires_grad_", "share_memory_", "sum_", "mean_"})
 class InPlace(Libraries):
     """What becomes of the names of tensors that are changed."""
 
-    def filled(self, method: Method, args: list[Value]) -> Value | None:
+    def filled(self, method: Method, node: ast.Call, args: list[Value]) -> Value | None:
         """What a tensor holds that is given another size, or filled anew; None for other changes."""
         owner, name = method.owner, method.name
         if owner.things:
@@ -26,7 +27,8 @@ class InPlace(Libraries):
         if name == "resize_":
             local = [each for each in args if each.is_local]
             made = of_sizes(args)
-            return made or (made_of("unknown", local, reason=OWN_SHAPE) if local else SAME)
+            same = replace(SAME, reason=OWN_SHAPE if self.is_of_own_size(node) else "")
+            return made or (made_of("unknown", local, reason=OWN_SHAPE) if local else same)
         if name == "copy_" and args and args[0].kind in LOCAL_ROWS:
             if owner.kind not in LOCAL_ROWS:
                 return made_of("unknown", args[:1], reason=OWN_SHAPE)

@@ -8,9 +8,10 @@ from dataclasses import replace
 
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
+from .comparisons import batch_sizes
 from .draws import changes, library_of
 from .einsum import einsum
-from .frames import Frame, Problem, Site, local_entries
+from .frames import Frame, local_entries
 from .input_gradients import gradients_of, of_scaled
 from .layout import axis
 from .modules import Modules
@@ -21,6 +22,7 @@ from .values import (
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
+    OWN_SHAPE,
     SAME,
     ZERO,
     Items,
@@ -45,6 +47,8 @@ _AS_THEY_ARE = frozenset(
     {"torch.compile", "torch.nn.DataParallel", "torch.jit.script", "torch.optim.swa_utils.AveragedModel"}
 )
 
+
+_OF_SIZES = FACTORIES | {"uniform"}
 
 # They run over no loader that they are given, or give it to a loop.
 _LOOK = frozenset(
@@ -94,7 +98,7 @@ class Libraries(Modules):
                 self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
             return SAME
         if name == "next" and self.loaders_in(*args[:1]):
-            return self.each_of(args[0], node)
+            return self.next_batch(args[0], node, frame)
         passed = self.iteration(name, last, args, node, frame)
         if passed is not None:
             return passed
@@ -145,7 +149,7 @@ class Libraries(Modules):
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
             return self.library_module(name, node, given, frame)
         if not local:
-            return self.of_common(name, last, node, args)
+            return self.of_own_size(self.of_common(name, last, node, args), name, last, node)
         return self.of_local(name, last, node, args, given, frame, alone)
 
     def gradients_of(self, node: ast.Call, args: list[Value], keywords: dict[str, Value]) -> Value:
@@ -205,6 +209,19 @@ class Libraries(Modules):
             self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
             return None
         return Value("unknown", reason=DRAWN, host=library != "torch")
+
+    def of_own_size(self, made: Value, name: str, last: str, node: ast.Call) -> Value:
+        """A tensor that a library makes, with the note that it is as long as a batch of all ranks."""
+        new = name in TENSOR_TYPES or (name.startswith(("torch.", "numpy.")) and last in _OF_SIZES)
+        return replace(made, reason=OWN_SHAPE) if new and not made.things and self.is_of_own_size(node) else made
+
+    def is_of_own_size(self, node: ast.Call) -> bool:
+        """Whether the first size that a call is given is the batch size that a training loader is made with."""
+        sizes = [word.value for word in node.keywords if word.arg == "size"] or node.args
+        first = sizes[0].elts if sizes and isinstance(sizes[0], ast.Tuple | ast.List) else sizes
+        training = (each for each in self.known_loaders.values() if self.status.get(each) == "training")
+        known = {ast.unparse(size) for each in training for size in batch_sizes(each.call)}
+        return bool(first) and not isinstance(first[0], ast.Constant) and ast.unparse(first[0]) in known
 
     def of_common(self, name: str, last: str, node: ast.Call, args: list[Value]) -> Value:
         """What a library makes of values that are the same on all ranks."""
@@ -342,7 +359,8 @@ class Libraries(Modules):
 
     def iteration(self, name: str, last: str, args: list[Value], node: ast.Call, frame: Frame) -> Value | None:
         """What loops run over, if the call makes that."""
-        if not args or not (self.loaders_in(*args) or any(v.kind in LOCAL_ROWS or v.only(Items) for v in args)):
+        of_parts = any(v.kind in LOCAL_ROWS or v.only(Items) or v.only(Iteration) for v in args)
+        if not args or not (of_parts or self.loaders_in(*args)):
             return None
         if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):
             how = name if name in ("enumerate", "zip") else "as_is"
@@ -352,15 +370,6 @@ class Libraries(Modules):
         if name in _BARS or last in ("tqdm", "track", "trange"):
             return of(Iteration("bar", (args[0],)))
         return None
-
-    def one_by_one(self, node: ast.Call, over: Value, frame: Frame) -> None:
-        """Batches are taken with next(), so that epochs cannot be seen: not for training."""
-        for loader in self.loaders_in(over):
-            if self.status.get(loader) == "sharded":
-                reason = "batches are taken one by one with next()"
-                self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
-            sites = [Site(frame.script, node.args[0])] if isinstance(node.args[0], ast.Name | ast.Attribute) else []
-            self.came(node, loader, sites, False, frame)
 
     def dimension(self, node: ast.Call, place: int, frame: Frame) -> object:
         """The dimension that a call names: a number, a tuple of them, None without one, "unknown"."""

@@ -10,7 +10,8 @@ from typing import TypeGuard
 
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .operations import element
-from .state import Context, State
+from .one_by_one import OneByOne
+from .state import Context
 from .values import (
     LOCAL_ROWS,
     SAME,
@@ -29,19 +30,8 @@ from .values import (
 )
 
 
-class Loops(State):
+class Loops(OneByOne):
     """What loops run over, and what their variables take."""
-
-    def loaders_in(self, *values: Value) -> frozenset[Loader]:
-        """The loaders that a loop over some of the values takes batches from."""
-        found: set[Loader] = set()
-        for value in values:
-            for thing in value.things:
-                if isinstance(thing, Loader):
-                    found.add(thing)
-                elif isinstance(thing, Iteration):
-                    found |= self.loaders_in(*thing.inner)
-        return frozenset(found)
 
     @contextmanager
     def looping(self, node: ast.AST, over: Value, frame: Frame) -> Iterator[None]:

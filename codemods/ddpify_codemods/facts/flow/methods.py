@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from dataclasses import replace
 from typing import TypeGuard
 
 from .draws import DRAWING
@@ -16,6 +17,7 @@ from .operations import combined, on_number, on_rows
 from .values import (
     ADDITIVE,
     LOCAL_ROWS,
+    OWN_SHAPE,
     SAME,
     Class,
     Function,
@@ -57,7 +59,7 @@ class Methods(InPlace):
         self, method: Method, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
     ) -> Value:
         """Call a method; the names of a tensor that it changes in place hold another one afterwards."""
-        found = self.filled(method, args)
+        found = self.filled(method, node, args)
         if found is None:
             found = self.method_makes(method, node, args, keywords, frame, alone)
         owner = method.owner
@@ -127,7 +129,8 @@ class Methods(InPlace):
         if local:
             return self.unknown_call(node, given, frame, alone)
         if not alone and not owner.things:
-            return SAME
+            own = owner.reason == OWN_SHAPE or (name in ("repeat", "expand") and self.is_of_own_size(node))
+            return replace(SAME, reason=OWN_SHAPE) if own else SAME
         return of(Module(node, "", networks=True)) if not alone and not owner.zero else SAME
 
     def of_draws(self, owner: Value, args: list[Value]) -> Value | None:
@@ -239,6 +242,8 @@ class Methods(InPlace):
                 self.demand(argument, value, frame)
         if isinstance(thing, Loader | Parameters | Optimizer):
             return SAME if isinstance(thing, Loader) else owner if isinstance(thing, Parameters) else SAME
+        if isinstance(thing, Iteration) and name in ("next", "__next__") and self.loaders_in(owner):
+            return self.next_batch(owner, node, frame)
         if isinstance(thing, Iteration) and thing.how == "bar":
             return SAME
         return None

@@ -17,6 +17,7 @@ from .values import (
     ADDITIVE,
     DRAWN,
     KEPT,
+    OWN_SHAPE,
     SAME,
     Items,
     Method,
@@ -168,7 +169,7 @@ class Modules(Training):
             each for each in loss.loaders if each.training in loss.loaders
         }  # kept by a model, of its last call
         self.found.training |= loss.loaders - evaluated
-        if loss.kind not in ("mean", "sum"):
+        if loss.kind not in ("mean", "sum") or loss.reason == OWN_SHAPE:
             reason = loss.reason
             if not reason and loss.kind == "same":
                 reason = "it is not made of the batches of a DataLoader"
@@ -178,7 +179,7 @@ class Modules(Training):
         self.found.differentiated |= loss.made_at
         if loss.made_at & self.of_all:
             self.problem(frame, node, "what it is made of is computed from the batches of all ranks")
-        if any(loader.training is not None for loader in loss.loaders - evaluated):
+        if any(loader.training is not None and not self.trains_by_next(loader) for loader in loss.loaders - evaluated):
             self.problem(frame, node, "it is trained here on what a loop without a backward pass has read")
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")

@@ -62,7 +62,7 @@ class Objects(Loops):
             if name == "data":
                 return cut(owner)
             return made_of("unknown", [owner]) if name not in SHAPE_ATTRIBUTES else SAME
-        return SAME
+        return replace(SAME, reason=owner.reason) if name == "data" else SAME
 
     def attribute_of_thing(self, thing: Thing, name: str, node: ast.expr, frame: Frame) -> Value | None:
         if isinstance(thing, Library):

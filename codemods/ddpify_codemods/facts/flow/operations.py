@@ -263,6 +263,7 @@ def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
     if not local:
         return made_of("same", given)
     kinds = {value.kind for value in local}
+    local += [value for value in given if value.reason == OWN_SHAPE and not value.is_local]
     if reduction == "?" or not kinds <= {*LOCAL_ROWS, "size", "shape"}:
         reason = "" if reduction != "?" else "whether it is a mean or a sum cannot be seen"
         return made_of("unknown", local, reason=reason)

@@ -10,7 +10,7 @@ from functools import cached_property
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..script import Script
 from .draws import differs_on_ranks, drawn_for_samples
-from .frames import Found, Problem
+from .frames import ByNext, Found, Problem
 from .options import options
 from .state import TooLarge
 from .statements import Follower
@@ -71,9 +71,10 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     of_all: set[ast.expr] = set()
     found = Found()
     wrapped: set[ast.Call] = set()
+    by_next = ByNext()
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn), set(wrapped)
-        found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all)
+        found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
@@ -87,7 +88,10 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
                 status[call] = "sharded" if divides and _can_be_divided(call) else "whole"
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
-        if (status, trained, drawn, wrapped) != before or _evaluates_training(found, status, evaluated):
+        new = by_next.learn(found.by_next)
+        for node in found.by_next.iterated & evaluated.keys():
+            del evaluated[node]  # type: ignore[arg-type]
+        if new or (status, trained, drawn, wrapped) != before or _evaluates_training(found, status, evaluated):
             continue
         stuck = _whole(found, status, whole)
         wanted = found.wanted - found.differentiated - of_all
@@ -153,8 +157,9 @@ def _once(
     wrapped: set[ast.Call],
     evaluated: dict[ast.expr, Script],
     of_all: set[ast.expr],
+    by_next: ByNext,
 ) -> tuple[Found, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all)
+    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next)
     try:
         follower.run()
     except (TooLarge, RecursionError):

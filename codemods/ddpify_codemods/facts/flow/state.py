@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..inherited import _local as imported_file
 from ..script import Script
-from .frames import Found, Frame, Problem
+from .frames import ByNext, Found, Frame, Problem
 from .gradients import Gradients
 from .values import (
     Class,
@@ -54,9 +54,10 @@ class State:
         wrapped_calls: set[ast.Call],
         evaluated: dict[ast.expr, Script],
         of_all: set[ast.expr],
+        by_next: ByNext,
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
-        self.wrapped_calls = wrapped_calls
+        self.wrapped_calls, self.by_next = wrapped_calls, by_next
         self.gradients, self.left_early = Gradients(), list[Gradients]()
         self.frozen_when_wrapped: set[ast.AST] = set()
         self.optimizers_of: dict[ast.AST, set[ast.Call]] = {}

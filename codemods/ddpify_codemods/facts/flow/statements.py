@@ -199,7 +199,9 @@ class Follower(Calls):
         adds = owner.zero or owner.is_local
         if not known and adds and isinstance(target.value, ast.Name | ast.Attribute):
             index = self.value(target.slice, frame)
-            kind = made_of("unknown", [value], reason="") if index.is_local and not rows else value
+            first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
+            apart = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
+            kind = made_of("unknown", [value]) if apart or (index.is_local and not rows) else value
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:
@@ -270,7 +272,7 @@ class Follower(Calls):
                 self.assign(node.target, value, frame)
                 self.block(node.body, frame)
             return
-        with self.looping(node, over, frame):
+        with self.looping(node, over, frame), self.taking(node, frame):
             for _ in range(2):
                 before = dict(frame.names)
                 self.assign(node.target, self.each_of(over, node.iter), frame)
@@ -281,9 +283,9 @@ class Follower(Calls):
 
     do_asyncfor = do_for
 
-    def mark(self, node: ast.For, over: Value, frame: Frame) -> None:
+    def mark(self, node: ast.For | ast.While, over: Value, frame: Frame) -> None:
         """Note what a loop over batches has added up."""
-        if not self.loaders_in(over):
+        if not self.loaders_in(over) and not self.by_next.loops.get(node):
             return
         for owner in self.visible(frame):
             for name, value in owner.names.items():
@@ -295,11 +297,13 @@ class Follower(Calls):
         return [frame, *(self.visible(frame.outer) if frame.outer is not None else [])]
 
     def do_while(self, node: ast.While, frame: Frame) -> None:
-        for _ in range(2):
-            self.decided(node.test, self.value(node.test, frame), frame)
-            before = dict(frame.names)
-            self.turn(node.body, frame)
-            self.merge(frame, before)
+        with self.taking(node, frame):
+            for _ in range(2):
+                self.decided(node.test, self.value(node.test, frame), frame)
+                before = dict(frame.names)
+                self.turn(node.body, frame)
+                self.merge(frame, before)
+        self.mark(node, SAME, frame)
         self.block(node.orelse, frame)
 
     def turn(self, body: Sequence[ast.stmt], frame: Frame, always: bool = False) -> None:

@@ -1,0 +1,98 @@
+"""Follows batches that next() takes: `batches = iter(loader)`, `x, y = next(batches)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .frames import Frame, Pass, Problem, Site
+from .state import Context, State
+from .values import Iteration, Loader, Value
+
+
+class OneByOne(State):
+    """What iterators of loaders give, and in which loops."""
+
+    def loaders_in(self, *values: Value) -> frozenset[Loader]:
+        """The loaders that a loop over some of the values takes batches from."""
+        found: set[Loader] = set()
+        for value in values:
+            for thing in value.things:
+                if isinstance(thing, Loader):
+                    found.add(thing)
+                elif isinstance(thing, Iteration):
+                    found |= self.loaders_in(*thing.inner)
+        return frozenset(found)
+
+    def each_of(self, over: Value, node: ast.expr) -> Value:
+        raise NotImplementedError
+
+    def came(self, node: ast.AST, loader: Loader, sites: list[Site], trains: bool, frame: Frame) -> None:
+        raise NotImplementedError
+
+    def one_by_one(self, node: ast.Call, over: Value, frame: Frame) -> None:
+        """An iterator is made."""
+        site = node.args[0]
+        sites = [Site(frame.script, site)] if isinstance(site, ast.Name | ast.Attribute) else []
+        for loader in self.loaders_in(over):
+            if self.status.get(loader) == "sharded":
+                reason = "batches are taken one by one with next()"
+                self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
+            trains = site in self.by_next.iterated and self.status.get(loader) == "training"
+            self.came(node, loader, sites, trains, frame)
+            if trains and (loop := enclosing_loop(node, frame)) is not None and frame.statement is not None:
+                here = ast.unparse(site)
+                self.found.passes.add(Pass(frame.script, frame.statement, loader, here, loop, "", frame.script))
+
+    def next_batch(self, over: Value, node: ast.expr, frame: Frame) -> Value:
+        """What next() takes of an iterator."""
+        loaders = self.loaders_in(over)
+        loop = enclosing_loop(node, frame)
+        if loop is not None and loaders and all(self.status.get(each) == "training" for each in loaders):
+            known = self.found.by_next.loops.get(loop, frozenset())
+            self.found.by_next.loops[loop] = known | loaders
+        return self.each_of(over, node)
+
+    def trains_by_next(self, loader: Loader) -> bool:
+        """Whether a loader whose batches are trained on comes to iter(), and not to a loop."""
+        for key, each in self.known_loaders.items():
+            node = key[1] if isinstance(key, tuple) else None
+            if each is loader and isinstance(node, ast.expr) and self.is_iterated(node):
+                self.found.by_next.iterated.add(node)
+                return True
+        return False
+
+    def is_iterated(self, node: ast.expr) -> bool:
+        """Whether an expression is the argument of iter()."""
+        parents = (script.parents.get(node) for script in self.scripts)
+        parent = next((each for each in parents if each is not None), None)
+        return isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "iter"
+
+    @contextmanager
+    def taking(self, node: ast.AST, frame: Frame) -> Iterator[None]:
+        """Be in a loop in which next() takes the batches of training."""
+        loaders = frozenset(each for each in self.by_next.loops.get(node, ()) if self.status.get(each) == "training")
+        if not loaders:
+            yield
+            return
+        self.contexts.append(Context("batches", loaders, node, frame))
+        self.began = True
+        try:
+            yield
+        finally:
+            self.contexts.pop()
+
+
+def enclosing_loop(node: ast.AST, frame: Frame) -> ast.For | ast.While | None:
+    """The innermost loop that an expression is in, or a call of the function that it is in."""
+    place: Frame | None = frame
+    at: ast.AST | None = node
+    while place is not None and at is not None:
+        for parent in place.script.ancestors(at):
+            if isinstance(parent, ast.For | ast.While):
+                return parent
+            if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+                break
+        place, at = place.caller, place.call
+    return None

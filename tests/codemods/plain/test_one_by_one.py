@@ -1,0 +1,104 @@
+"""Batches of training that next() takes."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_followed import plain, refusals, training
+
+LOOP = "    for x, y in train_loader:"
+EPOCH = "train_loader.sampler.set_epoch(train_loader.sampler.epoch + 1)\n"
+AGAIN = """\
+    for step in range(20):
+        try:
+            x, y = {next}
+        except StopIteration:
+            batches = iter(train_loader)
+            x, y = {next}"""
+
+
+def taken(loop: str, step: str = "optimizer.step()", after: str = "") -> str:
+    """A script that takes batches in another way."""
+    return training(step=step, after=after).replace(LOOP, loop)
+
+
+@pytest.mark.parametrize("following", ["next(batches)", "batches.__next__()"])
+def test_an_iterator_that_is_made_in_each_epoch(following: str) -> None:
+    loop = f"    batches = iter(train_loader)\n    for _ in range(8):\n        x, y = {following}"
+    result = plain(taken(loop))
+    assert not refusals(result)
+    assert f"    {EPOCH}    batches = iter(train_loader)" in result.code
+    assert "ddp_model(x)" in result.code
+
+
+def test_an_iterator_that_is_made_anew_where_it_ends() -> None:
+    source = taken(AGAIN.format(next="next(batches)")).replace("for epoch", "batches = iter(train_loader)\nfor epoch", 1)
+    result = plain(source)
+    assert not refusals(result)
+    assert result.code.count(EPOCH) == 1
+    assert f"            {EPOCH}            batches = iter(train_loader)" in result.code
+
+
+def test_an_iterator_of_an_object() -> None:
+    source = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Solver:
+    def __init__(self, loader):
+        self.loader = loader
+        self.model = nn.Linear(4, 3)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def train(self, steps):
+        batches = iter(self.loader)
+        for step in range(steps):
+            if (step + 1) % len(self.loader) == 0:
+                batches = iter(self.loader)
+            x, y = next(batches)
+            loss = F.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            if step % 4 == 0:
+                print(step, loss.item())
+
+
+data = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))
+Solver(DataLoader(data, batch_size=8, shuffle=True)).train(20)
+"""
+    result = plain(source)
+    assert not refusals(result)
+    assert "self.loader.sampler.set_epoch(self.loader.sampler.epoch + 1)" in result.code
+    assert "mean_over_ranks(loss.item())" in result.code
+
+
+def test_what_such_a_loop_adds_up_is_brought_together_after_it() -> None:
+    loop = "    total = 0\n    batches = iter(train_loader)\n    for _ in range(8):\n        x, y = next(batches)"
+    result = plain(taken(loop, step="optimizer.step(); total += len(x)", after="    print(total)\n"))
+    assert not refusals(result)
+    assert "    total = sum_over_ranks(total)" in result.code
+
+
+def test_a_batch_that_is_only_looked_at_is_one_of_all_ranks() -> None:
+    looks = "first = next(iter(train_loader))[0]\nprint(first.mean())\n"
+    loop = "    batches = iter(train_loader)\n    for _ in range(8):\n        x, y = next(batches)"
+    result = plain(taken(loop, after=looks))
+    assert not refusals(result)
+    assert "every_sample(train_loader)" in result.code
+
+
+@pytest.mark.parametrize(
+    "loop",
+    [
+        "    batches = iter(list(train_loader))\n    for _ in range(8):\n        x, y = next(batches)",
+        "    batches = iter(DataLoader(train_set, batch_size=8))\n    for _ in range(8):\n        x, y = next(batches)",
+        "    for _ in range(8):\n        x, y = next(batches)[0][:4], next(batches)[1][:4]",
+    ],
+)
+def test_what_cannot_be_told_the_epoch_or_followed_is_refused(loop: str) -> None:
+    source = taken(loop).replace("for epoch", "batches = iter(train_loader)\nfor epoch", 1)
+    assert refusals(plain(source))
