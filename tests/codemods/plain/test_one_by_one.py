@@ -32,7 +32,9 @@ def test_an_iterator_that_is_made_in_each_epoch(following: str) -> None:
 
 
 def test_an_iterator_that_is_made_anew_where_it_ends() -> None:
-    source = taken(AGAIN.format(next="next(batches)")).replace("for epoch", "batches = iter(train_loader)\nfor epoch", 1)
+    source = taken(AGAIN.format(next="next(batches)")).replace(
+        "for epoch", "batches = iter(train_loader)\nfor epoch", 1
+    )
     result = plain(source)
     assert not refusals(result)
     assert result.code.count(EPOCH) == 1

@@ -9,8 +9,8 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from .frames import Frame, Pass, Problem, Site, ancestors
-from .operations import element
 from .one_by_one import OneByOne
+from .operations import element
 from .state import Context
 from .values import (
     LOCAL_ROWS,

@@ -94,5 +94,6 @@ def enclosing_loop(node: ast.AST, frame: Frame) -> ast.For | ast.While | None:
                 return parent
             if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
                 break
-        place, at = place.caller, place.call
+        at = place.call
+        place = place.caller
     return None
