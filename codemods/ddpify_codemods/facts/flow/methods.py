@@ -13,7 +13,7 @@ from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
 from .operation_names import LOSSES, PICTURES
-from .operations import combined, on_number, on_rows
+from .operations import combined, of_sizes, on_number, on_rows
 from .values import (
     ADDITIVE,
     LOCAL_ROWS,
@@ -126,6 +126,8 @@ class Methods(InPlace):
             return SAME
         if local and name in _SHOWN | {"write"} and self.is_bar(owner):
             return SAME
+        if name in ("repeat", "expand") and not owner.things and (made := of_sizes(args)):
+            return made
         if local:
             return self.unknown_call(node, given, frame, alone)
         if not alone and not owner.things:
