@@ -55,6 +55,7 @@ WRAPPED = "model = DDP(net)\noptimizer = torch.optim.SGD(model.parameters(), lr=
 SAMPLED = "sampler = DistributedSampler(data)\nloader = DataLoader(data, 8, sampler=sampler)\n"
 EPOCHS = "for epoch in range(9):\n" + indent(step(), "    ")
 PLATEAU = WRAPPED + "plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)\n"
+WHOLE = "val_loader = DataLoader(val, 8)\n" + WRAPPED
 OFF, ON = (f"for p in critic.parameters():\n    p.requires_grad = {value}\n" for value in (False, True))
 SHARED = "s = DistributedSampler(d)\nloader = DataLoader(d, batch_size=args.batch_size, sampler=s)\n" + WRAPPED + step()
 
@@ -62,6 +63,14 @@ SHARED = "s = DistributedSampler(d)\nloader = DataLoader(d, batch_size=args.batc
 REPORTED = [
     ("DDP506", SAMPLED + WRAPPED + step(after="if loss < 1:\n    break\n"), 11),
     ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    if loss > best_loss:\n        break\n", None),
+    (
+        "DDP506",
+        SAMPLED
+        + WHOLE
+        + EPOCHS
+        + "    best = test(model, loader) + test(model, val_loader)\n    if best > 1:\n        break\n",
+        14,
+    ),
     ("DDP501", SAMPLED + WRAPPED + "for epoch in range(9):\n" + indent(step(), "    "), 1),
     ("DDP501", SAMPLED + WRAPPED + f"def fit():\n{indent(step(), '    ')}\nfor e in range(9):\n    fit()\n", None),
     (
@@ -126,6 +135,7 @@ REPORTED = [
 SILENT = [
     ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    dist.all_reduce(loss)\n    if loss > best_loss:\n        break\n"),
     ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    if epoch > 5:\n        break\n"),
+    ("DDP506", SAMPLED + WHOLE + EPOCHS + "    auc = test(model, val_loader)\n    if auc > best_auc:\n        break\n"),
     ("DDP501", SAMPLED + WRAPPED + EPOCHS + "    loader.sampler.set_epoch(epoch)\n"),
     ("DDP501", SAMPLED + WRAPPED + step()),  # one pass over the data
     ("DDP501", "loader = DataLoader(d, sampler=DistributedSampler(d, shuffle=False))\n" + EPOCHS),

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...facts.bindings import names_in
+from ...facts.bindings import bindings, names_in
 from ...facts.hand_written import backward_calls, called, loaders, reduces, training_loops, values_of, wrap_calls
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
@@ -42,7 +42,22 @@ def _depends_on_a_measure(script: Script, leaving: ast.Break) -> bool:
     if loop is None or not _trains(script, loop):
         return False
     tests = [parent.test for parent in around[: around.index(loop)] if isinstance(parent, ast.If)]
-    return any(_MEASURES.search(name) for test in tests for name in names_in(test))
+    measured = [test for test in tests if any(_MEASURES.search(name) for name in names_in(test))]
+    return any(not _is_of_whole_data(script, test) for test in measured)
+
+
+def _is_of_whole_data(script: Script, test: ast.expr) -> bool:
+    """Whether a condition takes a number of a loader that no sampler divides: `auc = test(model, valid_loader)`."""
+    made = {loader.name: loader.sampler or loader.keywords.get("sampler") for loader in loaders(script)}
+    scope = script.scope(test)
+    numbers = [value for name in names_in(test) for value in bindings(script, scope).get(name, ())]
+    given = [
+        [part.id for part in call.args if isinstance(part, ast.Name) and part.id in made]
+        for call in numbers
+        if isinstance(call, ast.Call)
+    ]
+    of_data = [names for names in given if names]
+    return bool(of_data) and all(made[name] is None for names in of_data for name in names)
 
 
 def _trains(script: Script, loop: ast.For | ast.While) -> bool:
