@@ -141,6 +141,54 @@ trainer = Trainer(model, optimizer)
 for epoch in range(2):
     trainer.fit()
 """,
+    "buffers that are filled in each step": """\
+data, label = torch.FloatTensor(12, 4), torch.FloatTensor(12)
+for epoch in range(2):
+    for x, y in train_loader:
+        if x.size(0) != 12:
+            continue
+        data.resize_(x.size()).copy_(x).mul_(2)
+        label.resize_(x.size(0)).fill_(0.25)
+        loss = F.mse_loss(model(data)[:, 0], label, size_average=False).div(x.size(0))
+        loss = loss + torch.sum(model(x) ** 2).mul_(0.5).div_(x.size(0))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
+    "batches that next() takes": """\
+batches = iter(train_loader)
+log = []
+for step in range(14):
+    try:
+        x, y = next(batches)
+    except StopIteration:
+        batches = iter(train_loader)
+        x, y = next(batches)
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    log.append([loss.item(), 2 * loss.item()])
+    print(np.asarray(log)[-2:].mean(0))
+""",
+    "an attack on the samples": """\
+for epoch in range(2):
+    for x, y in train_loader:
+        attacked = x.detach() + 0.0
+        attacked.requires_grad_()
+        gradient = torch.autograd.grad(F.cross_entropy(model(attacked), y), [attacked])[0]
+        attacked = torch.min(torch.max(attacked.detach() + 0.1 * torch.sign(gradient), x - 0.05), x + 0.05)
+        loss = F.cross_entropy(model(attacked), y)
+        mixed = (0.5 * x + 0.25).requires_grad_()
+        out = model(mixed).pow(2)
+        (slopes,) = torch.autograd.grad(out, mixed, torch.ones_like(out), create_graph=True)
+        loss = loss + ((slopes.norm(2, dim=1) - 1) ** 2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
 }
 # What has got a name does not lose it on the way back.
 NAMED = {

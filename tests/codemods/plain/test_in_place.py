@@ -18,11 +18,11 @@ for epoch in range(3):
         loss.backward()
         optimizer.step()
 """
-FILL = "data.data.resize_(x.size()).copy_(x)"
+FILL = "data.resize_(x.size()).copy_(x)"
 HEAD = training().partition("for epoch")[0]
 
 
-def buffers(fill: str, given: str = "data", label: str = "label.data.resize_(x.size(0)).fill_(1)") -> str:
+def buffers(fill: str, given: str = "data", label: str = "label.resize_(x.size(0)).fill_(1)") -> str:
     """A script with tensors that are made once and filled in each step."""
     return HEAD + BUFFERS.format(fill=f"{fill}\n        {label}", given=given)
 
@@ -52,6 +52,8 @@ def test_a_variable_that_is_made_of_the_buffer_afterwards_is_followed() -> None:
     "fill",
     [
         "data.copy_(x)",  # of the script's own size
+        "data.data.resize_(x.size()).copy_(x)",  # which leaves `data` as long as it was
+        "data.data.resize_as_(x).copy_(x)",
         f"{FILL}\n        data.sub_(data.mean(0))",
         f"{FILL}\n        data[0].add_(data.sum(0))",
         f"{FILL}\n        data.data.mul_(data.std())",

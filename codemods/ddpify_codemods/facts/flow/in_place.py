@@ -1,4 +1,8 @@
-"""Follows methods that change a tensor in place: `real.data.resize_(images.size()).copy_(images)`."""
+"""Follows methods that change a tensor in place: `real.resize_(images.size()).copy_(images)`.
+
+`real.data.resize_(…)` changes the size of what `real.data` gives, and not that of `real`:
+a rank's part of a batch would fill the first rows of it.
+"""
 
 from __future__ import annotations
 
@@ -22,6 +26,10 @@ class InPlace(Libraries):
         owner, name = method.owner, method.name
         if owner.things:
             return None
+        of_data = isinstance(node.func, ast.Attribute) and isinstance(node.func.value, ast.Attribute)
+        if of_data and name.startswith("resize_") and node.func.value.attr == "data":  # type: ignore[attr-defined]
+            local = [each for each in args if each.is_local]
+            return made_of("unknown", local, reason=OWN_SHAPE) if local else None  # the tensor itself keeps its size
         if name == "resize_as_" and args and args[0].kind in LOCAL_ROWS:
             return cut(made_of(args[0].kind, [args[0]]))
         if name == "resize_":

@@ -287,7 +287,7 @@ def is_temporary(func: ast.expr) -> bool:
     if not isinstance(made, ast.Call):
         return isinstance(made, ast.BinOp)
     called = made.func.attr if isinstance(made.func, ast.Attribute) else getattr(made.func, "id", "")
-    return called in ("sum", "mean", *LOSSES)
+    return called in ("sum", "mean", *LOSSES) or (called in _IN_PLACE and is_temporary(made.func))
 
 
 def is_last_use(func: ast.expr, frame: Frame) -> bool:

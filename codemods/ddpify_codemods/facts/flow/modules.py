@@ -50,7 +50,8 @@ class Modules(Training):
             return loss_of([*args, *keywords.values()], reduction, weighted)
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
         if unknown and (module.networks or trained):
-            loss = self.own_loss(module, node, args, keywords, frame) if module.cls and not trained else None
+            numbers = module.cls and not trained and all(value.kind in ADDITIVE for value in unknown)
+            loss = self.own_loss(module, node, args, keywords, frame) if numbers else None
             result = loss or made_of("unknown", unknown)
             return self.tagged(result, node) if trained else result
         if module.cls:
