@@ -2,8 +2,8 @@
 
     OMP_NUM_THREADS=1 torchrun --nproc-per-node 2 -m benchmarks.dtensor
 
-Both hold a rank's rows of a batch. Held rows are `[rank::world_size]` of it, DTensor's Shard(0) consecutive ones: for it
-the batch is in another order, which these operations do not see. Each value is read, and the gradient of the
+Both hold a rank's rows of a batch. Held rows are `[rank::world_size]` of it, DTensor's Shard(0) consecutive ones: the
+batch is in another order for it, which these operations do not see. Each value is read, and the gradient of the
 rows compared with that of one process. What was found is told in docs/contract.md, "What it costs".
 """
 
