@@ -75,4 +75,4 @@ def test_a_module_has_tests_under_its_name() -> None:
         for path in modules(ROOT / folder)
         if not (ROOT / "tests" / name / path.relative_to(ROOT / folder).with_name(f"test_{path.name}")).exists()
     ]
-    assert not missing
+    assert not missing, "\n".join(missing)
