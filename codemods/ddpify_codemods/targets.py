@@ -136,6 +136,10 @@ class Target:
             return ""
         return f"{self.module}.device_count()" if self.module else "2"
 
+    def on_host(self) -> Target:
+        """The target for plain code that names no device: gloo sends what its model leaves on the CPU."""
+        return replace(self, plain_wrapper_arguments="", plain_backend=f'"cpu:gloo,{self.device_type}:{self.backend}"')
+
     def starting_itself(self) -> Target:
         """The target whose scripts start their own processes."""
         arguments = ", ".join(filter(None, (self.init_arguments, f"nprocs={self.processes}")))
@@ -286,7 +290,8 @@ TARGETS = {target.name: target for target in (_CPU, _CUDA, _HOROVOD, _IGNITE, _M
 
 
 def of_backend(backend: str) -> Target | None:
-    """The target for which a script is converted that joins a group of this backend."""
+    """The target for which a script is converted that joins a group of this backend, or of `cpu:gloo,cuda:nccl`."""
+    backend = backend.rpartition(":")[2]
     return next((each.with_backend(backend) for each in TARGETS.values() if backend in each.backends), None)
 
 

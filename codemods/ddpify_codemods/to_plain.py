@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from .facts import distribution
+from .facts.devices import names_device
 from .facts.script import Script
 from .facts.trail import lost_trail
 from .found import Found, ask, ask_program, is_refused, refused_at, rewritten, trains, untouched
@@ -37,6 +38,8 @@ def to_plain(
 
     has_loop = trains(scripts)
     first = replace(target, modules=target.plain_modules)
+    if target.module and target.words is TORCH and not names_device(scripts):
+        first = first.on_host()
     if target.plain_by_way_of:
         arguments = target.wrapper_arguments
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ...facts.devices import names_device
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -31,6 +32,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if program.per_process:
         message = "the batch size is that of each process: W ranks train on batches W times as large"
         yield Finding(RULE.id, "warning", line, message, "adapt the learning rate, as a rule W times as large")
+    if target.module and target.words.name == "torch" and not names_device(program.scripts):
+        message = f"no device is named, so that every rank trains on the CPU, not on its {target.name} device"
+        remedy = f'model.to("{target.device_type}") and the same for its batches, in the script for one device'
+        yield Finding(RULE.id, "warning", line, message, remedy)
     if normalizes(program) and not synchronized(program, target):
         remedy = (
             "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
@@ -47,7 +52,7 @@ RULE = Rule(
     why="""\
 The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
 (D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
-are others (S4).""",
+are others (S4). A script that names no device trains on the CPU here, too.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,0 +1,28 @@
+"""Programs that name no device, for targets with one: torch's wrapper takes no `device_ids` for what is on the CPU."""
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from tests.codemods.plain.test_files import TRAINED
+
+PATH = Path("train.py")
+TEXT = TRAINED.format(before="", each="pass", after="")
+
+
+@pytest.mark.parametrize(("target", "backend"), [("cuda", "cpu:gloo,cuda:nccl"), ("xpu", "cpu:gloo,xpu:xccl")])
+def test_gloo_sends_what_stays_on_the_cpu(target: str, backend: str) -> None:
+    result = convert({PATH: TEXT}, target, style="plain")[PATH]
+    assert f'dist.init_process_group("{backend}")' in result.code
+    assert "ddp_model = DistributedDataParallel(model)" in result.code
+    assert any("no device is named" in finding.message for finding in result.findings)
+    assert convert({PATH: result.code}, target, style="plain")[PATH].code == result.code
+    assert 'gloo")' in convert({PATH: result.code}, "cpu", style="plain")[PATH].code
+
+
+@pytest.mark.parametrize("moved", ["model = torch.nn.Linear(4, 1).cuda()", 'model = torch.nn.Linear(4, 1).to("cuda")'])
+def test_a_model_on_its_device_is_wrapped_there(moved: str) -> None:
+    result = convert({PATH: TEXT.replace("model = torch.nn.Linear(4, 1)", moved)}, "cuda", style="plain")[PATH]
+    assert "DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])" in result.code
+    assert 'dist.init_process_group("nccl")' in result.code
