@@ -34,7 +34,7 @@ from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
 from .sharding.collectives import spread
-from .torch_internals import loaded_as_in_one_process, pins
+from .torch_internals import draw_without_loading, loaded_as_in_one_process, pins
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -102,12 +102,15 @@ class DataLoader(TorchDataLoader[T_co]):
         self._labels, self._in_parts = known or [], set() if learns and self._size() <= MOST else None
         self._stream = None if environment.draws_original() else self._seed()
         batches = iter(self._inner)
-        return _Batches(self, batches if self.num_workers else self._loaded_here(pins(batches)))
+        if self.num_workers:
+            return _Batches(self, batches, None)
+        requests = _Requests(self).requests()
+        return _Batches(self, self._loaded_here(requests, pins(batches)), requests)
 
-    def _loaded_here(self, pinned: bool) -> Iterator[Loaded]:
+    def _loaded_here(self, requests: Iterator[Request], pinned: bool) -> Iterator[Loaded]:
         """The batches of a loader without workers; torch's iterator does as much for each as loading a few samples."""
         assert self._samples is not None
-        for request in _Requests(self).requests():
+        for request in requests:
             loaded = self._samples.load(request)
             yield loaded.pin_memory() if pinned else loaded
 
@@ -223,10 +226,15 @@ class _Requests(Sampler[list[Any]]):
 
 
 class _Batches:
-    """The batches of one pass."""
+    """The batches of one pass. requests: what they are loaded of in this process; None where workers do that."""
 
-    def __init__(self, loader: DataLoader[Any], batches: Iterator[Loaded | tuple[Any, int, int]]) -> None:
-        self.loader, self.batches = loader, batches
+    def __init__(
+        self,
+        loader: DataLoader[Any],
+        batches: Iterator[Loaded | tuple[Any, int, int]],
+        requests: Iterator[Request] | None,
+    ) -> None:
+        self.loader, self.batches, self.requests = loader, batches, requests
 
     def __iter__(self) -> _Batches:
         return self
@@ -253,6 +261,14 @@ class _Batches:
         if loaded.asked:
             self.loader._learn(loaded)
         return loaded.batch
+
+    def skip(self, count: int) -> int:
+        """Draw the indices of the next batches, which are not loaded then; how many of them are to be taken still."""
+        if self.requests is None:
+            return draw_without_loading(self.batches, count)
+        for _ in range(count):
+            next(self.requests)
+        return 0
 
     def _shared(self, part: Any, rows: int, total: int, reason: str) -> Any:
         """What looks like the whole of a batch. Arguments as for `collated.shared`, and why it could not be divided."""

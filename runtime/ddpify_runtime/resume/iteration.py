@@ -124,12 +124,13 @@ class Iteration(Generic[T_co]):
         iterator: Any = iter(self).iterator
         counts: Any = iterator.__reduce__()[1] if type(iterator) is enumerate else None  # what it goes over, the count
         batches = counts[0] if counts else iterator
-        of_torch = getattr(batches, "batches", batches)
-        if not isinstance(of_torch, LoaderIterator):
+        of_torch = isinstance(batches, LoaderIterator)
+        if not of_torch and not hasattr(batches, "skip"):
             return
         if not self.taken:
             self._note()
-        drawn = taken - self.taken - draw_without_loading(of_torch, taken - self.taken)
+        count = taken - self.taken
+        drawn = count - (draw_without_loading(batches, count) if of_torch else batches.skip(count))
         if counts:
             iterator = enumerate(batches, counts[1] + drawn)
             self.iterator = iterator

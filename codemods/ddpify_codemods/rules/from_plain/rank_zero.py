@@ -73,7 +73,8 @@ def _is_whole(script: Script, node: ast.BinOp | ast.AugAssign) -> bool:
     parent = script.parents[node]
     if isinstance(parent, ast.Call):
         return parent.args[1:2] == [node] and script.qualified(parent.func).endswith("DataLoader")
-    return isinstance(parent, ast.keyword) and parent.arg == "batch_size"
+    is_compared = isinstance(parent, ast.Compare) and len(parent.ops) == 1  # len(x) == batch_size
+    return is_compared or (isinstance(parent, ast.keyword) and parent.arg == "batch_size")
 
 
 def _hidden_bar(script: Script, call: ast.Call) -> ast.expr | None:
