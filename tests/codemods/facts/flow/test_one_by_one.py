@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
+from tests.codemods.facts.flow.followed import TRAINING, followed
 
 LOOP = "    for x, y in train_loader:\n"
 TAKEN = """\
@@ -39,11 +39,13 @@ def test_a_loop_over_batches_takes_none_by_next(loop: str) -> None:
     assert not followed(TRAINING.replace(LOOP, loop)).found.by_next.loops
 
 
-def test_the_batches_of_an_evaluation_are_not_divided() -> None:
-    taken = "batches = iter(test_loader)\nwith torch.no_grad():\n    for _ in range(4):\n        x, y = next(batches)\n"
-    added = taken + "        total += F.cross_entropy(model(x), y).item()\nprint(total)\n"
-    found = followed(TRAINING + added)
-    calls = [(loader.call, status) for loader, status in found.status.items()]
-    by_name = {ast.unparse(call.args[0]): status for call, status in calls if isinstance(call, ast.Call)}
-    assert by_name == {"train_set": "training", "test_set": "whole"}
-    assert reasons(TRAINING + added) == []
+EVALUATION = "for x, y in test_loader:\n    total += (model(x).argmax(1) == y).sum().item()\nprint(total)\n"
+
+
+@pytest.mark.parametrize(("lines", "status"), [("", "sharded"), ("batches = iter(test_loader)\n", "whole")])
+def test_an_evaluation_whose_loader_comes_to_iter_too_is_not_divided(lines: str, status: str) -> None:
+    found = followed(TRAINING + EVALUATION + lines)
+    assert found.problems == ()
+    calls = [(loader.call, each) for loader, each in found.status.items()]
+    by_data = {ast.unparse(call.args[0]): each for call, each in calls if isinstance(call, ast.Call)}
+    assert by_data == {"train_set": "training", "test_set": status}

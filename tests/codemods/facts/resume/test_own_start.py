@@ -58,6 +58,7 @@ def test_a_parameter_that_a_caller_has_of_a_file() -> None:
     function = "def train(first, best):\n" + indented(LOOP)
     assert decided(function + LOADED + "train(first, 0)\n") == ("first",)
     assert decided(function + LOADED + "train(0, 1)\n") == ()
+    assert decided(function + "args.first = torch.load('a.pt')['epoch']\ntrain(args.first, 0)\n") == ("first",)
 
 
 @pytest.mark.parametrize(
