@@ -1,6 +1,6 @@
 """What a rank costs: CPU seconds of one process against those of the ranks, beside hand-written DDP and frameworks.
 
-    python -m benchmarks.scaling [--ranks 1,2,4,8] [--workloads convolutions,dropout] [--rounds 3] [--instructions]
+    python -m benchmarks.scaling [--ranks 1,2,4,8] [--workloads "GAN;dropout"] [--rounds 3] [--instructions]
 
 Efficiency is CPU seconds of one process / (ranks x CPU seconds of one rank), user and system time of all threads, from
 the second epoch on; the global batch is the same. CPU time rather than clock time, so that more ranks than cores can be
@@ -123,11 +123,11 @@ def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", default="1,2,4,8", help="how many, with commas between")
-    parser.add_argument("--workloads", default=",".join(WORKLOADS), help="which, with commas between")
+    parser.add_argument("--workloads", default=";".join(WORKLOADS), help="which, with semicolons between")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--instructions", action="store_true", help="count these rather than CPU seconds (Linux)")
     options = parser.parse_args()
-    ranks, names = [int(each) for each in options.ranks.split(",")], options.workloads.split(",")
+    ranks, names = [int(each) for each in options.ranks.split(",")], options.workloads.split(";")
     if unknown := set(names) - set(WORKLOADS):
         parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
     frameworks = [way for way, package in FRAMEWORKS.items() if find_spec(package) is not None]

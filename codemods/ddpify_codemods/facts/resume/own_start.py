@@ -50,22 +50,24 @@ def own_start(training: Training, loop: Loop, restored: Iterable[str]) -> tuple[
 def _decided(training: Training, script: Script, before: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
     """The variables that statements give the values of a file, and the attributes, in any file of the program."""
     names: set[str] = set()
+    contents: set[str] = set()  # whole files, of which the values are taken
     for _ in range(2):  # what is made of them further down
         for statement in before:
             loads = _loads(training, script, statement)
             reads = isinstance(statement, (ast.Assign, ast.AugAssign)) and loaded(statement.value) & names
             if loads or reads:
-                names |= stored(statement) - _objects(script, statement)
+                names |= stored(statement)
+                contents |= _contents(script, statement)
     places = [(script, statement) for statement in before if _loads(training, script, statement)]
     reached = [each for where, statement in places for each in training.reached(where, [statement])]
     nodes = [inner for _, statement in places for inner in ast.walk(statement)]
     nodes += [inner for each in reached for inner in ast.walk(each.node)]
     attributes = {node.attr for node in nodes if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store)}
-    return names, attributes
+    return names - contents, attributes
 
 
-def _objects(script: Script, statement: ast.stmt) -> frozenset[str]:
-    """What is a file's content as a whole, or has another use than that of a value."""
+def _contents(script: Script, statement: ast.stmt) -> frozenset[str]:
+    """The variables that hold all that a file does."""
     found = [
         node
         for node in ast.walk(statement)

@@ -38,6 +38,7 @@ def indented(source: str) -> str:
         ("first = best = torch.load('a.pt')['epoch']\n", ("best", "first")),
         ("def load():\n    return torch.load('a.pt')['epoch']\nfirst, best = load(), 0\n", ("best", "first")),
         ("first = torch.load('a.pt')['epoch']\nbest = first / 2\n", ("best", "first")),
+        ("saved = torch.load('a.pt')\nfirst = saved['epoch'] + 1\nbest = 0\n", ("first",)),
         ("first, best = 0, 1.0\n", ()),
     ],
 )
