@@ -11,7 +11,7 @@ from types import TracebackType
 import torch.distributed as dist
 
 from . import engines, report
-from .agreement import check, failure, random_states, standard_streams
+from .agreement import check, failure, interrupts, random_states, standard_streams
 from .forward.routes import release
 from .launch import environment, failures, restarts
 from .launch.start import start_processes
@@ -51,6 +51,7 @@ def init_process_group(backend: str, init_method: str | None = None, nprocs: int
     check.start()
     if dist.get_rank():
         standard_streams.silence()
+    interrupts.watch()
     sys.excepthook = _report_failure
     atexit.register(_end)
 
@@ -114,7 +115,7 @@ def _end() -> None:
     """At exit: leave in step with the others, unless this or another process ends for another reason."""
     if not _failed:
         standard_streams.leave_silent()
-    if _failed or not dist.is_initialized():
+    if _failed or interrupts.met() or not dist.is_initialized():
         return
     if not failure.everyone_is_here(failure.END_LIMIT):
         failure.leave(

@@ -10,6 +10,7 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import engines
+from ..agreement import interrupts
 from ..sharding.collectives import begin_sum
 from ..torch_internals import copy_all
 
@@ -83,7 +84,7 @@ class Bucket:
     def wait(self) -> None:
         """Until they are added."""
         if self.work is not None:
-            self.work.wait()
+            interrupts.wait(self.work)
             self.work = None
 
     def means(self) -> list[Tensor]:

@@ -13,6 +13,7 @@ from typing import Any
 
 from torch import nn
 
+from ..agreement import interrupts
 from ..torch_internals import get_in_thread, graph_task, put_in_thread, see_passes, take_from_thread
 
 _NAME = "ddpify_pass"
@@ -52,6 +53,13 @@ def follow(average: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]]) -
     """
 
     def run(engine: Callable[..., Any], outputs: Any, *args: Any, **kwargs: Any) -> Any:
+        try:
+            return begin(engine, outputs, *args, **kwargs)
+        except RuntimeError:  # on a thread of torch's, or in a collective of torch's own
+            interrupts.run_handlers()
+            raise
+
+    def begin(engine: Callable[..., Any], outputs: Any, *args: Any, **kwargs: Any) -> Any:
         if kwargs.get("accumulate_grad", True):
             if running() is None:
                 return engine(outputs, *args, **kwargs)

@@ -21,6 +21,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from .. import engines
+from ..agreement import interrupts
 from ..torch_internals import apply, default_group
 
 
@@ -122,7 +123,7 @@ def add_over_ranks(tensor: Tensor) -> None:
     if engines.of(tensor.device).records:
         dist.all_reduce(tensor)
     else:
-        begin_sum(tensor).wait()
+        interrupts.wait(begin_sum(tensor))
 
 
 def spread(numbers: Tensor, group: Any = None) -> Tensor:

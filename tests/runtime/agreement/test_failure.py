@@ -8,8 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 import torch
 
+SHORT = "failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)"
 SCRIPT = """
 import sys
 from datetime import timedelta
@@ -17,7 +19,7 @@ import torch
 from ddpify_runtime import DistributedDataParallel, destroy_process_group, get_rank, init_process_group
 from ddpify_runtime.agreement import failure
 
-failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)
+{limits}
 
 
 class Careful(torch.nn.Linear):
@@ -48,8 +50,12 @@ print("failed", failed, "times")
 """
 
 
-def train(folder: Path, rows: str, end: str = "destroy_process_group()") -> subprocess.CompletedProcess[str]:
-    (folder / "train.py").write_text(SCRIPT.replace("{rows}", rows).replace("{end}", end))
+def train(
+    folder: Path, rows: str, end: str = "destroy_process_group()", limits: str = SHORT
+) -> subprocess.CompletedProcess[str]:
+    """Limits are short where a rank waits for one that does not come: where it comes, a busy machine takes longer."""
+    script = SCRIPT.replace("{rows}", rows).replace("{end}", end).replace("{limits}", limits)
+    (folder / "train.py").write_text(script)
     launcher = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2")
     command = [sys.executable, *launcher, "train.py"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
@@ -57,7 +63,7 @@ def train(folder: Path, rows: str, end: str = "destroy_process_group()") -> subp
 
 
 def test_an_exception_on_every_rank_is_the_scripts_to_handle(tmp_path: Path) -> None:
-    done = train(tmp_path, ":")
+    done = train(tmp_path, ":", limits="")
     assert (done.returncode, done.stdout) == (0, "failed 1 times\n"), done.stderr
 
 
@@ -74,20 +80,34 @@ def test_a_rank_that_leaves_alone_ends_the_run(tmp_path: Path) -> None:
 
 
 INTERRUPTED = """
-import sys
-from datetime import timedelta
+import os, signal, sys, threading, time
 import torch
-from ddpify_runtime import DistributedDataParallel, init_process_group, rank_zero_only
-from ddpify_runtime.agreement import failure
+import torch.distributed as dist
+from ddpify_runtime import DistributedDataParallel, get_rank, init_process_group, rank_zero_only
 
-failure.LIMIT = failure.END_LIMIT = timedelta(seconds=3)
 init_process_group("gloo")
 model = DistributedDataParallel(torch.nn.Linear(4, 2))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.001)
+store = dist.distributed_c10d._get_default_store()
+
+def interrupt():
+    time.sleep(1)  # rank 0 comes to the collective meanwhile; where it does not, it is interrupted on its way there
+    os.kill(os.getpid(), signal.SIGINT)
+    store.set("interrupted", "")
+
+def wait_for_another():
+    if get_rank() == 0:
+        threading.Thread(target=interrupt).start()
+    else:
+        store.wait(["interrupted"])
+        signal.raise_signal(signal.SIGINT)
+
 try:
     for step in range(1_000_000):
         optimizer.zero_grad()
-        model(torch.ones(6, 4)).square().mean().backward()
+        loss = model(torch.ones(6, 4)).square().mean()
+        {before}
+        loss.backward()
         optimizer.step()
         if step == 9:
             print("started", flush=True)
@@ -97,16 +117,31 @@ except KeyboardInterrupt:
 """
 
 
-def test_what_is_saved_when_a_run_is_interrupted_is_saved_once(tmp_path: Path) -> None:
-    """Ctrl-C stops the ranks at different places (P9)."""
-    (tmp_path / "train.py").write_text(INTERRUPTED)
+def run_interrupted(folder: Path, before: str, *, from_outside: bool) -> None:
+    """Train until a Ctrl-C; what is saved then is there, before torchrun's 30 s are over."""
+    (folder / "train.py").write_text(INTERRUPTED.replace("{before}", before))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "train.py"]
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     with subprocess.Popen(
-        command, cwd=tmp_path, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
+        command, cwd=folder, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as process:
         assert process.stdout is not None and process.stdout.readline() == "started\n"
-        process.send_signal(signal.SIGINT)
-        process.wait(100)
-    assert {path.name for path in tmp_path.iterdir()} == {"train.py", "interrupted.pt"}
-    assert set(torch.load(tmp_path / "interrupted.pt")) == {"weight", "bias"}
+        if from_outside:
+            process.send_signal(signal.SIGINT)
+        try:
+            _, said = process.communicate(timeout=100)
+        finally:
+            process.terminate()  # torchrun ends the ranks
+    assert {path.name for path in folder.iterdir()} == {"train.py", "interrupted.pt"}, said
+    assert set(torch.load(folder / "interrupted.pt")) == {"weight", "bias"}
+
+
+def test_what_is_saved_when_a_run_is_interrupted_is_saved_once(tmp_path: Path) -> None:
+    """Ctrl-C stops the ranks at different places (P9)."""
+    run_interrupted(tmp_path, "", from_outside=True)
+
+
+@pytest.mark.parametrize("collective", ["loss", "float(loss)"])
+def test_rank_zero_saves_when_it_is_interrupted_while_it_waits_for_another(tmp_path: Path, collective: str) -> None:
+    """The other one has left, and does not come to the collective ("loss": to that of the backward)."""
+    run_interrupted(tmp_path, f"if step == 10: wait_for_another(); {collective}", from_outside=False)
