@@ -34,7 +34,7 @@ from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
 from .sharding.collectives import spread
-from .torch_internals import draw_without_loading, loaded_as_in_one_process, pins
+from .torch_internals import draw_without_loading, indices_of, loaded_as_in_one_process, pins
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -102,15 +102,13 @@ class DataLoader(TorchDataLoader[T_co]):
         self._labels, self._in_parts = known or [], set() if learns and self._size() <= MOST else None
         self._stream = None if environment.draws_original() else self._seed()
         batches = iter(self._inner)
-        if self.num_workers:
-            return _Batches(self, batches, None)
-        requests = _Requests(self).requests()
-        return _Batches(self, self._loaded_here(requests, pins(batches)), requests)
+        return _Batches(self, batches if self.num_workers else self._loaded_here(batches), batches)
 
-    def _loaded_here(self, requests: Iterator[Request], pinned: bool) -> Iterator[Loaded]:
+    def _loaded_here(self, batches: Any) -> Iterator[Loaded]:
         """The batches of a loader without workers; torch's iterator does as much for each as loading a few samples."""
         assert self._samples is not None
-        for request in requests:
+        pinned = pins(batches)
+        for request in indices_of(batches):
             loaded = self._samples.load(request)
             yield loaded.pin_memory() if pinned else loaded
 
@@ -198,10 +196,10 @@ class _Requests(Sampler[list[Any]]):
         return len(self.loader)
 
     def __iter__(self) -> Iterator[list[Any]]:
-        return (request.message() for request in self.requests())
+        requests = self._requests()
+        return (request.message() for request in requests) if self.loader.num_workers else requests
 
-    def requests(self) -> Iterator[Request]:
-        """The same for this process."""
+    def _requests(self) -> Iterator[Request]:
         rank, world_size, loader, place = dist.get_rank(), dist.get_world_size(), self.loader, 0
         stream = loader._stream
         for batch in sampler.batches(loader.batch_sampler):  # type: ignore[arg-type]
@@ -226,15 +224,15 @@ class _Requests(Sampler[list[Any]]):
 
 
 class _Batches:
-    """The batches of one pass. requests: what they are loaded of in this process; None where workers do that."""
+    """The batches of one pass. of_torch: torch's iterator, which draws the indices."""
 
     def __init__(
         self,
         loader: DataLoader[Any],
         batches: Iterator[Loaded | tuple[Any, int, int]],
-        requests: Iterator[Request] | None,
+        of_torch: Any,
     ) -> None:
-        self.loader, self.batches, self.requests = loader, batches, requests
+        self.loader, self.batches, self.of_torch = loader, batches, of_torch
 
     def __iter__(self) -> _Batches:
         return self
@@ -264,11 +262,7 @@ class _Batches:
 
     def skip(self, count: int) -> int:
         """Draw the indices of the next batches, which are not loaded then; how many of them are to be taken still."""
-        if self.requests is None:
-            return draw_without_loading(self.batches, count)
-        for _ in range(count):
-            next(self.requests)
-        return 0
+        return draw_without_loading(self.of_torch, count)
 
     def _shared(self, part: Any, rows: int, total: int, reason: str) -> Any:
         """What looks like the whole of a batch. Arguments as for `collated.shared`, and why it could not be divided."""

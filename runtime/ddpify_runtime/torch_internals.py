@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any
@@ -80,6 +80,17 @@ def loaded_as_in_one_process() -> Iterator[None]:
 def sampler_of(iterator: Any) -> Any:
     """What a loader's iterator draws indices from; the loader, which would tell, is not at hand there."""
     return iterator._index_sampler
+
+
+def indices_of(iterator: Any) -> Iterator[Any]:
+    """The indices of a loader's batches, drawn as its iterator does where it has no workers.
+
+    Args: a loader's iterator.
+    """
+    draw = getattr(iterator, DRAW_INDICES)
+    with suppress(StopIteration):
+        while True:
+            yield draw()
 
 
 def draw_without_loading(iterator: Any, batches: int) -> int:

@@ -303,6 +303,7 @@ def the_indices_that_a_loader_draws_are_told() -> None:
     finally:
         setattr(internals.LoaderIterator, internals.DRAW_INDICES, original)
     assert drawn == [[0, 1], [2, 3], [4]]
+    assert list(internals.indices_of(iter(loader))) == drawn
 
 
 def a_loader_that_asks_for_no_rank_reads_all() -> None:

@@ -49,6 +49,8 @@ def watch(recorder: Recorder) -> None:
     def recorded_index(self: Any) -> Any:
         index = next_index(self)  # type: ignore[no-untyped-call]
         drawn = index if isinstance(index, list | tuple) else [index]
+        if _is_runtime_s(self._index_sampler) and drawn and isinstance(drawn[0], list):
+            drawn = drawn[0]  # to a worker
         if all(isinstance(place, int) for place in drawn):
             recorder.write("batch", (self._ddpify_pass, _in_full_set(_own(self._dataset), drawn)))
             if self._ddpify_drawn is not None:
