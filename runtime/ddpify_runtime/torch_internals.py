@@ -272,20 +272,32 @@ def see_passes(run: Callable[..., Any]) -> None:
         torch.autograd._engine_run_backward = through  # type: ignore[attr-defined]
 
 
+_kept: dict[str, Any] = {}  # for torch 2.9, which cannot take out what a thread keeps: kept for the whole process
+_KEEPS_IN_THREAD = hasattr(torch._C, "_remove_obj_from_tls")
+
+
 def put_in_thread(name: str, value: Any) -> None:
     """Keep something for this thread, and for those on which torch computes the passes that begin on it; a
     `threading.local` is this thread's alone."""
-    torch._C._stash_obj_in_tls(name, value)
+    if _KEEPS_IN_THREAD:
+        torch._C._stash_obj_in_tls(name, value)
+    else:
+        _kept[name] = value
 
 
 def get_in_thread(name: str) -> Any:
     """What is kept under a name, None if nothing is."""
+    if not _KEEPS_IN_THREAD:
+        return _kept.get(name)
     return torch._C._get_obj_in_tls(name) if torch._C._is_key_in_tls(name) else None
 
 
 def take_from_thread(name: str) -> None:
     """Keep it no more: at the end of a thread it would wait for ever."""
-    torch._C._remove_obj_from_tls(name)
+    if _KEEPS_IN_THREAD:
+        torch._C._remove_obj_from_tls(name)
+    else:
+        _kept.pop(name, None)
 
 
 def saved_tensor_hooks() -> Any:
