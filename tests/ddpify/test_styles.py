@@ -24,6 +24,9 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 """
+ON_GPU = TRAIN.replace("torch.nn.Linear(8, 1))", "torch.nn.Linear(8, 1)).cuda()").replace(
+    "(model(x), y)", "(model(x.cuda()), y.cuda())"
+)
 
 
 def told(done: subprocess.CompletedProcess[bytes]) -> str:
@@ -32,7 +35,7 @@ def told(done: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def test_plain_code_imports_torch_alone(tmp_path: Path) -> None:
-    put(tmp_path, train=TRAIN)
+    put(tmp_path, train=ON_GPU)
     done = ddpify("train.py", "--target", "cuda", "--style", "plain", cwd=tmp_path)
     code = (tmp_path / "train.py").read_text()
     assert done.returncode == 0 and "ddpify" not in code
@@ -67,7 +70,7 @@ def test_a_project_chooses_its_style(tmp_path: Path) -> None:
 
 
 def test_options_of_the_plain_style(tmp_path: Path) -> None:
-    put(tmp_path, train=TRAIN)
+    put(tmp_path, train=ON_GPU)
     words = ("--style", "plain", "--batch-size", "per-process", "--sync-batchnorm")
     assert ddpify("train.py", "--target", "cuda", *words, cwd=tmp_path).returncode == 0
     code = (tmp_path / "train.py").read_text()
@@ -131,11 +134,11 @@ def test_mpirun_starts_the_processes_itself(tmp_path: Path) -> None:
 
 
 def test_plain_code_starts_torchrun_for_itself(tmp_path: Path) -> None:
-    put(tmp_path, train=TRAIN)
+    put(tmp_path, train=ON_GPU)
     done = ddpify("train.py", "--target", "cuda", "--style", "plain", "--entry", "spawn", cwd=tmp_path)
     assert "start it with: python train.py" in told(done)
     started = '"--nproc-per-node", str(torch.cuda.device_count()), "--", *sys.argv])'
     assert started in (tmp_path / "train.py").read_text()
     assert ddpify("train.py", "--target", "cpu", cwd=tmp_path).returncode == 0
     moved = (tmp_path / "train.py").read_text()
-    assert started.replace("torch.cuda.device_count()", 'int(os.environ.get("NPROC", 2))') in moved
+    assert started.replace("str(torch.cuda.device_count())", 'os.environ.get("NPROC", "2")') in moved
