@@ -21,6 +21,7 @@ from ddpify_recorder import unions
 _NOISE = {"randn": 0.0, "rand": 0.5, "randn_like": 0.0, "rand_like": 0.5, "randint": None, "normal": 0.0}
 _IN_PLACE = {"normal_": 0.0, "uniform_": 0.5}
 _NUMPY_NOISE = {"normal": 0.0, "randn": 0.0, "standard_normal": 0.0, "uniform": 0.5, "rand": 0.5, "randint": None}
+_NUMPY_NOISE |= dict.fromkeys(["random", "random_sample", "ranf", "sample"], 0.5)  # the numbers of rand
 
 
 def normalize_with_running_statistics() -> None:
