@@ -22,7 +22,7 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
-from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 from torch.optim import Optimizer
 from torch.optim.optimizer import register_optimizer_step_post_hook
 

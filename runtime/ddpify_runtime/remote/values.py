@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from torch.distributed.distributed_c10d import PrefixStore
+from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
 from ..torch_internals import default_store
 

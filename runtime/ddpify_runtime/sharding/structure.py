@@ -164,7 +164,7 @@ def _flattened(value: Any, leaves: list[Any], above: tuple[Any, ...]) -> Form:
 
 
 def _is_size(value: Any) -> bool:
-    return isinstance(value, torch.Size)  # which torch.utils._pytree would make a tuple of
+    return isinstance(value, torch.Size)  # of which tree_map would make a tuple
 
 
 def _made(leaves: Iterator[Any], form: Form, above: tuple[Any, ...]) -> Any:
