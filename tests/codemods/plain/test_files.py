@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from ddpify_codemods import convert
 
 TRAINED = """\
@@ -60,6 +61,14 @@ def test_nobody_waits_for_a_file_that_was_read_before_it_is_written() -> None:
 
 def test_the_ranks_wait_once_for_files_that_are_read_later() -> None:
     assert _saves(after=RESUME).endswith(GUARDED + "    dist.barrier()\n\n")
+
+
+@pytest.mark.parametrize("read", ["Image.open('out/model.pt')", "imageio.imread('out/a.png')", "load_file('out/a.pt')"])
+def test_a_library_that_reads_is_waited_for(read: str) -> None:
+    code = _saves(
+        after="from PIL import Image\nimport imageio\nfrom safetensors.torch import load_file\nprint(" + read + ")"
+    )
+    assert code.endswith(GUARDED + "    dist.barrier()\n\n")
 
 
 def test_a_loop_comes_back_to_what_reads() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import math
+import re
 from collections.abc import Iterator
 from functools import lru_cache
 
@@ -18,9 +19,10 @@ from ..lint.map_location import loads_anywhere
 from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
 
 _LOOKS = frozenset(
-    {"exists", "isfile", "isdir", "listdir", "glob", "iglob", "rglob", "stat", "is_file", "read_text", "getsize"}
-    | {"load"}
+    {"exists", "isfile", "isdir", "listdir", "scandir", "walk", "glob", "iglob", "rglob", "stat", "is_file", "getsize"}
+    | {"iterdir", "File", "memmap", "ImageFolder", "DatasetFolder", "VideoCapture", "from_pretrained", "imread"}
 )
+_READS = re.compile(r"(open|load|read)(?!_state_dict)")  # how what libraries read files with begins
 _ASKS = frozenset({"os.popen"})  # for what a command prints
 # What is computed for them, where it needs a name.
 _NAMES = {"save_image": "images", "imsave": "image", "imwrite": "image", "savemat": "arrays", "to_csv": "table"}
@@ -167,11 +169,17 @@ def _loaded(script: Script, target: Target) -> Iterator[Edit]:
 @lru_cache(maxsize=KEPT)
 def _reads(script: Script) -> tuple[ast.Call, ...]:
     """The calls that read files or look for them, but for a folder that is made where it is not there."""
+    writers = {*effects(script)}
     return tuple(
         call
         for call in script.find(ast.Call)
-        if reads(script, call) or (last_name(call.func) in _LOOKS and not _makes_folder(script, call))
+        if call not in writers
+        and (reads(script, call) or (_is_reader(script, last_name(call.func)) and not _makes_folder(script, call)))
     )
+
+
+def _is_reader(script: Script, name: str) -> bool:
+    return name in _LOOKS or (name not in script.defined and _READS.match(name) is not None)
 
 
 def _makes_folder(script: Script, look: ast.Call) -> bool:
