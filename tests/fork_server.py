@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import builtins
 import contextlib
+import gc
 import importlib
 import json
 import logging
@@ -33,6 +34,8 @@ def serve() -> None:
     torch_xla = sys.modules.get("torch_xla")
     assert len(threads) == 1 and not (torch_xla and torch_xla._XLAC._xla_runtime_is_initialized()), threads
     answers = os.fdopen(os.dup(1), "w", buffering=1)
+    gc.collect()
+    gc.freeze()  # a collection in a forked process need not go through all of torch
     for line in sys.stdin:
         job = json.loads(line)
         processes = set()

@@ -18,7 +18,8 @@ LIMIT = 120.0  # seconds that one run may take
 PRETEND = Path(__file__).with_name("pretend")
 REPOSITORY = Path(__file__).parents[2]
 
-INTERPRETER = (sys.executable, "torch", "torch.utils.data", "numpy")
+# With what torch imports when it first differentiates (sympy), which takes as long as most fixtures train.
+INTERPRETER = (sys.executable, "torch", "torch.utils.data", "torch.fx.experimental.symbolic_shapes", "numpy")
 
 # Runs a command line in a number of processes (0: without a launcher), in a folder and an environment, until it ends or
 # for so many seconds; (exit code, stdout, stderr).
