@@ -60,7 +60,7 @@ def _kind(rule: Rule) -> str:
 def _page(rule: Rule) -> str:
     modernize = rule.folder == "modernize"
     program = {Path(NAME): rule.before}
-    result = convert(program, rule.target, modernize, style=rule.style, **rule.options)[Path(NAME)]
+    result = convert(program, rule.target, modernize=modernize, style=rule.style, **rule.options)[Path(NAME)]
     said = _said(rule, result)
     parts = [f"# {rule.id}: {rule.title}", rule.why.strip()]
     if rule.folder == "lint":

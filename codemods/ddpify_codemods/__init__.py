@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from .engine import convert, converted_for
-from .move import LOCAL_BATCH_NORM, ONE_DEVICE
+from .options import LOCAL_BATCH_NORM, ONE_DEVICE
 from .reading import SourceError
 from .result import ConversionBug, Result
 from .rule import Change, Finding, Rule

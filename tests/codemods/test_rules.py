@@ -13,7 +13,7 @@ PATH = Path("train.py")
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.id)
 def test_example(rule: Rule) -> None:
     modernize = rule.folder == "modernize"
-    result = convert({PATH: rule.before}, rule.target, modernize, style=rule.style, **rule.options)[PATH]
+    result = convert({PATH: rule.before}, rule.target, modernize=modernize, style=rule.style, **rule.options)[PATH]
     if rule.folder == "lint":
         better = convert({PATH: rule.after}, rule.target)[PATH]
         assert rule.id in {finding.rule for finding in result.findings}

@@ -5,20 +5,20 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from .facts.script import Script
-from .found import ask, is_refused, raise_if_unstable, rewritten, trains, untouched
-from .reading import read
-from .result import Result, in_turn
-from .targets import TARGETS, Target
+from ..facts.script import Script
+from ..found import ask, is_refused, raise_if_unstable, rewritten, trains, untouched
+from ..reading import read
+from ..result import Result, in_turn
+from ..targets import TARGETS, Target
 
 
 def on_other_backend(
     program: Mapping[Path, str], scripts: Sequence[Script], target: Target, roots: Sequence[Path], backend: str
 ) -> dict[Path, Result]:
     """Move a program that is distributed by hand to a target's backend and devices; nothing for one that is there."""
-    from .facts.backends import spoken, with_backend_of
-    from .facts.launch import spawns
-    from .rules import in_folders
+    from ..facts.backends import spoken, with_backend_of
+    from ..facts.launch import spawns
+    from ..rules import in_folders
 
     if not trains(scripts):
         return {}
@@ -49,7 +49,7 @@ def in_words_of_gpus(
     program: Mapping[Path, str], scripts: Sequence[Script], roots: Sequence[Path]
 ) -> dict[Path, Result]:
     """Name GPUs where a program that is distributed by hand names other accelerators; nothing for any other program."""
-    from .facts.backends import spoken
+    from ..facts.backends import spoken
 
     source = spoken(scripts)
     if source is None or source.has_cuda_words:
@@ -60,7 +60,7 @@ def in_words_of_gpus(
 
 def _launch(scripts: Sequence[Script], target: Target) -> str:
     """How the program is started: by mpirun as before, where it reads what that says."""
-    from .facts.launcher_environment import of_other_launcher
+    from ..facts.launcher_environment import of_other_launcher
 
     read = {of_other_launcher(node) for script in scripts for node in script.nodes} - {""}
     by_mpirun = any(not name.startswith("SLURM_") for name in read)

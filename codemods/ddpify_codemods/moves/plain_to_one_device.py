@@ -14,15 +14,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from .facts import plain_code
-from .facts.script import Script
-from .found import Found, ask, is_refused, rewritten, untouched
-from .layout import CALLS, joined
-from .reading import read
-from .result import Result, original_lines
-from .rule import Finding
-from .targets import Target, of_backend
-from .to_plain import to_plain, without_idle_imports
+from ..facts import plain_code
+from ..facts.script import Script
+from ..found import Found, ask, is_refused, rewritten, untouched
+from ..layout import CALLS, joined
+from ..options import ConversionOptions
+from ..reading import read
+from ..result import Result, original_lines
+from ..rule import Finding
+from ..targets import Target, of_backend
+from .results import without_idle_imports
+from .to_plain import with_plain_rules
 
 Told: TypeAlias = Mapping[Path, Sequence[Finding]]
 _SURE = ("DDP701", "DDP702", "DDP705")
@@ -62,30 +64,28 @@ def to_one_device(
     program: Mapping[Path, str],
     scripts: Sequence[Script],
     target: Target,
-    roots: tuple[Path, ...],
-    sync_batchnorm: bool = False,
-    per_process: bool = False,
+    options: ConversionOptions,
 ) -> tuple[dict[Path, Result], dict[Path, Result]]:
     """Take a program in the plain style back to one device.
 
-    Args: its texts, its scripts, the target that it is converted for; where absolute imports are found; how it was
-    converted.
+    Args: its texts, its scripts, the target that it is converted for, and the options of that conversion.
     Returns a result per file, and what a conversion makes of these; where it is refused, no conversion.
     """
-    from .rules import in_folders
+    from ..rules import in_folders
 
     found = [ask(script, target, in_folders("from_plain"), False) for script in scripts]
     if any(map(is_refused, found)):
         return untouched(found), {}
     texts = {each.script.path: _code(each) for each in found}
-    alone = [replace(script, in_converted=True) for script in read(texts, roots)[1]]  # it has been told its device
+    _, alone = read(texts, options.roots)
+    alone = [replace(script, in_converted=True) for script in alone]  # it has been told its device
     told = _left(program, scripts, alone)
     if not told:
-        again = to_plain(texts, alone, target, roots, sync_batchnorm, per_process, False)
+        again = with_plain_rules(texts, alone, target, replace(options, fully_sharded=False))
         told = _not_converted(program, texts, again)
     if not told:
         sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)
-        _, written = read({path: result.code for path, result in again.items()}, roots)
+        _, written = read({path: result.code for path, result in again.items()}, options.roots)
         before, after = ([rewritten(ask(each, target, sure, False)) for each in files] for files in (scripts, written))
         told = _lost(scripts, before, after, texts)
     if told:

@@ -2,39 +2,40 @@
 
 from __future__ import annotations
 
-import ast
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from .facts import distribution
-from .facts.devices import names_device
-from .facts.script import Script
-from .facts.trail import lost_trail
-from .found import Found, ask, ask_program, is_refused, refused_at, rewritten, trains, untouched
-from .layout import CALLS, laid_out
-from .plain_words import TORCH
-from .reading import parse, read
-from .result import ConversionBug, Result, original_lines, unchanged
-from .rule import Delete, DropImport, Edit, Finding, Folder
-from .targets import TARGETS, Target
+from ..facts import distribution
+from ..facts.devices import names_device
+from ..facts.script import Script
+from ..facts.trail import lost_trail
+from ..found import Found, ask, ask_program, is_refused, refused_at, rewritten, trains, untouched
+from ..layout import CALLS, laid_out
+from ..options import ConversionOptions, Convert
+from ..plain_words import TORCH
+from ..reading import read
+from ..result import ConversionBug, Result, in_turn, original_lines, unchanged
+from ..rule import Finding, Folder
+from ..targets import TARGETS, Target
+from ..view import View
+from .converted_file import target_of, to_one_device
+from .from_exact import moved
+from .results import results_of
 
 
-def to_plain(
+def with_plain_rules(
     program: Mapping[Path, str],
     scripts: Sequence[Script],
     target: Target,
-    roots: Sequence[Path],
-    sync_batchnorm: bool,
-    per_process: bool,
-    fully_sharded: bool,
+    options: ConversionOptions,
 ) -> dict[Path, Result]:
     """Convert the files of one program; for a target that has its own words for that, by way of another.
 
-    Args: as for `convert`, and the program's scripts.
+    Args: its texts and its scripts; the target; what else is asked for.
     """
-    from .rules import in_folders
-    from .styles import in_program, plain_rules
+    from ..rules import in_folders
+    from ..styles import in_program, plain_rules
 
     has_loop = trains(scripts)
     first = replace(target, modules=target.plain_modules)
@@ -43,7 +44,7 @@ def to_plain(
     if target.plain_by_way_of:
         arguments = target.wrapper_arguments
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
-    scripts = in_program(scripts, sync_batchnorm, per_process, fully_sharded)
+    scripts = in_program(scripts, options.sync_batchnorm, options.per_process, options.fully_sharded)
     chosen = plain_rules() if has_loop else in_folders("always")
     found = [
         replace(each, findings=_of_style(target, each.findings))
@@ -58,14 +59,14 @@ def to_plain(
     texts = {path: result.code for path, result in results.items()}
     if any("ddpify_runtime" in text for text in texts.values()):
         raise ConversionBug(f"{scripts[0].path}: plain code imports ddpify_runtime")
-    _, again = read(texts, tuple(roots))
+    _, again = read(texts, options.roots)
     if not distribution.speaks(again, first.words):
         raise ConversionBug(f"{scripts[0].path}: the outcome joins no process group")
     by_hand = results
     if first.words is not TORCH:  # the rules for hand-written code know torch's words
         twin = replace(first, words=TORCH)
         by_hand = _laid_out([ask(script, twin, chosen, modernize=False) for script in scripts])
-        _, again = read({path: result.code for path, result in by_hand.items()}, tuple(roots))
+        _, again = read({path: result.code for path, result in by_hand.items()}, options.roots)
     warned = [ask(each, first, in_folders("lint"), modernize=False) for each in again]
     if any(_is_lint(finding) for each in warned for finding in each.findings):
         refused = _warned(program, by_hand, warned)
@@ -77,17 +78,14 @@ def in_other_words(
     program: Mapping[Path, str], scripts: Sequence[Script], target: Target, rules: Folder
 ) -> dict[Path, Result]:
     """Move a program that is distributed by hand with torch to the words of another engine."""
-    from .rules import in_folders
-    from .styles import in_program
+    from ..rules import in_folders
+    from ..styles import in_program
 
     chosen = in_folders("always", rules)
     found = ask_program(in_program(scripts), target, chosen, modernize=False)
     if any(map(is_refused, found)):
         return untouched(found)
-    results = {
-        each.script.path: Result(without_idle_imports(each.script, rewritten(each)), each.changes, each.findings)
-        for each in found
-    }
+    results = results_of(found)
     _, again = read({path: result.code for path, result in results.items()})
     if not distribution.speaks(again, target.words):
         raise ConversionBug(f"{scripts[0].path}: the outcome joins no processes")
@@ -132,19 +130,45 @@ def _warned(program: Mapping[Path, str], results: Mapping[Path, Result], warned:
     return refused
 
 
-def without_idle_imports(before: Script, code: str, kept: Collection[str] = ()) -> str:
-    """The text of a file without the imports that it used, and uses no more; `kept`: modules that stay all the same."""
-    tree = parse(before.path, code)
-    used, still = ({node.id for node in ast.walk(each) if isinstance(node, ast.Name)} for each in (before.tree, tree))
-    edits: list[tuple[str, Edit]] = []
-    for node in tree.body:
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        names = [(alias.asname or alias.name.split(".")[0], alias.name) for alias in node.names]
-        idle = [full for name, full in names if name in used - still and full not in kept]
-        if len(idle) == len(names):
-            edits.append(("", Delete(node, "")))
-        else:
-            edits += [("", DropImport(node, full, "")) for full in idle]
-    left = rewritten(Found(Script(before.path, code, tree, False, frozenset()), tuple(edits)))
-    return left if code[:1].isspace() else left.lstrip()
+def to_plain(
+    program: Mapping[Path, str],
+    views: Mapping[Path, View],
+    scripts: Sequence[Script],
+    target: Target,
+    options: ConversionOptions,
+    convert: Convert,
+) -> dict[Path, Result]:
+    """Convert the files of one program to the plain style; for XLA by way of code for GPUs, which is then moved."""
+    if views and options.fully_sharded and "fully-sharded" not in target.options:
+        message, remedy = f"fully_shard is not for the {target.name} target", "ddpify --target none goes back first"
+        finding = Finding("DDP128", "refused", 1, message, remedy)
+        return {
+            path: Result(text, findings=(finding,) * (path == next(iter(program)))) for path, text in program.items()
+        }
+    kind = distribution.kind(scripts)
+    if kind != "one process" and target.retargets == "own":
+        return convert(program, ConversionOptions(target.name, roots=options.roots))
+    if distribution.speaks(scripts, target.words):
+        return unchanged(program, f"distributed with {target.words.name} already")
+    if kind != "one process" and not (target.only_plain or target.words.averaging):
+        return unchanged(program, "distributed with torch already")
+    if kind == "eager" and target.only_plain:
+        return in_other_words(program, scripts, target, "ignite")
+    if views:
+        moves = {path: to_one_device(seen, target_of(views.values())) for path, seen in views.items()}
+        plain = ConversionOptions(
+            target.name,
+            roots=options.roots,
+            style="plain",
+            sync_batchnorm=options.sync_batchnorm,
+            per_process=options.per_process,
+            backend=target.backend,
+            entry="spawn" if target.starts_itself else "",
+            fully_sharded=options.fully_sharded,
+        )
+        return moved(program, moves, lambda texts: convert(texts, plain))
+    results = with_plain_rules(program, scripts, target, options)
+    if not target.plain_by_way_of or all(result.code == program[path] for path, result in results.items()):
+        return results
+    texts = {path: result.code for path, result in results.items()}
+    return in_turn(program, results, convert(texts, ConversionOptions(target.name, roots=options.roots)))

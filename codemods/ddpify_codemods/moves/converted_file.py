@@ -12,16 +12,14 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeGuard
 
-from .import_places import insertions
-from .named_samplers import named_sampler
-from .rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, RewriteImport
-from .runtime_names import RUNTIME, import_from, runtime_name, shown
-from .targets import Target, of_backend
-from .view import AROUND, SHARDS, TORCH, View, called_at_once, is_wrap, settled_key, sharded_class
+from ..import_places import insertions
+from ..named_samplers import named_sampler
+from ..options import LOCAL_BATCH_NORM
+from ..rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, RewriteImport
+from ..runtime_names import RUNTIME, import_from, runtime_name, shown
+from ..targets import Target, of_backend
+from ..view import AROUND, SHARDS, TORCH, View, called_at_once, is_wrap, settled_key, sharded_class
 
-ONE_DEVICE = "none"  # the word after --target
-
-LOCAL_BATCH_NORM = "sync_batch_norm=False"  # what --batch-norm local writes
 _TARGETS_OWN = {"device_ids", "gradient_as_bucket_view", "reduction"}
 _ALONE = {"get_rank": "0", "get_local_rank": "0", "get_world_size": "1"}
 

@@ -1,0 +1,83 @@
+"""Programs in the plain style become exact ones, and are brought up to date."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from ddpify_codemods import ONE_DEVICE, convert
+
+from tests.codemods.moves.plain_programs import BEFORE, NOT_KEPT, PATH, in_fixture, lines, plain
+from tests.e2e import fixtures
+
+
+@pytest.mark.parametrize("name", ["main_guard", "trainer_class", "tied_weights", "three_modules"])
+def test_a_fixture_becomes_exact(name: str) -> None:
+    before, there = in_fixture(name)
+    back = {path: result.code for path, result in convert(there, ONE_DEVICE).items()}
+    exact = {path: result.code for path, result in convert(there, "cuda", style="exact").items()}
+    assert exact == {path: result.code for path, result in convert(back, "cuda", style="exact").items()}
+    if name not in NOT_KEPT:
+        assert lines(exact) == lines({path: result.code for path, result in convert(before, "cuda").items()})
+
+
+@pytest.mark.parametrize(
+    ("target", "options"),
+    [
+        ("cpu", {}),
+        ("cpu", {"per_process": True}),
+        ("cpu", {"optimizer_sharding": True}),
+        ("cuda", {"sync_batchnorm": True, "entry": "spawn"}),
+        ("mpi", {}),
+        ("xpu", {}),
+        ("xpu", {"backend": "ccl"}),
+    ],
+)
+def test_the_very_script_comes_back(target: str, options: dict[str, Any]) -> None:
+    there = plain(target, **options)
+    assert convert({PATH: there}, ONE_DEVICE)[PATH].code == BEFORE
+    assert convert({PATH: there}, target, style="exact", per_process=False)[PATH].code.count("ddpify_runtime") >= 1
+    again = convert({PATH: there}, target, style="plain")[PATH]
+    assert (again.code, again.reason) == (there, "already converted")
+
+
+def test_imports_in_another_order_are_the_same() -> None:
+    there = plain().replace("import os\n", "", 1).replace("import torch\n", "import torch\nimport os\n", 1)
+    again = convert({PATH: there}, "cpu", style="plain")[PATH]
+    assert (again.code, again.reason) == (there, "already converted")
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda", "xpu"])
+def test_a_new_effect_is_guarded_where_the_file_is_converted(target: str) -> None:
+    new = "    torch.save(optimizer.state_dict(), 'last.pt')\n"
+    place = "    print(correct"
+    edited = plain(target).replace(place, new + place, 1)
+    again = convert({PATH: edited}, target, style="plain")[PATH].code
+    guarded = f"    if dist.get_rank() == 0:\n    {new}"
+    assert again == edited.replace(new, guarded)
+    assert convert({PATH: again}, target, style="plain")[PATH].code == again
+    assert convert({PATH: edited}, target)[PATH].code == edited  # only where the style is asked for
+    assert convert({PATH: edited}, ONE_DEVICE)[PATH].code == BEFORE.replace(place, new + place, 1)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("DistributedDataParallel(model)", "DistributedDataParallel(model, static_graph=True)"),
+        ("    print(correct", "    if dist.get_rank() == 0:\n        log(correct)\n    print(correct"),
+    ],
+)
+def test_what_a_person_has_written_is_not_written_over(old: str, new: str) -> None:
+    edited = plain().replace(old, new, 1).replace("dist.destroy", "torch.save(1, 'one.pt')\ndist.destroy", 1)
+    assert new in edited
+    result = convert({PATH: edited}, "cpu", style="plain")[PATH]
+    assert result.code == edited
+    [note] = [each for each in result.findings if each.severity == "note"]
+    assert edited.splitlines()[note.line - 1].strip().removeprefix("ddp_model = ") in new
+
+
+def test_code_by_hand_is_left_alone() -> None:
+    text = (fixtures.ROOT.parent / "tests" / "e2e" / "by_hand" / "spawned.cuda.py").read_text()
+    result = convert({PATH: text}, ONE_DEVICE)[PATH]
+    assert (result.code, result.reason, result.findings) == (text, "not converted", ())
+    assert convert({PATH: text}, "cuda", style="exact") == convert({PATH: text}, "cuda")
