@@ -2,10 +2,11 @@
 
 `python fork_server.py MODULE...` imports the modules once and then waits for jobs, a line of JSON each, on its standard
 input. For a job it forks one process for each device, as torchrun would start them, and answers with the exit status
-on a line of its own. In the values of its environment `<rank>` stands for the rank. XLA starts in the forked processes:
-before the fork there is no client of it, and no second thread. The script runs from its first line, as `__main__`,
-after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come in another order, and strings that
-hash differently in each process. (With 2 processes the fixtures start under torchrun, and `test_processes` as usual.)
+on a line of its own. In the values of its environment, and in the names of its outputs, `<rank>` stands for the rank.
+XLA starts in the forked processes: before the fork there is no client of it, and no second thread. The script runs from
+its first line, as `__main__`, after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come in
+another order, and strings that hash differently in each process. (Some fixtures start under torchrun, all by night, and
+`test_processes` as usual.)
 """
 
 from __future__ import annotations
@@ -71,10 +72,9 @@ def _run(job: dict[str, Any], rank: int) -> None:
         world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": job["processes"], "LOCAL_WORLD_SIZE": job["processes"]}
         os.environ.update({name: str(value) for name, value in world.items()})
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=job["port"])
-    for number, (path, flags) in enumerate(
-        [(os.devnull, os.O_RDONLY), (job["out"], os.O_WRONLY | os.O_APPEND), (job["err"], os.O_WRONLY | os.O_APPEND)]
-    ):
-        opened = os.open(path, flags)
+    written = os.O_WRONLY | os.O_APPEND | os.O_CREAT
+    for number, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (job["out"], written), (job["err"], written)]):
+        opened = os.open(path.replace("<rank>", str(rank)), flags)
         os.dup2(opened, number)
         os.close(opened)
     os.chdir(job["folder"])

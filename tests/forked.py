@@ -29,17 +29,23 @@ def start(
     environment: Mapping[str, str],
     limit: float,
     interpreter: tuple[str, ...],
+    kept: Path | None = None,
 ) -> tuple[int, str, str]:
     """Run a command line in some processes; (exit code, stdout, stderr). See `harness.Start`.
 
     Args:
         interpreter: a Python, then the modules that the processes have imported before their script's first line.
+        kept: where each rank's output goes, instead of being returned: `<rank>/stdout.log` and `<rank>/stderr.log`.
     """
     server = _started(interpreter, environment)
     assert server.stdin is not None and server.stdout is not None
     with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
         job = {"words": list(words), "processes": max(1, world_size), "folder": str(folder), "port": free_port()}
         job |= {"environment": dict(environment), "out": out.name, "err": err.name}
+        if kept:
+            job |= {"out": f"{kept}/<rank>/stdout.log", "err": f"{kept}/<rank>/stderr.log"}
+            for rank in range(world_size):
+                (kept / str(rank)).mkdir(parents=True)
         print(json.dumps(job), file=server.stdin, flush=True)
         ready, _, _ = select.select([server.stdout], [], [], limit)
         answer = server.stdout.readline() if ready else ""

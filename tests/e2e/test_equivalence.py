@@ -1,6 +1,7 @@
 """Every fixture, converted for cpu: alone it does what the original did, on 2 and 3 ranks it trains the same.
 
-With 2 processes torchrun starts them; the others are forked, so that they need not import torch each time.
+The processes are forked, so that they need not import torch each time. What that cannot show, torchrun does: of those
+fixtures for which it may matter how their processes begin, and by night of all.
 """
 
 from __future__ import annotations
@@ -10,21 +11,32 @@ import pytest
 from ddpify.verify import compare
 from tests.e2e import fixtures, harness
 
+NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused]
+# A guard and none, several files, other words for the CPU, splits, strings in sets, workers, logs and bars, exits,
+# torch.compile.
+STARTED = {
+    *("main_guard", "module_level", "package_project", "cuda_everywhere", "random_split", "search", "augmentation"),
+    *("loggers", "tqdm_bars", "skip_nan", "compiled"),
+}
+FORKED = [(name, ranks) for name in NAMES for ranks in ("alone", 2, 3) if ranks != 2 or name not in STARTED]
+TORCHRUN = [pytest.param(name, "torchrun", marks=() if name in STARTED else pytest.mark.nightly) for name in NAMES]
 
-@pytest.mark.parametrize("ranks", ["alone", 2, 3])
-@pytest.mark.parametrize("name", [name for name in fixtures.names() if not fixtures.load(name).refused])
+
+@pytest.mark.parametrize(("name", "ranks"), [*FORKED, *TORCHRUN])
 def test_conversion_trains_the_same(name: str, ranks: str | int) -> None:
+    """ranks: how many forked processes; "torchrun" for two of its."""
     fixture = fixtures.load(name)
     original = harness.run_original(fixture)
     assert original.rc == 0, f"the original fails: {original.stderr[-2000:]}"
     assert original.steps() or not fixture.records, "the original makes no optimizer step"
-    if isinstance(ranks, str):
+    if ranks == "alone":
         converted = harness.run_converted_alone(fixture)
         differences = list(compare.identical(original, converted))
     else:
-        run = harness.run_converted if ranks == 2 else harness.run_converted_forked
-        converted = run(fixture, ranks)
-        differences = list(compare.equivalent(original, converted, ranks, fixture.tolerance))
+        world_size = 2 if isinstance(ranks, str) else ranks
+        run = harness.run_converted if ranks == "torchrun" else harness.run_converted_forked
+        converted = run(fixture, world_size)
+        differences = list(compare.equivalent(original, converted, world_size, fixture.tolerance))
         differences += compare.divided(converted) if fixture.divided else ()
     assert not differences, "\n".join([*differences, "--- stderr", converted.stderr[-3000:]])
 

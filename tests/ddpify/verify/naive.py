@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from textwrap import indent
+from unittest import mock
 
 from ddpify.verify import command, processes, trial, verdict
 from ddpify.verify.command import Options
@@ -16,6 +17,8 @@ from ddpify.verify.program import Program, reached
 from ddpify.verify.runs import Run
 from ddpify.verify.trial import Trial
 from ddpify.verify.verdict import Verdict
+from tests import forked
+from tests.e2e.harness import INTERPRETER
 
 PRETEND = Path(__file__).parents[2] / "e2e" / "pretend"
 PROCESSES = 2
@@ -89,7 +92,8 @@ class Case:
 
     original: what fills the gaps of both. naive: what fills those of the hand-made conversion, beyond BY_HAND.
     hazards: ids that the verdict must name, the first difference's first. code: the exit code that verify must have.
-    pretend: modules of tests/e2e/pretend.
+    pretend: modules of tests/e2e/pretend. launched: whether torchrun starts it, as it does where a run ends otherwise
+    than by itself; the others are forked.
     """
 
     hazards: tuple[str, ...]
@@ -97,6 +101,7 @@ class Case:
     original: Mapping[str, str] = field(default_factory=dict)
     code: int = 1
     pretend: str = "no_dynamo"
+    launched: bool = False
 
 
 def text(*gaps: Mapping[str, str]) -> str:
@@ -118,7 +123,9 @@ def verify(case: Case) -> Verdict:
         other = Path(folder).resolve() / "naive.py"
         other.write_text(text(PLAIN, case.original, BY_HAND, case.naive))
         plan, _ = _plan(other.parent, original, case.pretend)
-        many = trial.run(plan, other, {}, PROCESSES, {})
+        launched = case.launched or case.code == command.COULD_NOT_RUN
+        with mock.patch.object(processes, "execute", processes.execute if launched else _in_forks):
+            many = trial.run(plan, other, {}, PROCESSES, {})
         one = run_original(original, case.pretend)
         command.require_end(many, one, "naive.py", plan, PROCESSES)
         return verdict.judge(
@@ -131,9 +138,19 @@ def run_original(source: str, pretend: str, noise: float = 0.0, number: int = 0)
     """Run an original; once in a session."""
     with tempfile.TemporaryDirectory() as folder:
         plan, program = _plan(Path(folder).resolve(), source, pretend)
-        return command.run_original(
-            plan, program.files[0], {"DDPIFY_NOISE": str(noise), "DDPIFY_NOISE_SEED": str(number)} if noise else {}
-        )
+        settings = {"DDPIFY_NOISE": str(noise), "DDPIFY_NOISE_SEED": str(number)} if noise else {}
+        with mock.patch.object(processes, "execute", _in_forks):
+            return command.run_original(plan, program.files[0], settings)
+
+
+def _in_forks(
+    command: Sequence[str], folder: Path, environment: Mapping[str, str], limit: float
+) -> tuple[int, str, str]:
+    """As `processes.execute`, in processes that have imported torch already. The script has no arguments."""
+    if "torch.distributed.run" not in command:
+        return forked.start(command[-1:], 0, folder, environment, limit, INTERPRETER)
+    kept = Path(command[command.index("--log-dir") + 1], "run", "attempt_0")
+    return forked.start(command[-1:], PROCESSES, folder, environment, limit, INTERPRETER, kept)
 
 
 def _plan(folder: Path, source: str, pretend: str) -> tuple[Trial, Program]:
