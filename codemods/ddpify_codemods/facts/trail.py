@@ -62,12 +62,18 @@ def _lost(scripts: Sequence[Script]) -> Iterator[Lost]:
 
 @lru_cache(maxsize=KEPT)
 def computes_gradients(script: Script) -> bool:
-    """Whether a script calls `.backward()`, or updates parameters by gradients that a function gave back."""
+    """Whether a script calls `.backward()`, or a function gives gradients back, which update parameters or become
+    their `.grad`, by which an optimizer does."""
     if any(node.attr == "backward" and isinstance(node.ctx, ast.Load) for node in script.find(ast.Attribute)):
         return True
     if any(_looks_up_backward(script, call) for call in script.find(ast.Call)):
         return True
-    return any(takes_gradients(script, call) for call in script.find(ast.Call)) and any(update_loops(script))
+    taken = any(takes_gradients(script, call) for call in script.find(ast.Call))
+    return taken and (any(update_loops(script)) or any(_is_assigned(node) for node in script.find(ast.Attribute)))
+
+
+def _is_assigned(node: ast.Attribute) -> bool:
+    return node.attr == "grad" and isinstance(node.ctx, ast.Store)
 
 
 def _looks_up_backward(script: Script, call: ast.Call) -> bool:

@@ -27,3 +27,6 @@ def test_gradients_are_computed() -> None:
     assert computes_gradients(script_of("loss.backward()"))
     assert computes_gradients(script_of("getattr(loss, 'backward')()"))
     assert not computes_gradients(script_of("loss.forward()"))
+    taken = "import torch\nfor p, g in zip(ps, torch.autograd.grad(loss, ps)):\n    "
+    assert computes_gradients(script_of(f"{taken}p.grad = g\nopt.step()"))
+    assert not computes_gradients(script_of(f"{taken}print(p.grad, g)"))
