@@ -27,7 +27,7 @@ def test_a_fixture_becomes_exact(name: str) -> None:
         ("cpu", {}),
         ("cpu", {"per_process": True}),
         ("cpu", {"optimizer_sharding": True}),
-        ("cuda", {"sync_batchnorm": True, "entry": "spawn"}),
+        ("cuda", {"entry": "spawn"}),
         ("mpi", {}),
         ("xpu", {}),
         ("xpu", {"backend": "ccl"}),

@@ -35,7 +35,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if target.module and target.words.name == "torch" and not names_device(program.scripts):
         message = f"no device is named, so that every rank trains on the CPU, not on its {target.name} device"
         remedy = f'model.to("{target.device_type}") and the same for its batches, in the script for one device'
-        yield Finding(RULE.id, "warning", line, message, remedy)
+        if synchronized(program, target):
+            message = f"{message}, where SyncBatchNorm raises"
+            yield Finding(RULE.id, "refused", line, message, f"{remedy}, or leave out --sync-batchnorm")
+        else:
+            yield Finding(RULE.id, "warning", line, message, remedy)
     if normalizes(program) and not synchronized(program, target):
         remedy = (
             "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
@@ -52,7 +56,8 @@ RULE = Rule(
     why="""\
 The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
 (D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
-are others (S4). A script that names no device trains on the CPU here, too.""",
+are others (S4). A script that names no device trains on the CPU here, too; it is refused
+with --sync-batchnorm, since torch's SyncBatchNorm takes no tensors of the CPU (M8).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
