@@ -75,7 +75,12 @@ def _workers(script: Script, function: ast.expr) -> Iterator[ast.FunctionDef]:
 
 def starts_processes(script: Script) -> frozenset[str]:
     """The names of the functions in which processes are started, and of those that call them."""
-    names = _functions_around(script, [spawn.call for spawn in spawns(script)])
+    return leading_to(script, [spawn.call for spawn in spawns(script)])
+
+
+def leading_to(script: Script, places: list[ast.Call]) -> frozenset[str]:
+    """The names of the functions of a file in which some calls are, and of those that call them."""
+    names = _functions_around(script, places)
     while True:
         calls = (call for call in script.find(ast.Call) if isinstance(call.func, ast.Name))
         callers = _functions_around(script, [call for call in calls if getattr(call.func, "id", "") in names])

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from .distribution import joins_process_group
+from .launch import leading_to
 from .script import KEPT, Script
 
 # These start a function with the number of its process before the other arguments.
@@ -34,6 +36,12 @@ class Start:
 def starts(script: Script) -> tuple[Start, ...]:
     """The calls of a file that start processes."""
     return tuple(start for call in script.find(ast.Call) if (start := _start(script, call)) is not None)
+
+
+def starts_of_group(script: Script) -> tuple[Start, ...]:
+    """Those that start the processes of a group: by number, or what they start is seen to join it."""
+    names = leading_to(script, [call for call in script.find(ast.Call) if joins_process_group(script, call)])
+    return tuple(start for start in starts(script) if start.numbered or start.function in names)
 
 
 def _start(script: Script, call: ast.Call) -> Start | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from ..facts.script import Script
-from ..found import ask, is_refused, raise_if_unstable, rewritten, trains, untouched
+from ..facts.trail import Lost
+from ..found import ask, is_refused, raise_if_unstable, refused_at, rewritten, trains, untouched
 from ..reading import read
 from ..result import Result, in_turn
 from ..targets import TARGETS, Target
@@ -17,7 +19,7 @@ def on_other_backend(
 ) -> dict[Path, Result]:
     """Move a program that is distributed by hand to a target's backend and devices; nothing for one that is there."""
     from ..facts.backends import spoken, with_backend_of
-    from ..facts.launch import spawns
+    from ..facts.started import starts_of_group
     from ..rules import in_folders
 
     if not trains(scripts):
@@ -37,7 +39,9 @@ def on_other_backend(
         return {}
     if any(map(is_refused, found)):
         return untouched(found)
-    launch = "python {module}{script}" if any(map(spawns, scripts)) else _launch(scripts, target)
+    if source is None and target.module and (unmoved := _unmoved(scripts, target)) is not None:
+        return refused_at(found, unmoved)
+    launch = "python {module}{script}" if any(map(starts_of_group, scripts)) else _launch(scripts, target)
     results = {each.script.path: Result(rewritten(each), each.changes, each.findings, launch=launch) for each in found}
     _, again = read({path: result.code for path, result in results.items()}, tuple(roots))
     still = in_folders("backend", *(("onto_accelerator",) if spoken(again) is None else ()))
@@ -56,6 +60,20 @@ def in_words_of_gpus(
         return {}
     cuda = next(each for each in TARGETS.values() if each.has_cuda_words)
     return on_other_backend(program, scripts, cuda, roots, cuda.backend)
+
+
+def _unmoved(scripts: Sequence[Script], target: Target) -> Lost | None:
+    """The place where a program on the CPU joins its group, where no wrapper shows the model that has to be moved."""
+    from ..facts.backends import joins
+    from ..facts.eager import is_wrapper_call
+
+    calls = [(script, call) for script in scripts for call in script.find(ast.Call)]
+    if any(is_wrapper_call(script, call) for script, call in calls):
+        return None
+    message = f"no model is wrapped, so that it is not seen what has to go to the {target.name} device"
+    remedy = "wrap it in DistributedDataParallel, in the place of averaging by hand"
+    places = (Lost(script, call.lineno, message, remedy, "DDP225") for script in scripts for call in joins(script))
+    return next(places, None)
 
 
 def _launch(scripts: Sequence[Script], target: Target) -> str:

@@ -199,3 +199,43 @@ def test_plain_code_is_right_for_its_target_and_moves_to_the_others(name: str, t
     assert f'"{"xccl" if target == "xpu" else "gloo"}"' in codes and "nccl" not in codes
     if target == "xpu":
         assert codes == "".join(each.code for each in convert(program, "xpu", style="plain").values())
+
+
+# The form of PyTorch's tutorial "Writing Distributed Applications".
+STARTED = """\
+import torch
+import torch.distributed as dist
+import torch.multiprocessing as mp
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def run(rank, size):
+    dist.init_process_group("gloo", rank=rank, world_size=size)
+    model = DDP(torch.nn.Linear(4, 1))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.ones(2, 4)).mean().backward()
+    optimizer.step()
+
+
+if __name__ == "__main__":
+    for rank in range(2):
+        mp.Process(target=run, args=(rank, 2)).start()
+"""
+
+
+def test_processes_that_a_script_starts_are_not_those_of_a_launcher() -> None:
+    result = convert({PATH: STARTED}, "cuda")[PATH]
+    assert "torch.cuda.set_device(dist.get_rank() % torch.cuda.device_count())" in result.code
+    assert "LOCAL_RANK" not in result.code and result.launch == "python {module}{script}"
+    [finding] = [each for each in convert({PATH: STARTED}, "mpi")[PATH].findings if each.severity == "refused"]
+    assert (finding.rule, finding.line) == ("DDP227", 17)
+
+
+def test_a_model_that_nothing_wraps_is_not_left_on_the_cpu_alone() -> None:
+    source = STARTED.replace("DDP(torch.nn.Linear(4, 1))", "torch.nn.Linear(4, 1)")
+    source = source.replace(
+        "    optimizer.step()",
+        "    for p in model.parameters():\n        dist.all_reduce(p.grad)\n    optimizer.step()",
+    )
+    result = convert({PATH: source}, "cuda")[PATH]
+    assert (result.code, [each.rule for each in result.findings if each.severity == "refused"]) == (source, ["DDP225"])

@@ -9,6 +9,7 @@ from ...facts.backends import joins, options
 from ...facts.header import last_leading_import
 from ...facts.launcher_environment import read_variable, variable_of
 from ...facts.script import Script
+from ...facts.started import starts_of_group
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 
@@ -18,6 +19,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     call = next(joins(script), None)
     if call is None or not target.plain_environment:
         return
+    for start in starts_of_group(script):
+        message = "the launcher of this target starts the processes, and each would start those of the script"
+        remedy = "write torch.multiprocessing.spawn(function, args=(…), nprocs=n), or read RANK and WORLD_SIZE"
+        yield Finding(RULE.id, "refused", start.call.lineno, message, remedy)
     anchor = last_leading_import(script.tree)
     if anchor is None or any(_writes_rank(script, node) for node in script.nodes):
         return
@@ -43,7 +48,8 @@ RULE = Rule(
 torch reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which torchrun sets and mpirun does not. Targets that
 mpirun starts (mpi, and xpu with ccl) get the lines that Intel documents for oneCCL; where they are set already, they
 count. A script
-that starts its processes itself is made to be started first (DDP228).""",
+that starts its processes itself is made to be started first (DDP228), and refused where it does not by
+torch.multiprocessing.spawn.""",
     before="""\
 import torch
 import torch.distributed as dist

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from ...facts.backends import joins
 from ...facts.eager import cpu_devices, is_loader, is_made_on_host, is_moved_before, is_wrapper_call
-from ...facts.launch import spawns
 from ...facts.origins import origins
 from ...facts.script import Script
+from ...facts.started import starts_of_group
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ..retarget.data import moved_to_cpu, values_for_models
@@ -44,7 +44,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _device_taken(script: Script, target: Target, call: ast.Call) -> Iterator[Edit]:
     message = f"take the {target.name} device of this process"
-    if spawns(script):
+    if starts_of_group(script):
         code = f"{target.module}.set_device({_owner(call)}.get_rank() % {target.module}.device_count())"
         if _owner(call) != "torch.distributed":
             yield Insert(script.statement(call), code, message, "after", modules=("import torch",))
