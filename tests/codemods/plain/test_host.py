@@ -26,3 +26,17 @@ def test_a_model_on_its_device_is_wrapped_there(moved: str) -> None:
     result = convert({PATH: TEXT.replace("model = torch.nn.Linear(4, 1)", moved)}, "cuda", style="plain")[PATH]
     assert "DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])" in result.code
     assert 'dist.init_process_group("nccl")' in result.code
+
+
+def test_synchronized_batch_norm_is_not_written_for_the_cpu() -> None:
+    layers = "torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1))"
+    on_host = TEXT.replace("torch.nn.Linear(4, 1)", layers)
+    result = convert({PATH: on_host}, "cuda", style="plain", sync_batchnorm=True)[PATH]
+    assert result.code == on_host
+    [refused] = [finding for finding in result.findings if finding.severity == "refused"]
+    assert "leave out --sync-batchnorm" in refused.remedy
+    moved = on_host.replace(layers, f"{layers}.cuda()")
+    there = convert({PATH: moved}, "cuda", style="plain", sync_batchnorm=True, entry="spawn")[PATH].code
+    assert "SyncBatchNorm.convert_sync_batchnorm(model)" in there
+    back = convert({PATH: there}, "none")[PATH].code
+    assert "SyncBatchNorm" not in back and convert({PATH: back}, "cuda", style="plain")[PATH].code != there
