@@ -35,6 +35,7 @@ _ASKING = {
     "str",
 }
 _SAME = {"to", "cuda", "cpu", "double", "float", "half", "train", "eval", "requires_grad_", "apply", "xpu", "compile"}
+_SAME |= {"manual_seed"}  # of a generator
 # Classes of libraries whose objects the loop only asks, or that the runtime sees elsewhere.
 _ASKED = ("torch.utils.data.", "torch.device", "argparse.", "pathlib.", "logging.", "torchvision.", "torch.nn.init")
 _PURE = {"items", "keys", "values", "get", "format", "join", "size", "parameters", "index", "count", "copy", "to"}
@@ -112,12 +113,15 @@ def _changed(script: Script, body: Iterable[ast.AST]) -> Iterator[str]:
             inner = [each for value in given if isinstance(value, (ast.List, ast.Tuple)) for each in value.elts]
             if _may_change_what_it_is_given(script, node):
                 yield from (value.id for value in (*given, *inner) if isinstance(value, ast.Name))
+            drawn = (word.value for word in node.keywords if word.arg == "generator")
+            yield from (value.id for value in drawn if isinstance(value, ast.Name))
 
 
 def _may_change_what_it_is_given(script: Script, call: ast.Call) -> bool:
     name = script.qualified(call.func)
     if name.startswith(("torch.", "math.")):
-        return any(word.arg == "out" for word in call.keywords)
+        in_place = name.endswith("_") and not name.endswith("__")  # torch._foreach_mul_(averages, decay)
+        return in_place or any(word.arg == "out" for word in call.keywords)
     return name not in _ASKING
 
 

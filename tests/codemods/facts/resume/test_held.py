@@ -23,3 +23,13 @@ def test_what_callers_hand_over() -> None:
     (loop,) = Training([script]).outermost()
     assert isinstance(loop.node, ast.For)
     assert sources_of(passed_in(script, loop, "net")) == ["model"]
+
+
+def test_generators_that_are_drawn_from() -> None:
+    head = HEAD.replace(
+        "import torch\n", "import torch\norder = torch.Generator().manual_seed(3)\naverages = [torch.ones(2)]\n", 1
+    )
+    lines = "torch.randperm(8, generator=order)\n    torch._foreach_mul_(averages, 0.9)"
+    training = Training([script_of(head + TRAINING + f"    {lines}\n")])
+    (loop,) = training.outermost()
+    assert {"order", "averages"} <= {*objects(training, loop)}
