@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sized
 from contextlib import suppress
 from itertools import count
 from operator import index
+from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import torch
@@ -43,6 +44,8 @@ T_co = TypeVar("T_co", covariant=True)
 _FIRST, _FIRST_OF_OWN = 1, 4
 
 _STREAM = "it is an IterableDataset, of which a part cannot be had without reading the rest"
+_ANOTHER = "its collate function makes batches of another form or size each time"
+_IN_A_THREAD = "its batches are padded, and read in a thread, where the ranks cannot agree upon lengths"
 _NO_BATCHES = "its loader has no batch size, so that the data set makes the batches"
 
 
@@ -51,6 +54,7 @@ class DataLoader(TorchDataLoader[T_co]):
 
     _reason = ""  # learnt: why every rank has to load everything
     _form: Form = None  # learnt: how batches are made of parts
+    _padded = 0  # learnt: how many sizes of a batch are those of its longest sample, on whichever rank
     _seen = 0  # batches of that form
     _divided = False  # a part of a batch has been asked for
     _passes = 0
@@ -123,17 +127,25 @@ class DataLoader(TorchDataLoader[T_co]):
 
     def _may_share(self) -> bool:
         needed = _FIRST if self.collate_fn is default_collate else _FIRST_OF_OWN
-        return not self._reason and self._form is not None and self._seen >= needed
+        learnt = not self._reason and self._form is not None and self._seen >= needed
+        return learnt and (not self._padded or current_thread() is main_thread())
 
     def _learn(self, loaded: Loaded) -> None:
         """From a batch that was loaded whole."""
         if self._reason:
             return
+        form = loaded.form if self._form is None else collated.merged(self._form, loaded.form)
+        self._form, self._seen = form, self._seen + 1
         if loaded.reason:
             self._load_whole(loaded.reason)
-        elif self._form is not None and loaded.form != self._form:
-            self._load_whole("its collate function makes batches of another form or size each time")
-        self._form, self._seen = loaded.form, self._seen + 1
+        elif form is None:
+            self._load_whole(_ANOTHER)
+        elif self._may_share():
+            self._form, self._padded = collated.sided(form), collated.padded_sizes(form)
+            if self._form is None:
+                self._load_whole(_ANOTHER)
+            elif self._padded and current_thread() is not main_thread():
+                self._load_whole(_IN_A_THREAD)
 
     def _load_whole(self, reason: str) -> None:
         if not self._reason:
@@ -267,13 +279,38 @@ class _Batches:
     def _shared(self, part: Any, rows: int, total: int, reason: str) -> Any:
         """What looks like the whole of a batch. Arguments as for `collated.shared`, and why it could not be divided."""
         loader, batch = self.loader, None
+        longest = _longest(part, loader, bool(reason)) if loader._padded else ()
         try:
-            batch = collated.shared(part, loader._form, rows, total, loader._each_tensors_labels())
+            batch = collated.shared(part, loader._form, rows, total, loader._each_tensors_labels(), iter(longest))
         except ValueError:
             reason = reason or "a batch has another form or size than the first ones"
         if reason:
             loader._require_whole(reason)
         return batch
+
+
+def _longest(part: Any, loader: DataLoader[Any], fails: bool) -> list[int]:
+    """The lengths of a batch that is padded to its longest sample, from those of the ranks' parts; a collective.
+
+    Args:
+        part: this rank's. fails: whether this rank will not go on.
+
+    Raises:
+        RuntimeError: another rank will not go on; or the ranks cannot meet here.
+    """
+    if region.alone() or current_thread() is not main_thread():
+        raise RuntimeError("ddpify: the ranks agree upon the length of a padded batch: read it on all, in no thread")
+    mine = [0] * loader._padded
+    try:
+        mine = mine if fails else [*collated.lengths(part, loader._form)]
+    except ValueError:
+        fails = True
+    agreed = torch.tensor([fails, *mine])
+    dist.all_reduce(agreed, dist.ReduceOp.MAX)
+    failed, *longest = agreed.tolist()
+    if failed and not fails:
+        raise RuntimeError("ddpify: another process stops at this batch, and says why")
+    return longest
 
 
 def _require_equal_states() -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import UserDict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
 import torch
@@ -11,10 +12,12 @@ from torch import Tensor
 from ..lazy.entries import Entries
 from ..lazy.labels import Labels
 from ..lazy.outputs import loaded
+from . import padding
+from .padding import Rows
 
-# For each value in a batch: rows of a tensor (and their shape), entries of a list, or the forms of what a container
-# holds. None: a rank's part cannot be told from it.
-Form: TypeAlias = "tuple[Literal['rows', 'entries'], Any] | dict[Any, Form] | list[Form] | None"
+# For each value in a batch: rows of a tensor, entries of a list, or the forms of what a container holds. None: a rank's
+# part cannot be told from it.
+Form: TypeAlias = "Rows | Literal['entries'] | dict[Any, Form] | list[Form] | None"
 
 
 def form(whole: Any, parts: Sequence[Any]) -> Form:
@@ -26,9 +29,13 @@ def form(whole: Any, parts: Sequence[Any]) -> Form:
     if any(type(part) is not type(whole) for part in parts):
         return None
     if isinstance(whole, Tensor):
-        return ("rows", whole.shape[1:]) if whole.dim() and _interleaved(whole, parts) else None
-    if isinstance(whole, dict):
+        if not whole.dim():
+            return None
+        return Rows(tuple(whole.shape[1:])) if _interleaved(whole, parts) else padding.seen(whole, parts)
+    if isinstance(whole, (dict, UserDict)):
         if any(part.keys() != whole.keys() for part in parts):
+            return None
+        if isinstance(whole, UserDict) and not all(equal(_beside(part), _beside(whole)) for part in parts):
             return None
         fields = {key: form(value, [part[key] for part in parts]) for key, value in whole.items()}
         return None if None in fields.values() else fields
@@ -36,8 +43,13 @@ def form(whole: Any, parts: Sequence[Any]) -> Form:
         if all(len(part) == len(whole) for part in parts):
             values = [form(value, [part[place] for part in parts]) for place, value in enumerate(whole)]
             return None if None in values else values
-        return ("entries", None) if type(whole) in (list, tuple) and _interleaved(whole, parts) else None
+        return "entries" if type(whole) in (list, tuple) and _interleaved(whole, parts) else None
     return None
+
+
+def _beside(fields: UserDict[Any, Any]) -> dict[str, Any]:
+    """What a class like transformers' BatchEncoding has beside its fields."""
+    return {name: value for name, value in vars(fields).items() if name != "data"}
 
 
 def _interleaved(whole: Any, parts: Sequence[Any]) -> bool:
@@ -69,42 +81,110 @@ def equal(one: Any, other: Any) -> bool:
 
 def without_sizes(of: Form) -> Form:
     """The same form where the rows may have any shape."""
-    return _mapped(of, lambda leaf: (leaf[0], None))
+    return _mapped(of, lambda rows: Rows(None))
 
 
-def _mapped(of: Form, change: Callable[[Any], Any]) -> Form:
-    if of is None:
-        return None
+def merged(one: Form, other: Form) -> Form:
+    """What two batches have shown; None if they are of different forms."""
+    if isinstance(one, Rows) and isinstance(other, Rows):
+        return padding.merged(one, other)
+    if isinstance(one, dict) and isinstance(other, dict) and one.keys() == other.keys():
+        fields = {key: merged(value, other[key]) for key, value in one.items()}
+        return None if None in fields.values() else fields
+    if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        values = [*map(merged, one, other)]
+        return None if None in values else values
+    return one if one == other else None
+
+
+def sided(of: Form) -> Form:
+    """The same form, where it is known on which side each tensor is padded, and with what; None where it is not.
+
+    What is the same on either side, such as token types that are all 0, is padded as the rest of the batch.
+    """
+    rows = [each for each in _rows(of) if each.is_padded]
+    sides = {side for each in rows if len(each.sides) == 1 for side in each.sides}
+    for each in rows:
+        if each.value is None or (len(each.sides) > 1 and len(sides) != 1):
+            return None
+    side = frozenset(sides)
+    return _mapped(of, lambda each: each._replace(sides=side) if each.is_padded and len(each.sides) > 1 else each)
+
+
+def padded_sizes(of: Form) -> int:
+    """How many sizes of its tensors are those of the longest sample."""
+    return sum(each.sizes.count(None) for each in _rows(of) if each.sizes is not None)
+
+
+def _rows(of: Form) -> Iterator[Rows]:
+    if isinstance(of, Rows):
+        yield of
+    elif isinstance(of, (dict, list)):
+        for each in of.values() if isinstance(of, dict) else of:
+            yield from _rows(each)
+
+
+def _mapped(of: Form, change: Callable[[Rows], Rows]) -> Form:
+    if isinstance(of, Rows):
+        return change(of)
     if isinstance(of, dict):
         return {key: _mapped(value, change) for key, value in of.items()}
     if isinstance(of, list):
         return [_mapped(value, change) for value in of]
-    return change(of)  # type: ignore[no-any-return]
+    return of
 
 
-def shared(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels]) -> Any:
+def lengths(part: Any, of: Form) -> Iterator[int]:
+    """How long the padded tensors of a part are, in the order of its form.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    if isinstance(of, Rows):
+        if of.is_padded:
+            if not isinstance(part, Tensor):
+                raise ValueError
+            yield from padding.lengths(part, of)
+    elif isinstance(of, (dict, list)):
+        if not isinstance(part, (Mapping, list, tuple)) or len(part) != len(of):
+            raise ValueError
+        for key, each in of.items() if isinstance(of, dict) else enumerate(of):
+            if isinstance(part, Mapping) and key not in part:
+                raise ValueError
+            yield from lengths(part[key], each)
+
+
+def shared(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels], longest: Iterator[int]) -> Any:
     """A part of a batch as something that looks like the whole.
 
     Args:
         part: the batch of this rank's samples. of: its form. rows, total: the number of samples in it and in the whole.
-        labels: one for each tensor in it.
+        labels: one for each tensor in it. longest: for each length of `lengths()`, that of all ranks.
+
     Raises:
         ValueError: it has another form.
     """
-    if type(of) is tuple:
-        kind, size = of
-        if kind == "rows" and isinstance(part, Tensor):
+    if type(of) is Rows:
+        if isinstance(part, Tensor):
             shape = part.shape
-            if shape and shape[0] == rows and (size is None or size == shape[1:]):
-                return loaded(part, total, next(labels))
-        elif kind == "entries" and isinstance(part, (list, tuple)) and len(part) == rows:
+            if shape and shape[0] == rows:
+                if of.sizes is None or of.sizes == shape[1:]:
+                    return loaded(part, total, next(labels))
+                if of.is_padded:
+                    return loaded(padding.padded(part, of, longest), total, next(labels))
+    elif of == "entries":
+        if isinstance(part, (list, tuple)) and len(part) == rows:
             return Entries(part, total)
-    elif isinstance(of, dict) and isinstance(part, dict) and part.keys() == of.keys():
-        values = {key: shared(value, of[key], rows, total, labels) for key, value in part.items()}
+    elif isinstance(of, dict) and isinstance(part, (dict, UserDict)) and part.keys() == of.keys():
+        values = {key: shared(part[key], each, rows, total, labels, longest) for key, each in of.items()}
+        if isinstance(part, UserDict):
+            made: Any = object.__new__(type(part))
+            vars(made).update(vars(part), data=values)
+            return made
         return values if type(part) is dict else type(part)(values)
     elif isinstance(of, list) and isinstance(part, (list, tuple)) and len(part) == len(of):
-        made = [shared(value, each, rows, total, labels) for value, each in zip(part, of, strict=True)]
+        items = [shared(value, each, rows, total, labels, longest) for value, each in zip(part, of, strict=True)]
         if type(part) is list:
-            return made
-        return type(part)(*made) if hasattr(part, "_fields") else type(part)(made)
+            return items
+        return type(part)(*items) if hasattr(part, "_fields") else type(part)(items)
     raise ValueError

@@ -289,8 +289,9 @@ class Samples(Dataset[Any]):
             few = len(samples) // 2
             form = collated.form(batch, [self.collate(samples[rank::parts]) for rank in range(parts)])
             if own and form is not None and few > parts:
-                alike = collated.form(batch, [self.collate(pairs[first::few]) for first in range(few)])
-                form = form if alike == form else None
+                form = collated.merged(
+                    form, collated.form(batch, [self.collate(pairs[first::few]) for first in range(few)])
+                )
         except Exception:  # noqa: BLE001  whatever a collate function raises for a few samples
             return None
         return form if own else collated.without_sizes(form)
