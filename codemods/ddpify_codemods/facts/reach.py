@@ -102,3 +102,37 @@ def _looks_up(call: ast.Call) -> bool:
     if isinstance(call.func, ast.Attribute):
         return call.func.attr in ("import_module", "methodcaller")
     return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP
+
+
+def runs_alone(scripts: Sequence[Script], script: Script, function: ast.AST) -> bool:
+    """Whether a function of an imported file can only run when that file is started itself.
+
+    Args: the program; the file, and a function at its top level. The others have to take names from the file
+    (`from main_ce import set_loader`), none of which, and nothing that runs at its import, comes to the function.
+    """
+    taken = _taken(scripts, script)
+    if script is scripts[0] or taken is None or function not in script.tree.body or not _names(script.tree)[1]:
+        return False
+    waiting: list[ast.AST] = [*_run_at_import(script.tree)]
+    waiting += [node for node in script.tree.body if getattr(node, "name", "") in taken]
+    reached: set[ast.AST] = set()
+    while waiting:
+        node = waiting.pop()
+        if node not in reached:
+            reached.add(node)
+            names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
+            waiting += [other for other in script.tree.body if getattr(other, "name", "") in names]
+    return function not in reached
+
+
+def _taken(scripts: Sequence[Script], script: Script) -> set[str] | None:
+    """The names that others take from a file; None where one takes them all, or the file itself."""
+    stem = script.path.parent.name if script.path.name == "__init__.py" else script.path.stem
+    taken: set[str] = set()
+    for node in (node for other in scripts for node in other.nodes if isinstance(node, ast.Import | ast.ImportFrom)):
+        names = {alias.name for alias in node.names}
+        if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == stem:
+            taken |= names
+        elif any(name.rpartition(".")[2] == stem for name in names):
+            return None
+    return None if "*" in taken or stem in taken else taken

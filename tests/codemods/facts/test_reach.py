@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import pytest
-from ddpify_codemods.facts.reach import reaches_backward
+from ddpify_codemods.facts.reach import reaches_backward, runs_alone
 
 from tests.codemods.checks import script_of
 
@@ -16,3 +19,35 @@ NET = script_of("def train():\n    loss.backward()\ndef idle():\n    pass", is_e
 )
 def test_names_lead_to_what_is_reached(entry: str, reached: bool) -> None:
     assert reaches_backward([script_of(entry), NET]) is reached
+
+
+OTHER = """\
+import torch
+def loader():
+    return torch.rand(3)
+def train():
+    loss.backward()
+def main():
+    train()
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "other", "alone"),
+    [
+        ("from other import loader\ndef train(): pass\ntrain()\nmodel.train()", OTHER, True),
+        ("from other import main\nmain()", OTHER, False),
+        ("from other import *", OTHER, False),
+        ("import other\ngetattr(other, name)()", OTHER, False),
+        ("from other import loader", OTHER.replace("return torch.rand(3)", "return train()"), False),
+        ("from other import loader", OTHER.replace("return torch.rand(3)", "return globals()[name]()"), False),
+        ("from other import loader", OTHER.replace('if __name__ == "__main__":', "if True:"), False),
+        ("from other import loader", OTHER.replace("def train", "@registered\ndef train"), False),
+    ],
+)
+def test_a_function_runs_only_when_its_file_is_started(entry: str, other: str, alone: bool) -> None:
+    script = replace(script_of(other, is_entry=False), path=Path("other.py"))
+    function = next(node for node in script.tree.body if getattr(node, "name", "") == "train")
+    assert runs_alone([script_of(entry), script], script, function) is alone

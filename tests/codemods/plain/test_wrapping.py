@@ -137,3 +137,36 @@ def test_a_model_is_chosen_from_a_dict_by_the_settings(coupled: bool) -> None:
     script = DATA + classes + "args = argparse.ArgumentParser().parse_args()\nargs.net = classes[args.name]\n"
     result = plain(script + "net = args.net()\noptimizer = set_optimizer(net, 0.1)\ntrain(net, optimizer)\n")
     assert bool(refusals(result)) == coupled
+
+
+PENALTY = """\
+def penalty(net, x):
+    out = net(x).pow(2)
+    return out.mean()
+
+
+first, second = nn.Linear(4, 3), nn.Linear(4, 3)
+one = torch.optim.SGD(first.parameters(), lr=0.1)
+two = torch.optim.SGD(second.parameters(), lr=0.1)
+for x, y in loader:
+    loss = F.cross_entropy(first(x), y) + F.cross_entropy(second(x), y) + penalty(first, x) + penalty(second, x)
+    one.zero_grad()
+    two.zero_grad()
+    loss.backward()
+    one.step()
+    two.step()
+"""
+
+
+def test_a_function_is_given_one_model_and_another() -> None:
+    result = plain(DATA + PENALTY)
+    assert not refusals(result)
+    assert "penalty(ddp_first, x) + penalty(ddp_second, x)" in result.code
+    assert "net(x)" in result.code
+
+
+def test_a_function_is_given_a_model_and_something_that_is_not_trained() -> None:
+    """It would be given a wrapper, whose `.module` it takes, and a model without one."""
+    text = PENALTY.replace("out = net(x)", "out = net.forward(x) + net(x)")
+    frozen = text.replace("penalty(second, x)", "penalty(third, x)").replace("one =", "third = nn.Linear(4, 3)\none =")
+    assert refusals(plain(DATA + frozen))

@@ -16,6 +16,7 @@ from .values import (
     Instance,
     Items,
     Library,
+    Loader,
     Logger,
     Method,
     Module,
@@ -64,6 +65,8 @@ class Calls(Methods):
         if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
             return cut(found)
         owners = [thing.owner for thing in function.only(Method) if isinstance(thing, Method)]
+        if own and found.only(Loader):
+            self.made_loaders[node] = found
         return found if own else differentiated(found, [*owners, *args, *keywords.values()])
 
     def given(self, node: ast.expr, frame: Frame) -> list[Value]:

@@ -225,6 +225,7 @@ class Expressions(Comparisons):
         if owner.kind == "shape":
             return self.size_in(owner, key)
         if owner.kind in LOCAL_ROWS:
+            owner = replace(owner, kind="rows") if owner.kind == "batch" and is_tensor(node.value) else owner
             return self.indexed(owner, node.slice, key, index, frame)
         if owner.kind in ADDITIVE:
             return replace(owner, things=frozenset())
@@ -368,3 +369,10 @@ def operands(node: ast.expr) -> list[ast.expr]:
     index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     bounds = [[each.lower, each.upper, each.step] if isinstance(each, ast.Slice) else [each] for each in index]
     return [node.value, *(each for several in bounds for each in several if each is not None)]
+
+
+def is_tensor(node: ast.expr) -> bool:
+    """Whether an expression can only be a tensor, not a tuple of several: `correct.data`, `scores.detach()`."""
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
+    return isinstance(node, ast.Attribute) and node.attr == "data"

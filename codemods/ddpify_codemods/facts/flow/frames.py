@@ -132,7 +132,8 @@ class Found:
     loops over training loaders that do not train, and the ways by which the loader comes there, the nearest first.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     logged: the calls of a method of loggers, and the attributes that are read of one; told: those of them whose answer
-    is used. given_loggers: the calls of the program's own functions and classes that are given a logger.
+    is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
+    loaders that something unknown is given in a list or an object, and where.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -178,6 +179,7 @@ class Found:
     logged: dict[ast.expr, set[Logger]] = field(default_factory=dict)
     told: dict[ast.expr, Script] = field(default_factory=dict)
     given_loggers: set[ast.Call] = field(default_factory=set)
+    hidden: dict[Loader, Problem] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

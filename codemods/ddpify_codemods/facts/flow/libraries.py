@@ -44,7 +44,14 @@ _LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloade
 _BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
 
 _AS_THEY_ARE = frozenset(
-    {"torch.compile", "torch.nn.DataParallel", "torch.jit.script", "torch.optim.swa_utils.AveragedModel"}
+    {
+        "torch.compile",
+        "torch.nn.DataParallel",
+        "torch.jit.script",
+        "torch.optim.swa_utils.AveragedModel",
+        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+        "apex.parallel.convert_syncbn_model",
+    }
 )
 
 
@@ -63,7 +70,7 @@ class Libraries(Modules):
     def unknown_call(self, node: ast.Call, given: Sequence[Value], frame: Frame, alone: bool) -> Value:
         """A call of something that is not known: what it is given may be shown or written."""
         local = [value for value in given if value.is_local or local_entries(value)]
-        self.given_away(node, frame)
+        self.given_away(node, given, frame)
         self.leaves(given)
         if not local:
             return of(Module(node, "", networks=True)) if not alone else SAME
@@ -81,7 +88,7 @@ class Libraries(Modules):
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         if name not in _LOOK and last not in ("tqdm", "track", "trange"):
-            self.given_away(node, frame)
+            self.given_away(node, given, frame)
             self.leaves(given)
         if name in _LOADERS:
             return self.loader(node, frame)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import builtins
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
@@ -81,18 +82,50 @@ class Loops(OneByOne):
             candidates = [*place.call.args, *(w.value for w in place.call.keywords)] if is_call(place.call) else []
             place = place.caller
 
-    def given_away(self, node: ast.Call, frame: Frame) -> None:
+    def given_away(self, node: ast.Call, given: Sequence[Value], frame: Frame) -> None:
         """A call of something that is not known gets loaders, and may run over them."""
+        if self.is_undefined(node.func, frame):
+            return
+        seen: set[Loader] = set()
         for part in (*node.args, *(word.value for word in node.keywords)):
             value = self.value(part, frame) if isinstance(part, ast.Name | ast.Attribute) else SAME
+            if part in self.made_loaders:
+                value = self.made_loaders[part]
             if value.only(Logger):
                 self.problem(frame, node, f"what {ast.unparse(node.func)} does with a logger of rank 0 is not known")
             for loader in value.only(Loader):
                 assert isinstance(loader, Loader)
+                seen.add(loader)
                 if self.status.get(loader) == "sharded":
                     reason = f"what {ast.unparse(node.func)} does with it is not known"
                     self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
                 self.came(node, loader, [Site(frame.script, part)], False, frame)
+        several = len({each.call for each in self.found.loaders}) < len(self.found.loaders)
+        if several and name_of(node.func) != "next":
+            reason = f"what {ast.unparse(node.func)} does with a loader is not known"
+            for loader in self.loaders_within(given) - seen:
+                self.found.hidden[loader] = Problem(frame.script, node, reason)
+
+    def loaders_within(self, values: Iterable[Value], depth: int = 4) -> set[Loader]:
+        """The loaders in values: in lists and dicts, in what loops run over, in attributes of objects."""
+        found: set[Loader] = set()
+        for value in values if depth else ():
+            found |= self.loaders_in(value)
+            for thing in value.things:
+                if isinstance(thing, Items | Instance):
+                    inner = thing.all() if isinstance(thing, Items) else thing.attributes.values()
+                    found |= self.loaders_within(inner, depth - 1)
+        return found
+
+    def is_undefined(self, function: ast.expr, frame: Frame) -> bool:
+        """Whether a name has no value in the whole program, so that its call ends the script."""
+        if not isinstance(function, ast.Name) or frame.owner(function.id) or self.value(function, frame).things:
+            return False
+        names = {node.name for node in frame.script.nodes if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        names |= {node.id for node in frame.script.find(ast.Name) if not isinstance(node.ctx, ast.Load)}
+        stars = [node for node in frame.script.find(ast.ImportFrom) if node.names[0].name == "*"]
+        known = all(self.imported_script(frame.script, node) for node in stars)
+        return known and function.id not in names and not hasattr(builtins, function.id)
 
     def for_evaluation(self, value: Value, node: ast.expr) -> Value:
         """A loader of training where an evaluation takes its samples, each once."""
@@ -231,6 +264,11 @@ class Loops(OneByOne):
 def _one_of(module: Loader | Module, value: Value) -> bool:
     """Whether a name holds a module, or another in its place."""
     return module in value.things and all(isinstance(each, Module) for each in value.things)
+
+
+def name_of(function: ast.expr) -> str:
+    """The name of a function; "" where it is no name alone."""
+    return function.id if isinstance(function, ast.Name) else ""
 
 
 def is_call(node: ast.AST | None) -> TypeGuard[ast.Call]:

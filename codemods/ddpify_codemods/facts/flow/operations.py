@@ -34,7 +34,10 @@ def combined(operator: ast.operator, left: Value, right: Value) -> Value:
     host = all(value.host or not value.is_local for value in both)
     kind = _combined_kind(operator, left, right)
     reason = "" if kind != "unknown" else _reason(operator, left, right)
-    return made_of(kind, both, host=host, reason=reason)
+    made = made_of(kind, both, host=host, reason=reason)
+    if kind == "mean" and "inverse" in (left.kind, right.kind):  # what was not known of the divisor is known of it
+        return replace(made, made_at=frozenset().union(*(each.made_at for each in both if each.kind != "inverse")))
+    return made
 
 
 def _reason(operator: ast.operator, left: Value, right: Value) -> str:

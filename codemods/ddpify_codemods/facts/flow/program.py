@@ -69,11 +69,12 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     drawn = {*drawn_for_samples(scripts), *(["torch"] if differs_on_ranks(scripts) else [])} - {""}
     evaluated: dict[ast.expr, Script] = {}
     of_all: set[ast.expr] = set()
+    alike: set[ast.Call] = set()
     found = Found()
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
     for _ in range(_ROUNDS):
-        before = dict(status), set(trained), set(drawn), set(wrapped)
+        before = dict(status), set(trained), set(drawn), set(wrapped), set(alike)
         found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -82,16 +83,17 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         trained |= modules
         wrapped = found.training_forwards
         for call in found.loaders:
-            if call in training:
+            if call in training or (call.call in alike and call.training is None):
                 status[call] = "training"
             elif call not in status:
                 status[call] = "sharded" if divides and _can_be_divided(call) else "whole"
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
+        alike |= _not_told_apart(found, status)
         new = by_next.learn(found.by_next)
         for node in found.by_next.iterated & evaluated.keys():
             del evaluated[node]  # type: ignore[arg-type]
-        if new or (status, trained, drawn, wrapped) != before or _evaluates_training(found, status, evaluated):
+        if new or (status, trained, drawn, wrapped, alike) != before or _evaluates_training(found, status, evaluated):
             continue
         stuck = _whole(found, status, whole)
         wanted = found.wanted - found.differentiated - of_all
@@ -100,8 +102,30 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
+    of_others = {each for each in found.loaders - found.training if each.call in alike and each.training is None}
+    found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     problems = tuple(dict.fromkeys(found.problems))
     return Followed(found, status, problems, whole, frozenset(drawn), evaluated)
+
+
+def tells_apart(found: Found, call: ast.Call, statuses: dict[Loader, str]) -> bool:
+    """Whether `shuffle` is true for those of a call's loaders that training runs over, and false for the others."""
+    script = next(iter(statuses)).script
+    shown = seen(script, call)
+    if shown is None or shown.shuffle is None or not can_be_repeated(script, shown.dataset):
+        return False
+    return all(found.shuffles.get(each) == {status == "training"} for each, status in statuses.items())
+
+
+def _not_told_apart(found: Found, status: dict[Loader, str]) -> set[ast.Call]:
+    """The calls that make loaders of training and others, and do not say which: all get the sampler of training, and
+    the loops that do not train another loader (DDP620)."""
+    calls: dict[ast.Call, dict[Loader, str]] = {}
+    for loader, each in status.items():
+        if loader.training is None:
+            calls.setdefault(loader.call, {})[loader] = each
+    mixed = {call: each for call, each in calls.items() if len({*each.values()} & {"training"}) < len({*each.values()})}
+    return {call for call, each in mixed.items() if "training" in each.values() and not tells_apart(found, call, each)}
 
 
 def _evaluates_training(found: Found, status: dict[Loader, str], evaluated: dict[ast.expr, Script]) -> bool:

@@ -40,6 +40,8 @@ class Reading(Objects):
         for parent in ancestors(owner.script, loop, owner.node):
             if parent in around:
                 break
+            if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):  # a global: it may add to it once more
+                return replace(value, pending=None)
             at = parent
         found = additive(value)
         if found is None:

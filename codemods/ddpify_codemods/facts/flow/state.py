@@ -76,6 +76,7 @@ class State:
         self.files: dict[Script, Module] = {}
         self.loggers: dict[ast.Call, Logger] = {}
         self.known_loaders = loaders
+        self.made_loaders: dict[ast.expr, Value] = {}
         self.variant: tuple[object, ...] = ()
         self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0

@@ -274,28 +274,32 @@ def _free(script: Script, code: str) -> str:
 
 
 def _call(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> None:
-    """Let an expression that is the model be the wrapper."""
-    at, base = model.script, model.base
-    if node in result.calls and result.calls[node][1] == model.name:
+    """Let an expression that is the model be the wrapper; one that is another of the models be that one's."""
+    known = next((each for each in (model, *result.models) if _is_named(result, script, node, each)), None)
+    if known is not None:
+        result.calls[node] = (script, known.name)
         return
-    code = ast.unparse(node)
-    if isinstance(base.node, ast.Attribute) or "." in base.code:
-        same_class = _class_of(script, node) is _class_of(at, base.node)
-        if script is at and code == base.code and same_class:
-            result.calls[node] = (script, model.name)
-            return
-    if isinstance(node, ast.Name):
-        binder = _binder(script, node)
-        same = isinstance(base.node, ast.Name) and binder is _binder(at, base.node)
-        given = isinstance(binder, _FUNCTIONS) and node.id in _parameters(binder)
-        if script is at and code == base.code and same and (not given or _binds_here(result, binder)):
-            result.calls[node] = (script, model.name)
-            return
-        if given:
-            _parameter(program, result, binder, node.id, model)
-            return
+    binder = _binder(script, node) if isinstance(node, ast.Name) else None
+    if isinstance(node, ast.Name) and isinstance(binder, _FUNCTIONS) and node.id in _parameters(binder):
+        _parameter(program, result, binder, node.id, model)
+        return
+    code, base = ast.unparse(node), model.base
     reason = f"`{code}` is called in training, {_UNFOLLOWED} to `{base.code}`, whose parameters are trained"
     result.problems.append(Problem(script, node, reason))
+
+
+def _is_named(result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> bool:
+    """Whether an expression is the model by the name that its optimizer's parameters are taken by."""
+    at, base = model.script, model.base
+    if script is not at or ast.unparse(node) != base.code:
+        return False
+    if isinstance(base.node, ast.Attribute) or "." in base.code:
+        return _class_of(script, node) is _class_of(at, base.node)
+    if not isinstance(node, ast.Name) or not isinstance(base.node, ast.Name):
+        return False
+    binder = _binder(script, node)
+    given = isinstance(binder, _FUNCTIONS) and node.id in _parameters(binder)
+    return binder is _binder(at, base.node) and (not given or _binds_here(result, binder))
 
 
 def _binds_here(result: Wrapping, function: ast.AST) -> bool:

@@ -17,7 +17,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if any(called(call) == "set_epoch" for call in script.find(ast.Call)):
         return
     for loader in loaders(script):
-        if loader.sampler is None or _is_false(loader.sampler, "shuffle"):
+        if loader.sampler is None or _is_false(loader.sampler, "shuffle") or _is_seeded(script, loader.sampler):
             continue
         if any(_is_repeated(script, loop) and backward_calls(script, loop) for loop in loops_over(script, loader.name)):
             message = "this sampler is never told the epoch, so every epoch has the order of the first"
@@ -29,6 +29,13 @@ def _is_false(call: ast.Call, name: str) -> bool:
     return any(
         word.arg == name and isinstance(word.value, ast.Constant) and not word.value.value for word in call.keywords
     )
+
+
+def _is_seeded(script: Script, sampler: ast.Call) -> bool:
+    """Whether a sampler is made anew in each turn of a loop, with a seed that the loop counts."""
+    seeds = [word.value for word in sampler.keywords if word.arg == "seed"]
+    loops = [parent for parent in script.ancestors(sampler) if isinstance(parent, ast.For)]
+    return any(names_in(seed) & names_in(loop.target) for seed in seeds for loop in loops)
 
 
 def _is_repeated(script: Script, loop: ast.For) -> bool:

@@ -30,10 +30,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(node, "{}", "the model is not wrapped here", parts=(node.value,), bare=True)
     for call in script.find(ast.Call):
         keyed = isinstance(call.func, ast.Attribute) and call.func.attr in ("state_dict", "load_state_dict")
-        if keyed and ast.unparse(call.func.value) in wrapped:  # type: ignore[attr-defined]
+        if keyed and _holds(ast.unparse(call.func.value), wrapped):  # type: ignore[attr-defined]
             message = "the keys of this state_dict begin with `module.` in the original, and do not here"
             remedy = "checkpoints of the original need their keys shortened"
             yield Finding(RULE.id, "warning", call.lineno, message, remedy)
+
+
+def _holds(owner: str, wrapped: set[str]) -> bool:
+    """Whether a model was wrapped, or a part of it: `model.encoder`."""
+    return any(f"{each}.".startswith(f"{owner}.") for each in wrapped)
 
 
 RULE = Rule(

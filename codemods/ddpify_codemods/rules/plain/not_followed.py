@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.reach import runs_alone
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -39,6 +40,8 @@ def _may_run(script: Script, call: ast.Call) -> bool:
     around = [each for each in script.ancestors(call) if isinstance(each, ast.FunctionDef)]
     if not around:
         return True
+    if runs_alone(program_of(script).scripts, script, around[-1]):
+        return False
     name = around[-1].name
     return any(
         (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import options
+from ...facts.flow.program import tells_apart
 from ...facts.flow.values import Instance, Loader
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
+from ...facts.unset_sampler import UnsetSampler, unset_sampler
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -44,6 +46,10 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if name and set(statuses.values()) == {"training"}:
         yield _changed(script, call, name, words)
         return
+    unset = unset_sampler(script, call)
+    if unset is not None and set(statuses.values()) == {"training"} and not words.loader:
+        yield from _set(script, call, unset, words)
+        return
     shown, problem = _understood(script, call)
     if shown is None:
         yield Finding(RULE.id, "refused", call.lineno, problem, REMEDY)
@@ -54,8 +60,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         yield from divided_by_engine(call, shown, size, words, program_of(script).per_process)
         return
     if not program_of(script).per_process:
-        message = "give each rank its part of the batch"
-        yield Replace(size, f"{{}} // {words.world_size}", message, modules=words.imports)
+        yield _part(size, words)
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, call)
     others = set(statuses.values()) - {"training"}
     whether = "False" if is_false(shown.shuffle) else "{}"
@@ -63,18 +68,32 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     seed = f", seed={epoch}" if epoch and not is_false(shown.shuffle) else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
-        shuffles = program_of(script).followed.found.shuffles
-        told = all(shuffles.get(each) == {status == "training"} for each, status in statuses.items())
-        if shown.shuffle is None or name or not told:
+        if not tells_apart(program_of(script).followed.found, call, statuses):
             message = "this call makes a loader for training and one for evaluation, and `shuffle` does not tell which"
             yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
             return
+        assert shown.shuffle is not None
         other = words.share if others == {"sharded"} else "None"
         template = f"DistributedSampler({{}}{words.replicas}) if {{}} else {other}"
         parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
     instead = "shuffle" if shown.shuffle is not None else ""
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
     yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)
+
+
+def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> Iterator[Edit]:
+    """Let the sampler be one that the script has left open."""
+    epoch = _made_in_epoch(script, call)
+    seed = f", seed={epoch}" if epoch and unset.shuffles else ""
+    sampler = f"DistributedSampler({unset.dataset.id}{words.replicas}, shuffle={unset.shuffles}{seed})"
+    yield Replace(unset.none, sampler, _ORDER, modules=SAMPLER)
+    size = call.args[1] if len(call.args) > 1 else next((w.value for w in call.keywords if w.arg == "batch_size"), None)
+    if size is not None and not program_of(script).per_process:
+        yield _part(size, words)
+
+
+def _part(size: ast.expr, words: Words) -> Replace:
+    return Replace(size, f"{{}} // {words.world_size}", "give each rank its part of the batch", modules=words.imports)
 
 
 def _changed(script: Script, call: ast.Call, name: str, words: Words) -> Edit:
@@ -142,7 +161,8 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     call = each.loader.call
     shown = seen(each.loader.script, call)
     hidden = bool(options(each.loader.script, call))
-    ordered = not hidden and (shown is None or is_false(shown.shuffle))
+    unset = unset_sampler(each.loader.script, call)
+    ordered = not hidden and (not unset.shuffles if unset else shown is None or is_false(shown.shuffle))
     if each.epochs is None or ordered or _made_in_epoch(each.loader.script, call):
         return
     counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)

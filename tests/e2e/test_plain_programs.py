@@ -1,0 +1,117 @@
+"""Ways in which programs make loaders and models, plain: what 2 and 3 ranks train and show is what one process does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.fixtures import Fixture
+from tests.e2e.test_plain import differences
+
+HEAD = """\
+import torch
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(3)
+train_set = TensorDataset(torch.rand(65, 4), torch.randint(3, (65,)))
+test_set = TensorDataset(torch.rand(47, 4), torch.randint(3, (47,)))
+
+
+def train(model, optimizer, loader):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+def evaluate(model, loader):
+    total = correct = 0
+    with torch.no_grad():
+        for x, y in loader:
+            out = model(x)
+            total += F.cross_entropy(out, y, reduction="sum").item()
+            correct += (out.argmax(1) == y).sum().item()
+    print(total / len(loader.dataset), correct)
+
+
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+SCRIPTS = {
+    "one function makes all loaders": """\
+def made(data):
+    return DataLoader(data, batch_size=12, shuffle=True, num_workers=0)
+
+
+train_loader, test_loader = made(train_set), made(test_set)
+for epoch in range(2):
+    train(model, optimizer, train_loader)
+    evaluate(model, test_loader)
+    evaluate(model, train_loader)
+""",
+    "a sampler that is left open": """\
+train_sampler = None
+train_loader = DataLoader(
+    train_set, batch_size=12, shuffle=(train_sampler is None), num_workers=0, sampler=train_sampler)
+for epoch in range(2):
+    train(model, optimizer, train_loader)
+""",
+    "a loader and a global for all epochs": """\
+total = 0.0
+
+
+def train_and_count(loader):
+    global total
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+
+
+def show():
+    print(total)
+
+
+for epoch in range(2):
+    train_and_count(DataLoader(train_set, batch_size=12, shuffle=True))
+    show()
+""",
+    "two models are given to one function": """\
+other = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh(), torch.nn.Linear(5, 3))
+other_optimizer = torch.optim.SGD(other.parameters(), lr=0.1)
+
+
+def penalty(net, x):
+    mixed = (0.5 * x + 0.25).requires_grad_()
+    out = net(mixed).pow(2)
+    (slopes,) = torch.autograd.grad(out, mixed, torch.ones_like(out), create_graph=True)
+    return ((slopes.norm(2, dim=1) - 1) ** 2).mean()
+
+
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12):
+        loss = F.cross_entropy(model(x), y) + penalty(model, x)
+        loss = loss + F.cross_entropy(other(x), y) + 0.1 * penalty(other, x)
+        optimizer.zero_grad()
+        other_optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        other_optimizer.step()
+        print(loss.item())
+""",
+}
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_trained_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
+    (tmp_path / "before.py").write_text(HEAD + SCRIPTS[name])
+    fixture = Fixture(name, tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, ranks)
+    assert not found, "\n".join(found)
