@@ -105,6 +105,25 @@ for epoch in range(2):
         other_optimizer.step()
         print(loss.item())
 """,
+    "models that loops take from lists": """\
+nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
+optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
+seen = [[], []]
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12):
+        for net, optimizer, losses in zip(nets, optimizers, seen):
+            net.train()
+            loss = F.cross_entropy(net(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            losses.append(loss.item())
+    for net in nets:
+        net.eval()
+        evaluate(net, DataLoader(test_set, batch_size=12))
+    print([sum(net(test_set.tensors[0])[0]).item() for net in nets])
+print(seen)
+""",
 }
 
 

@@ -13,6 +13,7 @@ from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Found, Problem
+from .listed_models import Listed, listed_models
 from .program import Program
 from .values import root_of
 
@@ -25,7 +26,8 @@ _SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "re
 @dataclass(eq=False)
 class Wrapped:
     """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. base:
-    where an optimizer is given its parameters, in a file. at: the statements before which it is wrapped.
+    where an optimizer is given its parameters, in a file. at: the statements before which it is wrapped. each: a name
+    for each of them, where they are a list.
     """
 
     made: frozenset[ast.AST]
@@ -34,6 +36,7 @@ class Wrapped:
     script: Script
     base: Base
     at: list[ast.stmt]
+    each: str = ""
 
 
 @dataclass(eq=False)
@@ -71,7 +74,19 @@ def wrapping(program: Program) -> Wrapping:
             again = _wrapped(program, others) if others else result
             if not again.problems:
                 return again
-    return result
+    listed = listed_models(program, _SHARED) if result.problems and not program.fully_sharded else None
+    return result if listed is None else _of_list(program, listed)
+
+
+def _of_list(program: Program, listed: Listed) -> Wrapping:
+    """Models that training takes from a list: so are their wrappers."""
+    script, code = listed.script, listed.name.id
+    roots = frozenset(root_of(module).made for module in program.followed.found.trained)
+    wrapped = Wrapped(roots, code, _free(script, code), script, Base(code, listed.name), [listed.at], "each")
+    found = Wrapping([wrapped])
+    found.calls |= dict.fromkeys(listed.takes, (script, wrapped.name))
+    found.modules |= dict.fromkeys(listed.models, script)
+    return found
 
 
 def _wrapped(program: Program, bases: _Bases) -> Wrapping:

@@ -32,6 +32,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             line = getattr(problem.node, "lineno", 1)
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
     if not (program.fully_sharded or target.words.averaging):
+        several = next((each for each in found.models if each.each), None)
+        if several is not None and (synchronized(program, target) or target.words.name != "torch"):
+            message = f"the models are those of a list, {several.model}"
+            yield Finding(RULE.id, "refused", several.at[0].lineno, message, REMEDY)
+            return
         yield from _edits(script, found, program, target)
     yield from _synchronized(script, program, target.words)
 
@@ -60,7 +65,7 @@ def _unwrapped(node: ast.expr, program: Program, words: Words) -> Replace | Find
 
 
 def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target, ends: bool) -> Insert:
-    arguments = [model.model]
+    arguments = [model.each or model.model]
     if target.plain_wrapper_arguments:
         arguments.append(target.plain_wrapper_arguments)
     if keeps_buffers(program, model.made):
@@ -70,7 +75,8 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target, end
     converts = synchronized(program, target)
     if converts and target.words.synchronized:
         arguments.append(target.words.synchronized)
-    code = f"{model.name} = {target.words.model.format(', '.join(arguments))}"
+    made = target.words.model.format(", ".join(arguments))
+    code = f"{model.name} = [{made} for {model.each} in {model.model}]" if model.each else f"{model.name} = {made}"
     if converts and not target.words.synchronized:
         code = f"{model.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({model.model})\n{code}"
     classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
@@ -115,11 +121,8 @@ def _synchronized(script: Script, program: Program, words: Words) -> Iterator[In
     for call, loops in sorted(found.evaluations.items(), key=lambda each: each[0].lineno):
         for loop in loops:
             if loop is None:
-                other, at, model = (
-                    found.forwards[call][0],
-                    found.forwards[call][0].statement(call),
-                    ast.unparse(call.func),
-                )
+                other = found.forwards[call][0]
+                at, model = other.statement(call), _evaluated(other, call)
             else:
                 other, at, model = loop[1], loop[1].statement(loop[0]), loop[2]
             if is_here(script, other) and (at, model) not in done:
@@ -127,12 +130,27 @@ def _synchronized(script: Script, program: Program, words: Words) -> Iterator[In
                 yield from _broadcast(script, at, model, words)
 
 
+def _evaluated(script: Script, call: ast.Call) -> str:
+    """The code of a model that is called; `net in nets` in a comprehension over models, "" in another one."""
+    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    for parent in script.ancestors(call):
+        for part in getattr(parent, "generators", ()):
+            if isinstance(part.target, ast.Name) and part.target.id == name and isinstance(part.iter, ast.Name):
+                return f"{name} in {part.iter.id}"
+            if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(part.target)):
+                return ""
+    return ast.unparse(call.func)
+
+
 def _broadcast(script: Script, at: ast.stmt, model: str, words: Words) -> Iterator[Insert | Finding]:
     if not model:
         message = "the model whose BatchNorm statistics an evaluation needs has no name here"
         yield Finding(RULE.id, "refused", at.lineno, message, REMEDY)
         return
-    code = f"for buffer in {model}.buffers():\n    {words.broadcast.format('buffer')}"
+    buffers = f"{model}.buffers()"
+    if " in " in model:
+        buffers = f"[buffer for {model} for buffer in {model.partition(' in ')[0]}.buffers()]"
+    code = f"for buffer in {buffers}:\n    {words.broadcast.format('buffer')}"
     message = "evaluate with the running statistics of rank 0"
     yield Insert(_around(script, at), code, message, modules=words.imports)
 
