@@ -95,6 +95,7 @@ class Samples(Dataset[Any]):
         self.of_pass: int | None = None
         self.drawn: set[str] | None = None  # learnt: the generators that samples are made with
         self.steady = False  # learnt: loading a sample changes nothing that a sample depends on
+        self.changed_between = False  # learnt: the script changes what the data set holds between two batches
 
     def __getitems__(self, message: list[Any]) -> Loaded | tuple[Any, int, int]:
         loaded = self.load(Request.received(message))
@@ -116,7 +117,8 @@ class Samples(Dataset[Any]):
         """A rank's part of a batch; its reason is an error."""
         first, reason = self._reach(request)
         assert self.watch is not None
-        before = self.watch.look(self.in_worker)
+        last = None if self.changed_between else self.watch.last
+        before = last or self.watch.look()
         samples, reason = self._rest(request, first, reason)
         marks = None if self.collate is default_collate else streams.marks()
         batch = self.collate(samples)
@@ -124,6 +126,9 @@ class Samples(Dataset[Any]):
             reason = _COLLATE
         if self.watch.differs(before) and not reason:
             name, _ = self._changed(before)
+            if name and last and not self.in_worker:  # or the script has, since the last batch: load it once more
+                self.changed_between = True
+                return self._part(request)
             reason = f"loading a sample changes {name}" if name else ""
         return Loaded(batch, len(samples), request.total, False, None, reason)
 
@@ -151,6 +156,8 @@ class Samples(Dataset[Any]):
             if self.watch is None or not (known or self.watch.is_as_made()):
                 self.held = held_state.reached(self.dataset, self.collate)
                 self.watch = Watch(self.held)
+            elif not known:
+                self.watch.last = None
         elif not known:
             self.held, self.watch = held_state.reached(self.dataset, self.collate), None
         self.of_pass = request.stream

@@ -32,18 +32,12 @@ class Watch:
 
     def __init__(self, of: Reached) -> None:
         self._of = of
-        self._last: Look | None = None
+        self.last: Look | None = None  # what `differs` has seen, where nothing was different
         self._plan()
         self._first = self._seen
 
-    def look(self, again: bool = False) -> Look:
-        """What is held now.
-
-        Args:
-            again: whether nothing can have changed since `differs` has looked last.
-        """
-        if again and self._last is not None:
-            return self._last
+    def look(self) -> Look:
+        """What is held now."""
         try:
             found = self._found()
             if self._fits(found):
@@ -64,15 +58,15 @@ class Watch:
 
     def differs(self, before: Look) -> bool:
         """Whether something has changed since the last look."""
-        self._last = None
+        self.last = None
         try:
             found = self._found()
             same = _same(found[2], before.values) and found[0] == before.sizes and _same(found[1], before.keys)
             if same and not self._is_filled() and self._states(found[2]) == before.states:
-                self._last = before
+                self.last = before
         except _GONE:
             pass
-        return self._last is None
+        return self.last is None
 
     def snapshot(self, last: Look) -> Snapshot:
         """What `held_state.snapshot` would have found at the time of the last look."""
@@ -94,7 +88,7 @@ class Watch:
         self._keys = [_keys(each) for each in self._sizes if isinstance(each, _MAPPINGS)]
         self._values = [_values(each) for each in self._sizes]
         self._plan_named(known)
-        self._last = None
+        self.last = None
         found = self._found()
         values = found[2]
         places = self._places(Look(*found, []))

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import pytest
+import torch
+from ddpify_runtime import DataLoader
+from torch import Tensor
+from torch.utils.data import Dataset
 
 from tests.runtime.loading.stateful import LOADED, stateful
 from tests.runtime.processes import run
@@ -53,3 +57,40 @@ def test_samples_that_do_not_are_loaded_in_parts(kind: str, workers: int) -> Non
 def test_a_counter_that_begins_later_stops_the_run(workers: int) -> None:
     with pytest.raises(AssertionError, match=r"loaded in parts, one by each process, but now .* changes drawn"):
         run(2, stateful, "late counter", workers, None, 4)
+
+
+class Harder(Dataset[Tensor]):
+    """40 samples that the loop makes harder after each batch; or a sample does, whichever the loop does not see."""
+
+    def __init__(self, by_itself: bool) -> None:
+        self.noise, self.by_itself = 0.0, by_itself
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> Tensor:
+        LOADED.add()
+        if self.by_itself and index == 30:
+            self.noise += 1
+        return torch.tensor([index + self.noise])
+
+
+def harder(by_itself: bool) -> list[list[float]]:
+    LOADED.set(0)
+    dataset, found = Harder(by_itself), []
+    for batch in DataLoader(dataset, batch_size=8):
+        found.append(batch.flatten().tolist())
+        dataset.noise += 0.25
+    return found
+
+
+def test_what_the_script_changes_between_batches_is_not_held_against_a_sample() -> None:
+    """The first time that something is different a part is loaded once more, to see who changes it."""
+    (alone,) = run(1, harder, False)
+    assert run(2, harder, False) == [alone] * 2
+    assert LOADED.of(2) == [8 + 4 + 4 * 4] * 2
+
+
+def test_a_sample_that_changes_it_too_stops_the_run() -> None:
+    with pytest.raises(AssertionError, match=r"loaded in parts, one by each process, but now .* changes noise"):
+        run(2, harder, True)
