@@ -301,7 +301,9 @@ class Samples(Dataset[Any]):
                 )
         except Exception:  # noqa: BLE001  whatever a collate function raises for a few samples
             return None
-        return form if own else collated.without_sizes(form)
+        if own:
+            return form
+        return None if collated.padded_sizes(form) else collated.without_sizes(form)  # as it was taught to; one batch
 
 
 def _gives_batches(dataset: Any) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections import UserDict
 from collections.abc import Callable, Iterator
@@ -11,12 +12,12 @@ from typing import Any
 import pytest
 import torch
 from ddpify_runtime import DataLoader
-from ddpify_runtime.loading import padding
+from ddpify_runtime.loading import collated, padding
 from ddpify_runtime.loading.padding import Rows
 from torch import Tensor
 from torch.nn.functional import pad
 from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import Dataset
+from torch.utils.data import Dataset, default_collate
 
 from tests.runtime.loading.stateful import LOADED
 from tests.runtime.processes import run
@@ -75,6 +76,19 @@ def test_batches_agree_upon_padding() -> None:
     assert padding.merged(one, Rows((3, None), 0, frozenset(["before"]))) is None
     assert padding.merged(one, Rows((4, None), 0, BOTH)) == Rows((None, None), 0, frozenset(["after"]))
     assert padding.merged(one, Rows((3,))) is None
+
+
+def test_sides_are_told_by_what_is_padded_beside() -> None:
+    after, before = (Rows((None,), 0, frozenset([side])) for side in ("after", "before"))
+    either, unseen = Rows((None,), 0), Rows((None,))
+    assert collated.sided({"ids": before, "types": [either, Rows((3,)), "entries"]}) == {
+        "ids": before,
+        "types": [before, Rows((3,)), "entries"],
+    }
+    assert collated.sided([after, before]) == [after, before]
+    assert (
+        collated.sided([after, before, either]) is collated.sided([either]) is collated.sided([after, unseen]) is None
+    )
 
 
 class Texts(Dataset[tuple[Tensor, int]]):
@@ -168,6 +182,24 @@ def test_what_cannot_be_told_from_its_parts_is_loaded_whole(collate: Any) -> Non
     for found, said in run(2, two_passes, collate, 0):
         assert found == alone and "does not have one row for each sample" in said
     assert LOADED.of(2) == [106, 106]
+
+
+def default(samples: list[Any]) -> Any:
+    """torch's own, which this script has taught to pad: one batch does not show with what."""
+    return default_collate(samples)
+
+
+def taught(collate: Any) -> tuple[Any, str]:
+    taught: Any = sys.modules["torch.utils.data._utils.collate"]
+    taught.default_collate_fn_map[Tensor] = lambda batch, **_: pad_sequence(list(batch), batch_first=True)
+    return two_passes(collate, 0)
+
+
+def test_padding_by_default_collate_is_loaded_whole() -> None:
+    ((alone, _),) = run(1, taught, default_collate)
+    for found, said in run(2, taught, default_collate):
+        assert found == alone and "does not have one row for each sample" in said
+    assert run(2, taught, default) == [(alone, "")] * 2
 
 
 def in_a_thread(loader: Any) -> Iterator[Any]:
