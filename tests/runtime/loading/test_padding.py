@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from ddpify_runtime import DataLoader
 from ddpify_runtime.loading import collated, padding
 from ddpify_runtime.loading.padding import Rows
@@ -165,6 +166,27 @@ def test_each_rank_loads_its_texts(collate: Any, ranks: int, workers: int) -> No
     if not workers:
         left = [len(range(rank, 3, ranks)) if ranks < 4 else 3 for rank in range(ranks)]
         assert LOADED.of(ranks) == [40 + 6 * len(range(rank, 10, ranks)) + 2 * left[rank] for rank in range(ranks)]
+
+
+def collectives_of_a_pass() -> list[torch.Size]:
+    """The sizes of what the ranks send to each other while they load what they have learnt to load in parts."""
+    loader, sent, all_reduce = DataLoader(Texts(), batch_size=10, collate_fn=before), [], dist.all_reduce
+
+    def noted(tensor: Tensor, *args: Any) -> Any:
+        sent.append(tensor.shape)
+        return all_reduce(tensor, *args)
+
+    for _ in loader:
+        pass
+    vars(dist)["all_reduce"] = noted
+    for batch in loader:
+        assert len(batch["labels"]) in (10, 3)
+    return sent
+
+
+def test_ranks_meet_once_for_each_padded_batch() -> None:
+    """And once for the pass, to see that they draw the same batches. Three tensors are padded."""
+    assert run(2, collectives_of_a_pass) == [[torch.Size([2])] + [torch.Size([4])] * 6] * 2
 
 
 def by_length(samples: list[Any]) -> Any:
