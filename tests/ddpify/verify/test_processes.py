@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import select
+import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
+from ddpify.verify import processes
 from ddpify.verify.processes import TIMED_OUT, environment, execute
 
 
@@ -25,10 +27,17 @@ def test_what_a_command_says_and_ends_with(tmp_path: Path) -> None:
     assert execute([sys.executable, "-c", code], tmp_path, dict(os.environ), 60) == (3, "out\n", "err\n")
 
 
-def test_children_end_with_it(tmp_path: Path) -> None:
-    child = f"import time\ntime.sleep(2)\nopen({str(tmp_path / 'late')!r}, 'w')"
-    code = f"import subprocess, sys, time\nsubprocess.Popen([sys.executable, '-c', {child!r}])\ntime.sleep(60)"
-    status, _, _ = execute([sys.executable, "-c", code], tmp_path, dict(os.environ), 1)
+def test_a_run_ends_at_its_limit(tmp_path: Path) -> None:
+    status, _, _ = execute([sys.executable, "-c", "import time; time.sleep(100)"], tmp_path, dict(os.environ), 0.5)
     assert status == TIMED_OUT
-    time.sleep(2.5)
-    assert not (tmp_path / "late").exists()
+
+
+def test_children_end_with_it() -> None:
+    """Those in a session of their own, too; the pipe ends when all are gone that write to it."""
+    child = "import time\nprint('begun', flush=True)\ntime.sleep(100)"
+    code = f"import subprocess, sys\nsubprocess.run([sys.executable, '-c', {child!r}], start_new_session=True)"
+    words = [sys.executable, "-c", code]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, start_new_session=True) as process:
+        assert process.stdout and process.stdout.readline() == b"begun\n"
+        processes._end(process)
+        assert select.select([process.stdout], [], [], 60)[0] and process.stdout.read() == b""
