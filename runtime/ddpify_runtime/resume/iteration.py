@@ -106,18 +106,18 @@ class Iteration(Generic[T_co]):
                 raise RuntimeError("ddpify: an iterator that is given items of before cannot be begun again")
             self.iterator, self.taken, self.passes = None, 0, []
         self._noted = state["passes"]
-        before = random_states.key() if state["taken"] > self.taken else None
         try:
-            if before is not None and state["is_without_state"]:
+            if state["is_without_state"] and state["taken"] > self.taken:
                 self._draw(state["taken"])
             while self.taken < state["taken"]:
+                within, passes = random_states.key(), len(self.passes)
                 next(self)
+                if passes == len(self.passes) and random_states.key() != within and not self._has_fixed_order():
+                    raise RuntimeError(_DRAWN)
         except StopIteration:
             text = f"ddpify: a loop ends before item {state['taken']}, which the checkpoint is behind"
             raise RuntimeError(text) from None
         self._noted = []
-        if before is not None and random_states.key() != before and not self._has_fixed_order():
-            raise RuntimeError(_DRAWN)
 
     def _draw(self, taken: int) -> None:
         """Come as near to where so many items were given as can be without loading any."""

@@ -19,7 +19,7 @@ from .due import Due
 from .iteration import Iteration
 from .states import CannotCarry, generators, in_place, put_back, taken
 
-VERSION = 2  # of what a checkpoint holds
+VERSION = 3  # of what a checkpoint holds
 
 loaders: list[weakref.ref[DataLoader[Any]]] = []
 

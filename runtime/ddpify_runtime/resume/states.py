@@ -5,6 +5,7 @@ An object stays the object that it is, since others may hold it; what cannot be 
 
 from __future__ import annotations
 
+import copy
 import io
 import random
 import sys
@@ -16,7 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.utils.data import DataLoader, Dataset, Sampler
+from torch.utils.data import DataLoader, Dataset, Sampler, SubsetRandomSampler, WeightedRandomSampler
 
 from ..forward.libraries import is_installed
 from ..lazy.batch import Share
@@ -65,6 +66,8 @@ def taken(value: Any, name: str, seen: set[int] | None = None) -> Any:
         return "generator", _generator_state(value)
     if isinstance(value, nn.Module):
         return "module", _module(value, name, seen)
+    if _is_changing_sampler(value):
+        return "sampler", _sampler(value)
     if isinstance(value, _WITHOUT_STATE):
         return _LEFT
     if hasattr(value, "state_dict") and hasattr(value, "load_state_dict"):
@@ -106,6 +109,8 @@ def put_back(value: Any, state: Any) -> Any:
         _put_generator_back(value, data)
     elif kind == "module":
         _put_module_back(value, data)
+    elif kind == "sampler":
+        _put_sampler_back(value, data)
     elif kind == "state_dict":
         value.load_state_dict(data)
     elif kind == "object":
@@ -116,12 +121,14 @@ def put_back(value: Any, state: Any) -> Any:
 
 
 def generators(value: Any, depth: int = 6, seen: set[int] | None = None) -> Iterator[Any]:
-    """The random number generators that a value holds, each once; torch's common one is not among them."""
+    """The random number generators that a value holds, each once, and the samplers that count or weigh for themselves;
+    torch's common generator is not among them.
+    """
     seen = {id(torch.default_generator)} if seen is None else seen
     if id(value) in seen or not depth or isinstance(value, (*_PLAIN, Tensor, type, types.ModuleType)):
         return
     seen.add(id(value))
-    if _generator_state(value) is not None:
+    if _generator_state(value) is not None or _is_changing_sampler(value):
         yield value
         return
     inside = list(vars(value).values()) if hasattr(value, "__dict__") else []
@@ -183,8 +190,29 @@ def _module(module: nn.Module, name: str, seen: set[int]) -> dict[str, Any]:
     }
 
 
+def _is_changing_sampler(value: Any) -> bool:
+    """Whether what a sampler draws may depend on more than random numbers: on the passes that it counts, on weights."""
+    of_torch = type(value).__module__.partition(".")[0] in ("torch", "ddpify_runtime")
+    return isinstance(value, (WeightedRandomSampler, SubsetRandomSampler) if of_torch else Sampler)
+
+
+def _sampler(value: Any) -> dict[str, Any]:
+    states = {name: state for name, each in vars(value).items() if (state := _attribute(each)) is not None}
+    return copy.deepcopy(states)  # which may be kept while the sampler goes on
+
+
+def _put_sampler_back(value: Any, data: dict[str, Any]) -> None:
+    """Give back the attributes; tensors keep their memory, which the script may hold by another name."""
+    for name, state in copy.deepcopy(data).items():
+        held = vars(value).get(name)
+        if state[0] == "tensor" and isinstance(held, Tensor) and held.shape == state[1][0].shape:
+            in_place(held, state)
+        else:
+            vars(value)[name] = put_back(held, state)
+
+
 def _attribute(value: Any) -> Any:
-    """The state of a module's attribute, if it is made of numbers and tensors; None for what else it holds."""
+    """The state of an attribute, of a module or a sampler, if it is made of numbers and tensors; else None."""
     try:
         state = taken(value, "")
     except CannotCarry:

@@ -10,7 +10,7 @@ import pytest
 import torch
 from ddpify_runtime.agreement import random_states
 from ddpify_runtime.resume.iteration import Iteration, began
-from torch.utils.data import DataLoader, Dataset
+from torch.utils.data import DataLoader, Dataset, Sampler
 
 
 class Rows(Dataset[float]):
@@ -65,6 +65,28 @@ def test_the_items_that_are_left(kind: Callable[..., Any], taken: int) -> None:
     other.load_state_dict(state)
     random_states.write(random_numbers)
     assert other.taken == taken and [rows(next(other)) for _ in range(2)] == left
+
+
+class Passes(Sampler[int]):
+    """Another order in each pass."""
+
+    epoch = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.epoch += 1
+        return iter(torch.randperm(24, generator=torch.Generator().manual_seed(self.epoch)).tolist())
+
+    def __len__(self) -> int:
+        return 24
+
+
+def test_a_sampler_of_the_scripts_own_that_counts_its_passes() -> None:
+    made = [Passes(), Passes()]
+    one, other = (Iteration(forever(Noted(Rows(), batch_size=4, sampler=each))) for each in made)
+    for _ in range(9):
+        next(one)
+    other.load_state_dict(one.state_dict())
+    assert [rows(next(other)) for _ in range(5)] == [rows(next(one)) for _ in range(5)]
 
 
 def test_items_that_are_passed_over_are_not_loaded() -> None:

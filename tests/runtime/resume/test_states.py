@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import random
 from collections import defaultdict, deque
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 from ddpify_runtime.resume.states import CannotCarry, generators, in_place, put_back, taken
-from torch import nn
+from torch import Tensor, nn
+from torch.utils.data import DataLoader, Sampler, TensorDataset
 
 
 class Average:
@@ -122,3 +124,33 @@ def test_what_is_not_known_is_refused(tmp_path: Path) -> None:
         taken([file], "logs")
     with (tmp_path / "log").open("a") as file:
         taken([file], "logs")
+
+
+class Passes(Sampler[int]):
+    """Draws by weights, another order in each pass."""
+
+    def __init__(self, weights: Tensor) -> None:
+        self.rows, self.weights, self.epoch = TensorDataset(weights), weights, 0
+
+    def __iter__(self) -> Iterator[int]:
+        order = torch.Generator().manual_seed(self.epoch)
+        self.epoch += 1
+        return iter(torch.multinomial(self.weights, 8, generator=order).tolist())
+
+    def __len__(self) -> int:
+        return 8
+
+
+def test_a_sampler_that_counts_its_passes() -> None:
+    weights = torch.ones(8)
+    sampler = Passes(weights)
+    [state] = [taken(each, "sampler") for each in generators([DataLoader(sampler.rows, sampler=sampler)])]
+    first = [*sampler]
+    weights[:4] = 9  # which the state must not share
+    assert [*sampler] != first and sampler.epoch == 2
+    for _ in range(2):  # nor may what is given back
+        put_back(sampler, state)
+        assert sampler.weights is weights and weights.eq(1).all()
+        assert [*sampler] == first
+        weights[:4] = 9
+    assert not [*generators([DataLoader(sampler.rows, shuffle=True)])]

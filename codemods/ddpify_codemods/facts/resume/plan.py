@@ -16,6 +16,7 @@ from .liveness import free_names, live_after, live_in, loaded, stored
 from .obstacle import CannotResume, Obstacle
 from .own_start import own_start
 from .training import Loop, Training
+from .unkept import require_kept
 
 _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)
 
@@ -86,6 +87,7 @@ def _part(training: Training, outer: Loop, is_followed: bool) -> Part:
         text = "an optimizer is built anew within the loop that trains"
         raise CannotResume(outer.script, built, text, "build it before the loop, and change its param_groups")
     _require_followed(training, outer)
+    require_kept(training, outer)
     takes = list(counted(training, outer, outer))
     held = tuple(objects(training, outer))
     found = [(outer, _carried(outer, outer, shared=_shared(training, outer)))]
