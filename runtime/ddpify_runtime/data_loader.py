@@ -208,12 +208,11 @@ class _Requests(Sampler[list[Any]]):
         return len(self.loader)
 
     def __iter__(self) -> Iterator[list[Any]]:
-        requests = self._requests()
+        requests = self._requests(self.loader._stream)  # of this pass: zip(loader, loader) begins two at once
         return (request.message() for request in requests) if self.loader.num_workers else requests
 
-    def _requests(self) -> Iterator[Request]:
+    def _requests(self, stream: int | None) -> Iterator[Request]:
         rank, world_size, loader, place = dist.get_rank(), dist.get_world_size(), self.loader, 0
-        stream = loader._stream
         for batch in sampler.batches(loader.batch_sampler):  # type: ignore[arg-type]
             indices = batch if isinstance(batch, (list, range)) else list(batch)
             total = len(indices)

@@ -101,3 +101,15 @@ def test_a_sampler_is_given_when_the_loader_is_made() -> None:
 def test_random_numbers_of_one_process_are_loaded_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("DDPIFY_RANDOM", "original")
     assert [count for _, count, _ in run(2, batches, "torch", {"shuffle": True})] == [106, 106]
+
+
+def views_of_one_loader() -> list[float]:
+    """The noise of the samples in two passes that begin at once."""
+    warnings.simplefilter("ignore")
+    torch.manual_seed(5)
+    loader = DataLoader(Counted("torch"), batch_size=10)
+    return [float(each) for (x, _), (u, _) in zip(loader, loader, strict=True) for each in (x - u)[:, 1]]
+
+
+def test_two_passes_at_once_have_no_noise_in_common() -> None:
+    assert all(run(2, views_of_one_loader)[0])
