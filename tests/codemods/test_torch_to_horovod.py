@@ -135,3 +135,13 @@ def test_there_and_back() -> None:
         "ddp_model = DistributedDataParallel(model, broadcast_buffers=False)"
         in convert({PATH: there}, "cpu")[PATH].code
     )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line", "told"),
+    [("model", "model.eval()", True), ("model, broadcast_buffers=False", "model.eval()", False), ("model", "", False)],
+)
+def test_statistics_that_nobody_sends_any_more_are_told(arguments: str, line: str, told: bool) -> None:
+    result = moved(line, wraps=f"model = torch.nn.BatchNorm1d(4)\nmodel = DDP({arguments})\n")
+    assert [each.line for each in result.findings if "statistics of BatchNorm" in each.message] == [7] * told
+    assert not refused(result)

@@ -41,6 +41,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     model, wraps, makes = _module(call), script.parents[call], script.parents[optimizer]
     assert isinstance(wraps, ast.Assign) and isinstance(makes, ast.Assign) and model is not None
     yield from _unwrapped(script, call, model, wraps, target)
+    yield from _own_statistics(script, call, ast.unparse(wraps.targets[0]))
     name, named = ast.unparse(makes.targets[0]), made[0].bases[0].code.removesuffix(".module")
     code = f"{name} = {target.words.averaging.format(model=named).format(name)}"
     yield Insert(makes, code, _MESSAGE, "after", modules=target.words.imports)
@@ -108,6 +109,18 @@ def _unwrapped(script: Script, call: ast.Call, model: ast.expr, wraps: ast.Assig
     yield Delete(wraps, "") if same else Replace(call, "{}", "no wrapper", parts=(model,), bare=True)
 
 
+def _own_statistics(script: Script, wrapper: ast.Call, name: str) -> Iterator[Finding]:
+    """Say that nobody sends the statistics of BatchNorm any more, where the script evaluates."""
+    kept = any(word.arg == "broadcast_buffers" and ast.unparse(word.value) == "False" for word in wrapper.keywords)
+    layers = [each for each in script.find(ast.Call) if script.qualified(each.func).startswith("torch.nn.BatchNorm")]
+    if layers and not kept and any(node.attr == "eval" for node in script.find(ast.Attribute)):
+        message = (
+            "the wrapper sent rank 0's statistics of BatchNorm before each forward; now each rank evaluates its own"
+        )
+        remedy = f"before an evaluation: hvd.broadcast_parameters(dict({name}.named_buffers()), root_rank=0)"
+        yield Finding(RULE.id, "warning", layers[0].lineno, message, remedy)
+
+
 def _modules(script: Script) -> Iterator[Edit | Finding]:
     for node in script.find(ast.Attribute):
         if node.attr != "module" or not isinstance(node.ctx, ast.Load):
@@ -130,7 +143,7 @@ hvd.DistributedOptimizer averages the gradients of the ranks before its step, so
 it; rank 0's model is sent where the wrapper had sent it. What looks at gradients before the step waits for the averages
 (L9). Several backward passes for a step, several models or optimizers, and parameters that a batch does not use are
 refused: Horovod would stop, or train them otherwise. Each rank keeps its own buffers: an evaluation of BatchNorm on
-another rank than 0 sees its own statistics.""",
+another rank than 0 sees its own statistics, which is said (M9).""",
     before="""\
 import torch
 import torch.distributed as dist
