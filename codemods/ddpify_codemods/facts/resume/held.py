@@ -99,13 +99,16 @@ def _touched(script: Script, body: Iterable[ast.AST]) -> frozenset[str]:
 
 
 def _changed(script: Script, body: Iterable[ast.AST]) -> Iterator[str]:
+    pure = _PURE - {
+        method.name for each in script.find(ast.ClassDef) for method in each.body if isinstance(method, ast.FunctionDef)
+    }
     for node in (inner for statement in body for inner in ast.walk(statement)):
         if isinstance(node, (ast.Subscript, ast.Attribute)) and not isinstance(node.ctx, ast.Load):
             yield root(node)
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):
             yield node.target.id
         elif isinstance(node, ast.Call):
-            if isinstance(node.func, ast.Attribute) and node.func.attr not in _PURE:
+            if isinstance(node.func, ast.Attribute) and node.func.attr not in pure:
                 yield root(node.func)
             elif isinstance(node.func, ast.Name):
                 yield node.func.id  # a module, or another object that can be called

@@ -164,6 +164,13 @@ def _shared(training: Training, loop: Loop) -> frozenset[str]:
                 text = f"{', '.join(sorted(unseen))} is assigned in a function, where what it had cannot be given back"
                 raise CannotResume(function.script, node, text, "return it, and assign it in the loop that trains")
             found |= names
+        for shared in (each for each in ast.walk(function.node) if isinstance(each, ast.Nonlocal)):
+            names = set(shared.names) & own
+            of_loop = names & stored(*scope.body) if function.script is loop.script else set()
+            if names - of_loop or isinstance(scope, ast.Module):
+                text = f"{', '.join(sorted(names))} is assigned in a function, where what it had cannot be given back"
+                raise CannotResume(function.script, shared, text, "keep it in an object, or assign it in the loop")
+            found |= names
     return frozenset(found)
 
 

@@ -33,3 +33,10 @@ def test_generators_that_are_drawn_from() -> None:
     training = Training([script_of(head + TRAINING + f"    {lines}\n")])
     (loop,) = training.outermost()
     assert {"order", "averages"} <= {*objects(training, loop)}
+
+
+def test_methods_of_the_scripts_own_change_their_object() -> None:
+    made = "class Pool:\n    def get(self, x):\n        self.x = x\npool, table = Pool(), {}\n"
+    training = Training([script_of(f"{HEAD}{made}{TRAINING}        pool.get(x)\n        table.items()\n")])
+    (loop,) = training.outermost()
+    assert "pool" in objects(training, loop) and "table" not in objects(training, loop)
