@@ -124,14 +124,14 @@ def _version(wanted: bool) -> None:
 
 
 @app.command(
-    epilog="ddpify rules lists the rules, ddpify explain ID shows one, ddpify verify SCRIPT runs both versions. "
-    "Exit codes: 0 done or nothing to do, 1 --check found work, 2 refused or bad input."
+    epilog="ddpify verify SCRIPT runs both versions, ddpify run SCRIPT starts the converted one, ddpify rules lists the "
+    "rules, ddpify explain ID shows one. Exit codes: 0 done or nothing to do, 1 --check found work, 2 refused or bad input."
 )
 def convert(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Scripts, folders, or - for standard input.")],
     target: Annotated[
         str,
-        typer.Option("--target", "-t", metavar="T", help="cpu, cuda, horovod, ignite, mpi, xla, xpu; none."),
+        typer.Option("--target", "-t", metavar="T", help="cpu, cuda, horovod, ignite, mpi, xla, xpu; none goes back."),
     ] = "",
     diff: Annotated[bool, typer.Option("--diff", help="Print a unified diff, write nothing.")] = False,
     check: Annotated[bool, typer.Option("--check", help="Write nothing, exit 1 if something would change.")] = False,

@@ -144,9 +144,12 @@ def _require_rules(names: Sequence[str], key: str, file: str) -> None:
 
 def _table(file: Path) -> dict[str, object] | None:
     try:
-        table = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {}).get("ddpify")
-    except (OSError, ValueError, AttributeError) as error:
+        tool = tomllib.loads(file.read_text(encoding="utf-8")).get("tool", {})
+    except (OSError, ValueError) as error:
         raise BadInput(shown(file), f"cannot be read ({error})", "correct it") from error
+    if not isinstance(tool, dict):
+        raise BadInput(shown(file), "tool is not a table", 'write [tool.ddpify] and target = "cuda"')
+    table = tool.get("ddpify")
     if table is not None and not isinstance(table, dict):
         raise BadInput(shown(file), "tool.ddpify is not a table", 'write [tool.ddpify] and target = "cuda"')
     return table

@@ -53,7 +53,7 @@ def test_the_nearest_with_a_table_counts(tmp_path: Path) -> None:
         ('[tool.ddpify]\nper-file-ignores = ["a"]\n', "per-file-ignores is not a table"),
         ('[tool.ddpify.per-file-ignores]\n"a.py" = ["DDP3"]\n', "per-file-ignores of 'a.py': 'DDP3' converts or"),
         ("[tool.ddpify\n", "cannot be read"),
-        ('tool = "x"\n', "cannot be read"),
+        ('tool = "x"\n', "tool is not a table"),
     ],
 )
 def test_bad_settings(tmp_path: Path, text: str, message: str) -> None:
