@@ -124,8 +124,9 @@ def _version(wanted: bool) -> None:
 
 
 @app.command(
-    epilog="ddpify verify SCRIPT runs both versions, ddpify run SCRIPT starts the converted one, ddpify rules lists the "
-    "rules, ddpify explain ID shows one. Exit codes: 0 done or nothing to do, 1 --check found work, 2 refused or bad input."
+    epilog="ddpify verify SCRIPT runs both versions, ddpify run SCRIPT starts the converted one, ddpify rules lists "
+    "the rules, ddpify explain ID shows one. Exit codes: 0 done or nothing to do, 1 --check found work, 2 refused or "
+    "bad input."
 )
 def convert(
     paths: Annotated[list[str], typer.Argument(metavar="PATH", help="Scripts, folders, or - for standard input.")],
@@ -356,7 +357,10 @@ def run(
         str, typer.Option("--emit", metavar="FORM", help="Print sbatch, k8s or hostfile instead: for a cluster.")
     ] = "",
     target: Annotated[
-        str, typer.Option("--target", "-t", metavar="T", help="cpu, cuda, ignite, mpi, xla or xpu: what it is for.")
+        str,
+        typer.Option(
+            "--target", "-t", metavar="T", help="cpu, cuda, horovod, ignite, mpi, xla or xpu: what it is for."
+        ),
     ] = "",
 ) -> None:
     """Start a converted script in several processes, by the launcher that is at hand or asked for."""
