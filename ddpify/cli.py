@@ -257,7 +257,8 @@ def explain(rule: Annotated[str, typer.Argument(metavar="ID", help="For example 
         if rule.upper() in known:
             print(explanation(known[rule.upper()]))
             return 0
-        print(f"ddpify: no rule {rule!r}{did_you_mean(rule.upper(), known)}; ddpify rules lists them", file=sys.stderr)
+        near = [name for name in known if name.startswith(rule.upper()[:5])]  # of DDP999 no number is meant
+        print(f"ddpify: no rule {rule!r}{did_you_mean(rule.upper(), near)}; ddpify rules lists them", file=sys.stderr)
         return 2
 
     raise typer.Exit(_guarded(work))

@@ -59,6 +59,8 @@ def test_explain_shows_why_and_an_example(tmp_path: Path) -> None:
 def test_explain_an_unknown_rule(tmp_path: Path) -> None:
     done = ddpify("explain", "DDP101X", cwd=tmp_path, code=2)
     assert lines(done.stderr) == ["ddpify: no rule 'DDP101X', did you mean 'DDP101'?; ddpify rules lists them"]
+    done = ddpify("explain", "DDP999", cwd=tmp_path, code=2)
+    assert lines(done.stderr) == ["ddpify: no rule 'DDP999'; ddpify rules lists them"]
 
 
 def test_a_misspelt_command(tmp_path: Path) -> None:
