@@ -141,6 +141,30 @@ trainer = Trainer(model, optimizer)
 for epoch in range(2):
     trainer.fit()
 """,
+    "one function that trains and evaluates, and shows ratios": """\
+def run(model, loader, optimizer):
+    total, hits, count = 0.0, 0.0, 0
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        if optimizer is not None:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        count += x.size(0)
+        total += loss.item() * x.size(0)
+        hits += (out.argmax(1) == y).float().sum().item()
+        print("%.4f %.4f" % (total / count, hits / count * 100))
+    return total / count, hits / count * 100
+
+
+best = 0.0
+for epoch in range(2):
+    print("%.4f %.4f" % run(model, train_loader, optimizer))
+    loss, rate = run(model, test_loader, None)
+    best = max(best, rate)
+    print("%.4f %.4f" % (loss, best))
+""",
     "buffers that are filled in each step": """\
 data, label = torch.FloatTensor(12, 4), torch.FloatTensor(12)
 for epoch in range(2):

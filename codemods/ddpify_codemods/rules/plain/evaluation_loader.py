@@ -13,6 +13,7 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
 from ...targets import Target
+from .ratios import only_ratios_are_left
 from .words import REMEDY, is_here, program_of
 
 
@@ -20,7 +21,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Give each evaluation's loader the samples of its rank; say so where all ranks evaluate everything."""
     followed = program_of(script).followed
     for loop, loaders in followed.found.loops.items():
-        if loop in script.parents and {followed.status.get(each) for each in loaders} >= {"training", "whole"}:
+        both = {followed.status.get(each) for each in loaders} >= {"training", "whole"}
+        if loop in script.parents and both and not only_ratios_are_left(script, loop, followed.found):
             message = (
                 "training and an evaluation that is not divided are one loop: a sum over ranks is right for one only"
             )

@@ -13,6 +13,7 @@ from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .logged import is_logged
+from .ratios import in_ratio
 from .words import REMEDY, device, is_here, program_of
 
 _HELPER = '''\
@@ -160,7 +161,7 @@ def _problem(
     """Why a number cannot be reduced where it is read; "" where it can."""
     if len(kinds) > 1:
         return f"`{ast.unparse(node)}` is a sum in one case and a mean in another"
-    if also_same and kinds != {"mean"} and not _is_in_ratio(script, node, all_):
+    if also_same and kinds != {"mean"} and ("rows" in kinds or not in_ratio(script, node, all_)):
         return f"`{ast.unparse(node)}` is read here of divided batches and of whole ones"
     segment = ast.get_source_segment(script.text, node)
     try:
@@ -168,17 +169,6 @@ def _problem(
     except SyntaxError:
         misplaced = True
     return "what an f-string of several lines shows cannot be rewritten there" if misplaced else ""
-
-
-def _is_in_ratio(script: Script, node: ast.expr, all_: dict[ast.expr, set[Reduction]]) -> bool:
-    """Whether a sum is divided by another, or divides one: sums over ranks of equal numbers leave that as it is."""
-    for parent in script.ancestors(node):
-        if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
-            sides = (set(ast.walk(parent.left)), set(ast.walk(parent.right)))
-            return all(any(each in side for each in all_) for side in sides)
-        if isinstance(parent, ast.stmt):
-            break
-    return False
 
 
 def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert]:

@@ -1,0 +1,52 @@
+"""Where sums over ranks are divided by each other: of numbers that all ranks have alike, that leaves the ratio."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+
+from ...facts.flow.frames import AfterLoop, Found
+from ...facts.script import Script
+
+
+def in_ratio(script: Script, node: ast.expr, sums: Iterable[ast.expr]) -> bool:
+    """Whether an expression stands in a division of sums.
+
+    Args:
+        node: it. sums: the expressions that are summed over ranks; both sides of the division have to hold one.
+    """
+    sums = set(sums)
+    for parent in script.ancestors(node):
+        if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
+            sides = (set(ast.walk(parent.left)), set(ast.walk(parent.right)))
+            return all(sums & side for side in sides)
+        if isinstance(parent, ast.stmt):
+            break
+    return False
+
+
+def only_ratios_are_left(script: Script, loop: ast.AST, found: Found) -> bool:
+    """Whether the sums that are brought together after a loop are read in divisions by each other alone."""
+    summed = [each for each in found.after if each.kind != "mean" and loop in ast.walk(each.at)]
+    reads = {name: list(_reads(script, name, summed)) for name in {each.name for each in summed}}
+    sums = {node for nodes in reads.values() for node in nodes}
+    declared = {name for node in script.find(ast.Global) for name in node.names}
+    return not declared & reads.keys() and all(_divides(script, node, sums) for node in sums)
+
+
+def _reads(script: Script, name: str, summed: Iterable[AfterLoop]) -> Iterable[ast.Name]:
+    """Where a variable is read, other than in the loop that adds it up."""
+    ats = [each.at for each in summed if each.name == name]
+    inside = {node for at in ats for node in ast.walk(at)}
+    scopes = {script.scope(at) for at in ats}
+    for node in script.find(ast.Name):
+        if node.id == name and isinstance(node.ctx, ast.Load) and node not in inside:
+            if script.scope(node) in scopes or script.tree in scopes:
+                yield node
+
+
+def _divides(script: Script, node: ast.expr, sums: set[ast.Name]) -> bool:
+    """Whether a sum is one side of a division, and another sum the other one."""
+    parent = script.parents[node]
+    is_ratio = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div)
+    return is_ratio and {parent.left, parent.right} <= sums  # type: ignore[attr-defined]
