@@ -165,6 +165,18 @@ for epoch in range(2):
     best = max(best, rate)
     print("%.4f %.4f" % (loss, best))
 """,
+    "a softmax that names no dimension": """\
+teacher = torch.nn.Linear(4, 3)
+for epoch in range(2):
+    for x, y in train_loader:
+        out = model(x.view(-1, 2 * 2))
+        goal = F.softmax(teacher(x.view(-1, 4)).detach() / 2.0)
+        loss = F.kl_div(F.log_softmax(out / 2.0), goal) + F.nll_loss(F.log_softmax(out), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
     "buffers that are filled in each step": """\
 data, label = torch.FloatTensor(12, 4), torch.FloatTensor(12)
 for epoch in range(2):

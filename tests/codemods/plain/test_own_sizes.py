@@ -49,3 +49,17 @@ def test_a_picture_is_put_together_of_the_samples_of_all_ranks(at: str) -> None:
     source = training(step="optimizer.step()\n        picture = merged(x)\n        torch.save(picture, 'picture.pt')")
     result = plain(source.replace("for epoch", MERGED.format(at=at) + "for epoch", 1))
     assert refusals(result) or "merged(whole_batch(x))" in result.code
+
+
+def test_a_picture_that_is_turned_afterwards_is_put_together_of_the_samples_of_all_ranks() -> None:
+    """Where it is turned, samples are at places of it already: the batches of all ranks are wanted before."""
+    merged = MERGED.format(at=":, place : place + 2").replace("return whole", "return whole.t()")
+    step = "optimizer.step()\n        picture = merged(x)\n        imsave('picture.png', picture)"
+    source = training(step=step).replace("for epoch", merged + "for epoch", 1)
+    result = plain("from matplotlib.pyplot import imsave\n" + source)
+    assert not refusals(result) and "picture = merged(whole_batch(x))" in result.code
+
+
+def test_what_is_trained_on_such_a_picture_is_refused() -> None:
+    source = training(f"{CE} + merged(x).t().mean() * model(x).mean()")
+    assert refusals(plain(source.replace("for epoch", MERGED.format(at=":, place // 2") + "for epoch", 1)))

@@ -16,6 +16,7 @@ from .values import (
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
+    PLACED,
     SAME,
     Function,
     Items,
@@ -84,11 +85,13 @@ class Expressions(Comparisons):
         method = getattr(self, f"on_{type(node).__name__.lower()}", None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if value.kind in ("unknown", "inverse") and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
-            return self.noted(value, node)
+            return self.noted(value, node, frame)
         return self.for_evaluation(value, node) if node in self.evaluation_sites else value
 
-    def noted(self, value: Value, node: ast.expr) -> Value:
+    def noted(self, value: Value, node: ast.expr, frame: Frame) -> Value:
         """Something unknown, with where that began, if the batches of all ranks would tell what it is."""
+        if value.reason == PLACED and any(is_placed(part, frame) for part in operands(node)):
+            return value
         divided = value.loaders and all(self.status.get(each) == "training" for each in value.loaders)
         begins = divided and not value.made_at and not self.in_forward and value.reason != DRAWN
         return replace(value, made_at=frozenset({node})) if begins else value
@@ -354,6 +357,12 @@ class Expressions(Comparisons):
                     self.demand(test, value, frame)
             with self.comprehension(parts[1:], frame, overs):
                 yield
+
+
+def is_placed(node: ast.expr, frame: Frame) -> bool:
+    """Whether a variable holds samples at places of it."""
+    owner = frame.owner(node.id) if isinstance(node, ast.Name) else None
+    return owner is not None and owner.names[node.id].reason == PLACED  # type: ignore[attr-defined]
 
 
 def operands(node: ast.expr) -> list[ast.expr]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
+from .dimensions import after_module, implicit, of_dimensions
 from .layout import axis, flattened, over_samples, reshaped
 from .values import COUPLES, OWN_SHAPE, SAME, Items, Kind, Module, Value, made_of, of
 
@@ -40,8 +41,12 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         if _runs_over_samples(made, kind):
             return made_of("unknown", local, reason=COUPLES)
         return of(Items("tuple", {0: made_of(kind, local), 1: made_of("rows", local)}))
-    if last in _SOFTMAX and over_samples(kind, _option(made, "dim", 0)) and _option(made, "dim", 0) is not None:
-        return made_of("unknown", local, reason=COUPLES)
+    if last in _SOFTMAX:
+        dimension = _option(made, "dim", 0)
+        if dimension is None and first.dimensions is not None:
+            dimension = implicit(first.dimensions)
+        if dimension is not None and over_samples(kind, dimension):
+            return made_of("unknown", local, reason=COUPLES)
     if last == "Flatten":
         start = _option(made, "start_dim", 0)
         return made_of(flattened(kind, 1 if start is None else start), local)
@@ -49,7 +54,7 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         found = reshaped(kind, []) if axis(kind) == 0 and _option(made, "dim", 0) != 0 else "rows_moved"
         return made_of(found, local) if found else made_of("unknown", local, reason=OWN_SHAPE)
     several = "adaptive_softmax" in last.lower()
-    return None if several else made_of(kind, local)
+    return None if several else of_dimensions(made_of(kind, local), after_module(last, first))
 
 
 def _recurrent(last: str, made: ast.Call, kind: Kind, local: list[Value]) -> Value:

@@ -305,7 +305,10 @@ NUMPY_FACTORIES = frozenset(
     | {"standard_normal", "choice"}
 )
 # They draw samples that they are given first: a picture of rank 0's shows what one of all would.
-PICTURES = frozenset({"torchvision.utils.save_image", "add_image", "add_images"})
+PICTURES = frozenset(
+    {"torchvision.utils.save_image", "add_image", "add_images", "matplotlib.pyplot.imsave", "scipy.misc.imsave"}
+    | {"imageio.imwrite", "imageio.imsave", "imageio.v2.imwrite", "skimage.io.imsave", "cv2.imwrite"}
+)
 # They ask whether a number is one, and are not differentiated.
 PREDICATES = frozenset({"isnan", "isinf", "isfinite"})
 KEEP_NUMBER = frozenset(

@@ -7,6 +7,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .dimensions import IMPLICIT, after_arithmetic, after_operation, implicit, of_dimensions
 from .layout import (
     along,
     axis,
@@ -30,11 +31,12 @@ def combined(operator: ast.operator, left: Value, right: Value) -> Value:
     """What an arithmetic operation makes of two values."""
     both = (left, right)
     if not left.is_local and not right.is_local:
-        return replace(made_of("same", both), zero=left.zero and right.zero and isinstance(operator, ast.Add | ast.Sub))
+        zero = left.zero and right.zero and isinstance(operator, ast.Add | ast.Sub)
+        return replace(made_of("same", both, host=left.host and right.host), zero=zero)
     host = all(value.host or not value.is_local for value in both)
     kind = _combined_kind(operator, left, right)
     reason = "" if kind != "unknown" else _reason(operator, left, right)
-    made = made_of(kind, both, host=host, reason=reason)
+    made = of_dimensions(made_of(kind, both, host=host, reason=reason), after_arithmetic(left, right))
     if kind == "mean" and "inverse" in (left.kind, right.kind):  # what was not known of the divisor is known of it
         return replace(made, made_at=frozenset().union(*(each.made_at for each in both if each.kind != "inverse")))
     return made
@@ -124,6 +126,13 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         name: the function's last name. value: the tensor. dimension: the one that is given, as a number or a tuple of
             them; None without. given: the other arguments. keywords: the names of those that have one.
     """
+    if name in IMPLICIT and dimension is None and value.dimensions is not None and "dim" not in keywords:
+        dimension = implicit(value.dimensions)
+    found = _on_rows(name, value, dimension, given, keywords)
+    return found and of_dimensions(found, after_operation(name, value, dimension, given))
+
+
+def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:
     others = [each for each in given if each.is_local]
     all_of = [value, *others]
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):

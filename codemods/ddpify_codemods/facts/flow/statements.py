@@ -12,6 +12,7 @@ from .frames import Frame, additive, local_entries
 from .operations import combined
 from .values import (
     LOCAL_ROWS,
+    PLACED,
     SAME,
     ZERO,
     Function,
@@ -201,7 +202,8 @@ class Follower(Calls):
             index = self.value(target.slice, frame)
             first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
             apart = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
-            kind = made_of("unknown", [value]) if apart or (index.is_local and not rows) else value
+            unseen = apart or (index.is_local and not rows)
+            kind = made_of("unknown", [value], reason=PLACED if apart else "") if unseen else value
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:

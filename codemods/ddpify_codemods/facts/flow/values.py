@@ -37,6 +37,7 @@ COUPLES = "it couples samples of a batch with each other"
 OWN_SIZE = "it is computed with the number of this rank's samples, which is not that of the batch"
 OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"
 DRAWN = "it is drawn by a generator that each rank has used for its own samples before"
+PLACED = "samples are put at places of it that depend on their number"
 # What a model does not make good again by giving back something for each sample.
 KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE})
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
@@ -181,7 +182,8 @@ class Value:
     loaders: those whose batches it is made of. forwards: calls of trained modules that it is made by; bypasses: uses of
     their parameters other than that. things: what it may be. zero: it adds nothing (0, None, an empty list). host: a
     number of Python. pending: the loop that has added it up, and the name it has there. reason: why it is unknown.
-    made_at: where that began, or where it was computed from the batches of all ranks.
+    made_at: where that began, or where it was computed from the batches of all ranks. dimensions: how many
+    a tensor has.
     """
 
     kind: Kind = "same"
@@ -195,6 +197,7 @@ class Value:
     reason: str = ""
     constant: object = None
     made_at: frozenset[ast.expr] = frozenset()
+    dimensions: int | None = None
 
     @property
     def is_local(self) -> bool:
@@ -274,6 +277,7 @@ def join(first: Value, second: Value) -> Value:
         zero=first.zero and second.zero,
         pending=first.pending or second.pending,
         host=(first.host or first.zero) and (second.host or second.zero),
+        dimensions=first.dimensions if first.dimensions == second.dimensions else None,
     )
 
 

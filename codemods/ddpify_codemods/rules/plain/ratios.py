@@ -40,9 +40,9 @@ def _reads(script: Script, name: str, summed: Iterable[AfterLoop]) -> Iterable[a
     inside = {node for at in ats for node in ast.walk(at)}
     scopes = {script.scope(at) for at in ats}
     for node in script.find(ast.Name):
-        if node.id == name and isinstance(node.ctx, ast.Load) and node not in inside:
-            if script.scope(node) in scopes or script.tree in scopes:
-                yield node
+        seen = script.scope(node) in scopes or script.tree in scopes
+        if node.id == name and isinstance(node.ctx, ast.Load) and node not in inside and seen:
+            yield node
 
 
 def _divides(script: Script, node: ast.expr, sums: set[ast.Name]) -> bool:

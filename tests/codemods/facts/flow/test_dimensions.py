@@ -1,0 +1,52 @@
+"""How many dimensions a tensor has, where that is seen."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.facts.flow import dimensions
+from ddpify_codemods.facts.flow.values import SAME, Value
+
+MATRIX = Value("rows", dimensions=2)
+NUMBER = Value(constant=3, host=True)
+
+
+@pytest.mark.parametrize(("count", "dimension"), [(0, 0), (1, 0), (2, 1), (3, 0), (4, 1), (5, 1)])
+def test_softmax_chooses_a_dimension(count: int, dimension: int) -> None:
+    assert dimensions.implicit(count) == dimension
+
+
+def test_the_result_is_another_value_only_where_it_has_to_be() -> None:
+    assert dimensions.of_dimensions(MATRIX, 2) is MATRIX
+    assert dimensions.of_dimensions(MATRIX, None).dimensions is None
+
+
+@pytest.mark.parametrize(
+    ("name", "dimension", "given", "expected"),
+    [
+        ("relu", None, [], 2),
+        ("div_", None, [NUMBER], 2),
+        ("div_", None, [MATRIX], None),
+        ("view", None, [NUMBER, NUMBER, NUMBER], 3),
+        ("view", None, [Value("size", host=True), NUMBER], 2),
+        ("view", None, [SAME], None),
+        ("view", None, [], None),
+        ("flatten", 1, [NUMBER], 2),
+        ("flatten", 2, [NUMBER], None),
+        ("unsqueeze", 1, [NUMBER], None),
+    ],
+)
+def test_operations(name: str, dimension: object, given: list[Value], expected: int | None) -> None:
+    assert dimensions.after_operation(name, MATRIX, dimension, given) == expected
+
+
+def test_arithmetic() -> None:
+    assert dimensions.after_arithmetic(MATRIX, NUMBER) == dimensions.after_arithmetic(NUMBER, MATRIX) == 2
+    assert dimensions.after_arithmetic(MATRIX, MATRIX) == 2
+    assert dimensions.after_arithmetic(MATRIX, Value("rows", dimensions=3)) is None
+    assert dimensions.after_arithmetic(MATRIX, SAME) is None  # a tensor, perhaps, of more dimensions
+
+
+def test_modules() -> None:
+    assert dimensions.after_module("Linear", MATRIX) == 2
+    assert dimensions.after_module("Conv2d", Value("batch")) == 4
+    assert dimensions.after_module("Unfold", MATRIX) is None
