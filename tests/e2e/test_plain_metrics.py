@@ -228,6 +228,39 @@ for epoch in range(2):
 }
 # What has got a name does not lose it on the way back.
 NAMED = {
+    "targets that count differently": """\
+PAD = 0
+weights = torch.tensor([0.0, 1.0, 3.0])
+weights = weights / weights.sum()
+criterion = torch.nn.CrossEntropyLoss(weights)
+padded = torch.nn.NLLLoss(ignore_index=PAD, reduction="mean")
+
+
+def both_left_out(out, y):
+    return F.cross_entropy(out.view(-1, out.size(-1)), y.view(-1), weight=weights, ignore_index=1)
+
+
+def test():
+    total = 0.0
+    with torch.no_grad():
+        for x, y in test_loader:
+            total += criterion(model(x), y).item()
+    return total / len(test_loader)
+
+
+for epoch in range(2):
+    losses = AverageMeter()
+    for x, y in train_loader:
+        out = model(x)
+        loss = both_left_out(out, y) + criterion(out, y) * 0.5
+        loss = loss + padded(F.log_softmax(out, dim=1), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.update(loss.item(), x.size(0))
+        print("%.5f %.5f" % (loss.item(), losses.avg))
+    print("%.5f" % test())
+""",
     "rank 0 saves what all compute": f"""\
 class Summed(torch.nn.Module):
     def forward(self, x):

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from ..script import Script
 from .values import ADDITIVE, SAME, Items, Kind, Loader, Logger, Module, Value
+from .weighing import Weighed
 
 Status = (
     str  # of a loader: "training", "sharded" (evaluation, each rank its part) or "whole" (evaluation on every rank)
@@ -134,6 +135,8 @@ class Found:
     logged: the calls of a method of loggers, and the attributes that are read of one; told: those of them whose answer
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
     loaders that something unknown is given in a list or an object, and where.
+    weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
+    losses of training among them; not_weighed: what makes losses that are called in another way, too.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -180,6 +183,9 @@ class Found:
     told: dict[ast.expr, Script] = field(default_factory=dict)
     given_loggers: set[ast.Call] = field(default_factory=set)
     hidden: dict[Loader, Problem] = field(default_factory=dict)
+    weighed: dict[ast.Call, Weighed] = field(default_factory=dict)
+    weighs: set[ast.Call] = field(default_factory=set)
+    not_weighed: set[ast.Call] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

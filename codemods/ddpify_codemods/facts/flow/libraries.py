@@ -152,7 +152,9 @@ class Libraries(Modules):
             return numbers
         if last in LOSSES and name.startswith("torch."):
             reduction = reduction_of(last, node, lambda part: self.value(part, frame).constant)
-            return loss_of(given, reduction, last in WEIGHTED and self.is_weighted(node))
+            if last in WEIGHTED and self.is_weighted(node):
+                return self.weighed_loss(node, node, given, reduction, frame)
+            return loss_of(given, reduction, False)
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
             return self.library_module(name, node, given, frame)
         if not local:

@@ -28,6 +28,7 @@ from .values import (
     of,
     root_of,
 )
+from .weighing import weighed
 
 
 class Modules(Training):
@@ -46,8 +47,9 @@ class Modules(Training):
         if last in LOSS_CLASSES:
             known = module.attributes.get("reduction", SAME).constant
             reduction = known if isinstance(known, str) else "?"
-            weighted = last in WEIGHTED and isinstance(module.made, ast.Call) and self.is_weighted(module.made)
-            return loss_of([*args, *keywords.values()], reduction, weighted)
+            if last in WEIGHTED and isinstance(module.made, ast.Call) and self.is_weighted(module.made):
+                return self.weighed_loss(node, module.made, given, reduction, frame)
+            return loss_of(given, reduction, False)
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
         if unknown and (module.networks or trained):
             numbers = module.cls and not trained and all(value.kind in ADDITIVE for value in unknown)
@@ -150,11 +152,37 @@ class Modules(Training):
             if not (isinstance(word.value, ast.Constant) and word.value.value is None)
         }
         is_function = (self.name_of(call.func)).rpartition(".")[2] not in LOSS_CLASSES
-        left_out = any(-100 in _constants(script) for script in self.scripts)  # the default
         before = 2 if is_function else 0
         by_place = [*call.args[before : before + 1], *call.args[before + 2 : before + 3]]  # weight, ignore_index
         given = any(not (isinstance(each, ast.Constant) and each.value is None) for each in by_place)
-        return left_out or bool(words & {"weight", "ignore_index"}) or given
+        return self.leaves_out() or bool(words & {"weight", "ignore_index"}) or given
+
+    def weighed_loss(self, node: ast.Call, made: ast.Call, given: list[Value], reduction: str, frame: Frame) -> Value:
+        """A loss of targets of which some count more, or not at all: a mean, if it is divided by what all ranks have.
+
+        made: the call that makes it; the same one for a function.
+        """
+        if reduction != "mean":
+            return loss_of(given, reduction, True)
+        made_in = next(script for script in self.scripts if made in script.parents)
+        one = weighed(frame.script, node, made, made_in, self.leaves_out())
+        together = not any(context.how == "rows" for context in self.contexts)
+        result = loss_of(given, reduction, False)
+        if one is None or not together or result.kind not in ("same", "mean"):
+            self.found.not_weighed.add(made)
+            return loss_of(given, reduction, True)
+        self.found.weighed[node] = one
+        self.found.weighs |= {made} if result.kind == "mean" else set()
+        loaders = frozenset(each for each in result.loaders if self.status.get(each) != "training")
+        loaders |= frozenset().union(*(context.loaders for context in self.contexts if self.uneven(context)))
+        if loaders:
+            reason = "what its targets count for together is asked of all ranks, of each batch"
+            self.problem(frame, node, reason, loaders)
+        return result
+
+    def leaves_out(self) -> bool:
+        """Whether targets may occur that torch's losses leave out without being told."""
+        return any(-100 in _constants(script) for script in self.scripts)
 
     def backward(self, node: ast.Call, frame: Frame) -> Value:
         assert isinstance(node.func, ast.Attribute)

@@ -128,6 +128,8 @@ class Objects(Loops):
             for thing in value.things:
                 if isinstance(thing, Instance):
                     self.found.attributes_read.setdefault((thing.cls.node, ""), set()).add(None)
+                elif isinstance(thing, Module) and isinstance(thing.made, ast.Call):
+                    self.found.not_weighed.add(thing.made)
                 elif isinstance(thing, Items):
                     self.leaves(entry for entry in thing.all() if entry is not value)
 

@@ -14,6 +14,7 @@ from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .logged import is_logged
 from .ratios import in_ratio
+from .weighed_loss import weighed
 from .words import REMEDY, device, is_here, program_of
 
 _HELPER = '''\
@@ -47,7 +48,7 @@ def reduces(script: Script) -> bool:
     """Whether functions stand behind the imports of a file: numbers are brought together, or training is evaluated."""
     followed = program_of(script).followed
     found = followed.found
-    if any(is_here(script, there) for there in followed.evaluated.values()):
+    if any(is_here(script, there) for there in followed.evaluated.values()) or _weighs(script):
         return True
     read = ((each.script, each.kind) for reductions in found.reductions.values() for each in reductions)
     return any(is_here(script, each.script) for each in found.after) or any(
@@ -58,7 +59,7 @@ def reduces(script: Script) -> bool:
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Reduce variables after the loops that add them up, and numbers that are read within."""
     found = program_of(script).followed.found
-    kinds: set[str] = set()
+    kinds = {"mean"} if _weighs(script) else set[str]()
     taken = {name.id for name in script.find(ast.Name)}
     deferred = {node for meter in meters(program_of(script)) for node in meter.reductions}
     for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
@@ -91,6 +92,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _replaced(script, node, kind, target.words)
     yield from _full_batches(script, target)
     yield from _helpers(script, kinds, target)
+
+
+def _weighs(script: Script) -> bool:
+    """Whether losses are divided by a mean over ranks (DDP634)."""
+    return any(is_here(script, each.script) for each in weighed(script))
 
 
 def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:

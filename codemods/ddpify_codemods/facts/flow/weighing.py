@@ -1,0 +1,151 @@
+"""Losses that are means over targets of which some count more, or not at all: what a batch has of these (L3).
+
+torch divides the sum of `weight[target] * loss` by the sum of `weight[target]`, without the targets that are
+`ignore_index` (torch.nn.functional.cross_entropy). The ranks have other sums: each has to divide by that of all.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from ..script import Script
+
+# By place, behind what the functions compute with: the names of what a loss is made with.
+_OPTIONS = ("weight", "size_average", "ignore_index", "reduce", "reduction")
+_UNKNOWN = frozenset({"size_average", "reduce", "label_smoothing", None})
+_VIEWS = frozenset(
+    {"view", "reshape", "flatten", "contiguous", "squeeze", "long", "t", "transpose", "permute", "to", "cuda"}
+)
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """A call of a loss that has to be divided by what all ranks have: where, what that is, and the loss's making."""
+
+    script: Script
+    node: ast.Call
+    count: str
+    made: ast.Call
+
+
+def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ignores: bool) -> Weighed | None:
+    """How a call of a loss is weighed; None where that cannot be written down in its place.
+
+    Args:
+        script, node: the call. made, made_in: what makes the loss, the same call for a function, and its file.
+        ignores: whether targets that torch leaves out without being told may occur.
+    """
+    is_function = made is node
+    options = _options(made, 2 if is_function else 0)
+    target = _target(node)
+    if options is None or target is None or not _is_repeatable(target) or not _runs_always(script, node):
+        return None
+    weight, ignored = options.get("weight"), options.get("ignore_index")
+    if weight is not None and not _is_tensor(made_in, weight):
+        return None
+    if weight is None and ignored is None:  # targets may be probabilities, of which torch leaves none out
+        return None
+    left_out = ignores or ignored is not None
+    named = ast.unparse(node.func)
+    if is_function:
+        weights = ast.unparse(weight) if weight is not None else ""
+        index = ast.unparse(ignored) if ignored is not None else "-100"
+        simple = weight is None or isinstance(weight, ast.Name | ast.Attribute)
+        if not simple or not (ignored is None or _is_index(ignored)):
+            return None
+    elif isinstance(node.func, ast.Name | ast.Attribute):
+        weights, index = f"{named}.weight" if weight is not None else "", f"{named}.ignore_index"
+    else:
+        return None
+    goal = ast.unparse(target)
+    kept = f"{goal}[{goal} != {index}]" if left_out else goal
+    count = f"{weights}[{kept}].sum()" if weights else f"({goal} != {index}).sum()"
+    return Weighed(script, node, count, made)
+
+
+def _options(made: ast.Call, before: int) -> dict[str, ast.expr] | None:
+    """What a loss is made with; None where that is not the mean, or not seen."""
+    if any(isinstance(each, ast.Starred) for each in made.args):
+        return None
+    found = dict(zip(_OPTIONS, made.args[before:], strict=False))
+    found |= {str(word.arg): word.value for word in made.keywords}
+    if {word.arg for word in made.keywords} & _UNKNOWN or len(made.args) > before + 1:
+        return None
+    reduction = found.pop("reduction", None)
+    if reduction is not None and not (isinstance(reduction, ast.Constant) and reduction.value == "mean"):
+        return None
+    return {name: value for name, value in found.items() if not _is_none(value)}
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+def _target(node: ast.Call) -> ast.expr | None:
+    named = [word.value for word in node.keywords if word.arg == "target"]
+    by_place = [] if any(isinstance(each, ast.Starred) for each in node.args) else node.args[1:2]
+    return next(iter([*named, *by_place]), None)
+
+
+def _is_repeatable(node: ast.expr) -> bool:
+    """Whether an expression may be written twice: a variable, a part of it, or another view of it."""
+    if isinstance(node, ast.Name | ast.Constant):
+        return True
+    if isinstance(node, ast.Attribute):
+        return _is_repeatable(node.value)
+    if isinstance(node, ast.UnaryOp):
+        return isinstance(node.op, ast.USub) and _is_repeatable(node.operand)
+    if isinstance(node, ast.Subscript):
+        return _is_repeatable(node.value) and _is_repeatable(node.slice)
+    if isinstance(node, ast.Slice):
+        return all(each is None or _is_repeatable(each) for each in (node.lower, node.upper, node.step))
+    if isinstance(node, ast.Tuple):
+        return all(map(_is_repeatable, node.elts))
+    is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
+    return is_view and not node.keywords and all(map(_is_repeatable, [node.func.value, *node.args]))  # type: ignore[attr-defined]
+
+
+def _is_index(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name | ast.Attribute | ast.Constant | ast.UnaryOp) and _is_repeatable(node)
+
+
+def _runs_always(script: Script, node: ast.Call) -> bool:
+    """Whether all ranks come to a call together: it is part of a plain statement, and of nothing that may skip it."""
+    for parent in script.ancestors(node):
+        if isinstance(parent, ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp | ast.BoolOp):
+            return False
+        if isinstance(parent, ast.Expr):
+            called = parent.value.func if isinstance(parent.value, ast.Call) else None
+            return isinstance(called, ast.Attribute) and called.attr == "backward"
+        if isinstance(parent, ast.stmt):
+            return isinstance(parent, ast.Assign | ast.AugAssign | ast.AnnAssign | ast.Return)
+    return False
+
+
+def _is_tensor(script: Script, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
+    """Whether weights are a tensor of torch, and not None, by all that is assigned to their name."""
+    if isinstance(node, ast.Call):
+        if script.qualified(node.func).startswith("torch."):
+            return True
+        moved = isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda", "cpu", "float", "double")
+        return moved and _is_tensor(script, node.func.value, seen)  # type: ignore[attr-defined]
+    if isinstance(node, ast.BinOp):
+        return _is_tensor(script, node.left, seen) or _is_tensor(script, node.right, seen)
+    name = ast.unparse(node)
+    if not isinstance(node, ast.Name | ast.Attribute) or name in seen:
+        return name in seen
+    values = list(_assigned(script, name))
+    return bool(values) and all(each is not None and _is_tensor(script, each, seen | {name}) for each in values)
+
+
+def _assigned(script: Script, name: str) -> Iterator[ast.expr | None]:
+    """What a variable of a file is given anywhere; None for what is not seen."""
+    for node in script.nodes:
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store) and ast.unparse(node) == name:
+            parent = script.parents[node]
+            if not isinstance(parent, ast.AugAssign):
+                yield parent.value if isinstance(parent, ast.Assign) and parent.targets == [node] else None
+        elif isinstance(node, ast.arg) and node.arg == name:
+            yield None

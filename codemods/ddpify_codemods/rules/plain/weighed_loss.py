@@ -1,0 +1,134 @@
+"""DDP634: a mean over targets that count differently is divided by what the targets of all ranks count for."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ...facts.flow.weighing import Weighed
+from ...facts.script import Script
+from ...rule import ChangeArgument, Edit, Finding, Replace, Rule
+from ...targets import Target
+from .words import REMEDY, is_here, program_of
+
+_MESSAGE = "targets of all ranks count together"
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Let losses with class weights, or ignored targets, sum up, and divide by what all ranks have."""
+    made: dict[ast.Call, Weighed] = {}
+    for each in weighed(script):
+        if not _is_called_there_alone(script, each):
+            message = "class weights or ignored targets weigh the batches of the ranks differently"
+            yield Finding(RULE.id, "refused", each.node.lineno, message, REMEDY)
+        elif is_here(script, each.script):
+            if each.made is each.node:
+                yield _summed(each.made)
+            template = f"{{}} / mean_over_ranks({each.count})"
+            template = template if _stands_free(script.parents[each.node]) else f"({template})"
+            yield Replace(each.node, template, _MESSAGE, modules=target.words.imports)
+        if each.made in script.parents and each.made is not each.node:
+            made[each.made] = each
+    yield from map(_summed, made)
+
+
+def weighed(script: Script) -> list[Weighed]:
+    """The calls of such losses that training makes, in a file or of what the file makes."""
+    found = program_of(script).followed.found
+    needed = (each for each in found.weighed.values() if each.made in found.weighs)
+    here = (each for each in needed if is_here(script, each.script) or each.made in script.parents)
+    return sorted(here, key=lambda each: (each.node.lineno, each.node.col_offset))
+
+
+def _summed(made: ast.Call) -> Edit:
+    given = "reduction" if any(word.arg == "reduction" for word in made.keywords) else ""
+    return ChangeArgument(made, "reduction", '"sum"', _MESSAGE, given)
+
+
+def _stands_free(parent: ast.AST) -> bool:
+    """Whether a division needs no parentheses there."""
+    sums = isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Add | ast.Sub)
+    return sums or isinstance(parent, ast.stmt)
+
+
+def _is_called_there_alone(script: Script, one: Weighed) -> bool:
+    """Whether all calls of a loss are known, so that it may be a sum."""
+    program = program_of(script)
+    found = program.followed.found
+    if one.made in found.not_weighed:
+        return False
+    name = _last(one.node.func)
+    named = (call for each in program.scripts for call in each.find(ast.Call) if _last(call.func) == name)
+    return one.made is one.node or all(call in found.weighed for call in named)
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")
+
+
+RULE = Rule(
+    id="DDP634",
+    title="Divide by the targets of all ranks",
+    why="""\
+With class weights or an ignored target, the mean of a rank's batch is divided by what its own targets count for, which
+is another number on each rank: the average over ranks is then not the mean of the batch (L3). Each rank takes the sum
+of its targets, and divides it by the mean over ranks of what they count for.""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+dataset = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))
+loader = DataLoader(dataset, batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 3)
+criterion = torch.nn.CrossEntropyLoss(ignore_index=0)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = criterion(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+""",
+    after='''\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset
+from torch.utils.data.distributed import DistributedSampler
+
+
+def mean_over_ranks(value):
+    """The mean of a number, a list of numbers or a tensor over all processes."""
+    total = torch.as_tensor(value).detach().clone()
+    dist.all_reduce(total)
+    total = total / dist.get_world_size()
+    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
+
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(64, 4), torch.randint(3, (64,)))
+loader = DataLoader(
+    dataset,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(dataset, shuffle=True),
+)
+model = torch.nn.Linear(4, 3)
+criterion = torch.nn.CrossEntropyLoss(ignore_index=0, reduction="sum")
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = criterion(ddp_model(x), y) / mean_over_ranks((y != criterion.ignore_index).sum())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+
+dist.destroy_process_group()
+''',
+    check=check,
+    target="cpu",
+)

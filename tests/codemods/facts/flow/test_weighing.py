@@ -1,0 +1,44 @@
+"""How calls of losses are weighed whose targets count differently."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.weighing import weighed
+
+from tests.codemods.checks import script_of
+
+
+def count(code: str, ignores: bool = False) -> str:
+    """What the first call of `loss`, or of cross_entropy, in a file is divided by; "" where that is not seen."""
+    script = script_of("import torch\nimport torch.nn.functional as F\n" + code)
+    made = next((call for call in script.find(ast.Call) if ast.unparse(call.func).endswith("Loss")), None)
+    node = next(call for call in script.find(ast.Call) if ast.unparse(call.func) in ("loss", "F.cross_entropy"))
+    found = weighed(script, node, made or node, script, ignores)
+    return found.count if found is not None else ""
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("loss = torch.nn.NLLLoss(ignore_index=3)\nl = loss(x, y[:, 1:])", "(y[:, 1:] != loss.ignore_index).sum()"),
+        ("loss = torch.nn.NLLLoss(torch.rand(3))\nl = loss(x, target=y)", "loss.weight[y].sum()"),
+        ("l = F.cross_entropy(x, y.t(), ignore_index=args.pad)", "(y.t() != args.pad).sum()"),
+        ("l = F.cross_entropy(x, y, ignore_index=f())", ""),
+        ("l = F.cross_entropy(x, y, w, None, 3)", ""),
+        ("l = F.cross_entropy(*both, ignore_index=3)", ""),
+        ("l = F.cross_entropy(x, y + 1, ignore_index=3)", ""),
+        ("F.cross_entropy(x, y, ignore_index=3)", ""),
+        ("F.cross_entropy(x, y, ignore_index=3).backward()", "(y != 3).sum()"),
+        ("loss = torch.nn.NLLLoss(weight=None)\nl = loss(x, y)", ""),
+    ],
+)
+def test_what_a_loss_is_divided_by(code: str, expected: str) -> None:
+    assert count(code) == expected
+
+
+def test_targets_that_torch_leaves_out_without_being_told() -> None:
+    made = "loss = torch.nn.NLLLoss(torch.rand(3))\nl = loss(x, y)"
+    assert count(made, ignores=True) == "loss.weight[y[y != loss.ignore_index]].sum()"
+    assert count("loss = torch.nn.NLLLoss()\nl = loss(x, y)", ignores=True) == ""

@@ -1,0 +1,84 @@
+"""Losses whose targets count differently: what is divided by the targets of all ranks, and what is refused (L3)."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_followed import CE, HEAD, LOOP, plain, refusals, training
+
+MADE = "criterion = nn.CrossEntropyLoss({})\n"
+WEIGHTS = "weights = torch.tensor([1.0, 2.0, 3.0])\n"
+CALL = "criterion(model(x), y)"
+
+
+def with_criterion(options: str, loss: str = CALL, before: str = WEIGHTS, after: str = "") -> str:
+    """A script that trains with a criterion that is made with some options."""
+    return HEAD + before + MADE.format(options) + LOOP.format(loss=loss, step="optimizer.step()") + after
+
+
+@pytest.mark.parametrize(
+    ("source", "count"),
+    [
+        (with_criterion("ignore_index=0"), "(y != criterion.ignore_index).sum()"),
+        (with_criterion("weights"), "criterion.weight[y].sum()"),
+        (with_criterion("weight=weights.to('cpu')"), "criterion.weight[y].sum()"),
+        (
+            with_criterion("weight=weights, ignore_index=-1, reduction='mean'"),
+            "criterion.weight[y[y != criterion.ignore_index]].sum()",
+        ),
+        (training("F.cross_entropy(model(x), y, ignore_index=2)"), "(y != 2).sum()"),
+        (
+            training("F.nll_loss(model(x).log_softmax(1), y, weight=w)").replace("total", "w = torch.rand(3)\ntotal"),
+            "w[y].sum()",
+        ),
+        (
+            training("F.cross_entropy(model(x), y[:].view(-1), weight=w)").replace(
+                "total", "w = torch.rand(3)\nw /= w.sum()\nPAD = -100\ntotal"
+            ),
+            "w[y[:].view(-1)[y[:].view(-1) != -100]].sum()",
+        ),
+    ],
+)
+def test_a_mean_is_divided_by_the_targets_of_all_ranks(source: str, count: str) -> None:
+    result = plain(source)
+    assert not refusals(result)
+    assert f" / mean_over_ranks({count})\n" in result.code
+    assert 'reduction="sum")' in result.code and "def mean_over_ranks" in result.code
+
+
+REFUSED = {
+    "weights that may be None": with_criterion("weights", before="weights = None\nweights = torch.rand(3)\n"),
+    "weights of unknown origin": with_criterion("weights", before="import config\nweights = config.weights\n"),
+    "targets that may be probabilities": with_criterion("").replace("total = 0.0", "total = -100"),
+    "smoothed labels": with_criterion("ignore_index=0, label_smoothing=0.1"),
+    "targets that are computed": with_criterion("ignore_index=0", "criterion(model(x), y.random_(3))"),
+    "a loss for each sample": with_criterion(
+        "ignore_index=0", "sum(criterion(out[None], one[None]) for out, one in zip(model(x), y))"
+    ),
+    "a loss that is only computed at times": with_criterion("ignore_index=0", f"(epoch > 2 and {CALL}) or {CE}"),
+    "a loss that is given away": with_criterion("ignore_index=0", before="import lib\n", after="lib.use(criterion)\n"),
+    "another call that is not seen": with_criterion(
+        "ignore_index=0", after="def later(model):\n    return criterion(model(train_set[0][0]), 1)\n"
+    ),
+    "another call that cannot be changed": with_criterion(
+        "ignore_index=0", after=f"print([{CALL}.item() for x, y in test_loader])\n"
+    ),
+    "a reduction that is chosen": with_criterion("ignore_index=0, reduction=random.choice(['sum', 'mean'])"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_written_so_is_refused(name: str) -> None:
+    assert refusals(plain(REFUSED[name]))
+
+
+def test_an_evaluation_asks_all_ranks_in_each_batch_and_so_is_whole() -> None:
+    after = f"for x, y in test_loader:\n    loss = {CALL}\n    total += (y == 1).sum().item()\nprint(total)\n"
+    result = plain(with_criterion("ignore_index=0", after=after))
+    assert not refusals(result) and "test_loader = DataLoader(test_set, batch_size=8)\n" in result.code
+
+
+def test_a_sum_of_such_targets_stays_as_it_is() -> None:
+    result = plain(with_criterion("ignore_index=0, reduction='sum'"))
+    assert not refusals(result) and "mean_over_ranks" not in result.code
+    assert "(loss * dist.get_world_size()).backward()" in result.code
