@@ -177,6 +177,19 @@ for epoch in range(2):
         optimizer.step()
         print(loss.item())
 """,
+    "means over a mask": """\
+for epoch in range(2):
+    for x, y in train_loader:
+        out = model(x)
+        mask = (y != 1).float()
+        each = F.cross_entropy(out, y, reduction="none")
+        loss = (each * mask).sum() / mask.sum()
+        hits = ((out.argmax(1) == y) * mask).sum() / (1.0 * mask.sum())
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print("%.5f %.4f" % (loss.item(), hits))
+""",
     "buffers that are filled in each step": """\
 data, label = torch.FloatTensor(12, 4), torch.FloatTensor(12)
 for epoch in range(2):

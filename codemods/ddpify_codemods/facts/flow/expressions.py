@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from .comparisons import Comparisons
-from .frames import Frame, local_entries
+from .frames import Frame, Reduction, local_entries
 from .layout import axis, reduced, unsqueezed
 from .operations import combined, element
 from .values import (
@@ -153,12 +153,48 @@ class Expressions(Comparisons):
         if divides and host and any(part in self.found.reductions for part in ast.walk(node.right)):
             self.demand(node.left, left, frame)
             return replace(SAME, host=True)
+        if isinstance(node.op, ast.Div) and (left.kind, right.kind) == ("sum", "sum") and not host:
+            return self.by_all_ranks(node, result, left, right, frame)
         uneven = result.kind == "inverse" and any(self.status.get(each) != "training" for each in result.loaders)
         if (result.kind == "unknown" or uneven) and host and additive_parts and not self.in_forward:
             self.demand(node.left, left, frame)
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)
         return result
+
+    def by_all_ranks(self, node: ast.BinOp, result: Value, left: Value, right: Value, frame: Frame) -> Value:
+        """A loss that is a sum over a batch, divided by another one: a mean over a mask, if all ranks' masks divide it.
+
+        Each rank divides by the mean over ranks of the divisor, which nothing may be differentiated through (L3).
+        """
+        divided = frozenset(each for each in result.loaders if self.status.get(each) != "training")
+        if divided:
+            self.problem(frame, node, "it is divided by a sum of all ranks, which are at different places", divided)
+        apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        learned = right.forwards or right.bypasses or self.may_learn(node.right, frame)
+        if divided or apart or learned or self.in_forward or not left.forwards:
+            return result
+        self.found.scripts[node.right] = frame.script
+        self.found.reductions.setdefault(node.right, set()).add(Reduction(frame.script, node.right, "mean"))
+        return replace(made_of("mean", [result]), made_at=frozenset())
+
+    def may_learn(self, node: ast.expr, frame: Frame, depth: int = 3) -> bool:
+        """Whether parameters may be in an expression, or in what its variables are given in the file."""
+        for part in ast.walk(node):
+            if isinstance(part, ast.Attribute) and part.attr in ("Parameter", "requires_grad_"):
+                return True
+            if isinstance(part, ast.keyword) and part.arg == "requires_grad":
+                return True
+            if not isinstance(part, ast.Name):
+                continue
+            owner = frame.owner(part.id)
+            value = owner.names[part.id] if owner is not None else SAME
+            if value.only(Parameters) or any(each.name != "file" for each in value.only(Module)):  # type: ignore[union-attr]
+                return True
+            given = (each.value for each in frame.script.find(ast.Assign) if part.id in map(ast.unparse, each.targets))
+            if depth and value.kind == "same" and any(self.may_learn(each, frame, depth - 1) for each in given):
+                return True
+        return False
 
     def on_unaryop(self, node: ast.UnaryOp, frame: Frame) -> Value:
         value = self.value(node.operand, frame)
