@@ -10,6 +10,7 @@ from dataclasses import replace
 from .comparisons import Comparisons
 from .frames import Frame, Reduction, local_entries
 from .layout import axis, reduced, unsqueezed
+from .operation_names import LOSS_CLASSES
 from .operations import combined, element
 from .values import (
     ADDITIVE,
@@ -189,7 +190,8 @@ class Expressions(Comparisons):
                 continue
             owner = frame.owner(part.id)
             value = owner.names[part.id] if owner is not None else SAME
-            if value.only(Parameters) or any(each.name != "file" for each in value.only(Module)):  # type: ignore[union-attr]
+            modules = [each.name.rpartition(".")[2] for each in value.only(Module) if isinstance(each, Module)]
+            if value.only(Parameters) or any(name not in (*LOSS_CLASSES, "file") for name in modules):
                 return True
             given = (each.value for each in frame.script.find(ast.Assign) if part.id in map(ast.unparse, each.targets))
             if depth and value.kind == "same" and any(self.may_learn(each, frame, depth - 1) for each in given):
