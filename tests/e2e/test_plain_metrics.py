@@ -184,7 +184,7 @@ for epoch in range(2):
         mask = (y != 1).float()
         each = F.cross_entropy(out, y, reduction="none")
         loss = (each * mask).sum() / mask.sum()
-        hits = ((out.argmax(1) == y) * mask).sum() / (1.0 * mask.sum())
+        hits = ((out.argmax(1) == y) * mask).sum() / mask.sum()
         optimizer.zero_grad()
         loss.backward()
         optimizer.step()
