@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ..optimizer_classes import is_optimizer_class
 from .frames import Frame, local_entries
 from .methods import Methods
 from .values import (
+    NOTHING,
     SAME,
-    ZERO,
     Class,
     Function,
     Instance,
@@ -125,11 +126,24 @@ class Calls(Methods):
             self.without_gradients -= quiet
         finally:
             self.stack.pop()
-        result = ZERO
+        result = NOTHING
         for place, value in enumerate(inner.returns):
             result = value if place == 0 else join(result, value)
+        if inner.returns and not ends(function.node.body):
+            result = replace(result, is_none=True if result.is_none else None)
         generates = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(function.node))
         return SAME if generates else result
+
+    def own_method(self, owner: Value, name: str, node: ast.AST, args: list[Value], frame: Frame) -> Value | None:
+        """What a method that the program defines gives back; None where no object has it."""
+        found: Value | None = None
+        for thing in owner.only(Instance):
+            assert isinstance(thing, Instance)
+            method = self.method_of(thing.cls, name, of(thing))
+            if method is not None:
+                one = self.enter(method, node, args, {}, frame)
+                found = one if found is None else join(found, one)
+        return found
 
     def bind(
         self, function: Function, args: list[Value], keywords: dict[str, Value], inner: Frame, frame: Frame
@@ -194,6 +208,20 @@ def is_without_gradients(node: ast.expr) -> bool:
     """Whether `with` makes computations that are not differentiated."""
     name = ast.unparse(node.func if isinstance(node, ast.Call) else node).rpartition(".")[2]
     return name in ("no_grad", "inference_mode")
+
+
+def ends(body: Sequence[ast.stmt]) -> bool:
+    """Whether a function never comes to the end of a block: it returns, or raises, in all cases."""
+    last = body[-1] if body else None
+    if isinstance(last, ast.If):
+        return ends(last.body) and ends(last.orelse)
+    if isinstance(last, ast.With | ast.AsyncWith):
+        return ends(last.body)
+    if isinstance(last, ast.Try):
+        return ends(last.finalbody) or all(ends(each) for each in (last.body, *(one.body for one in last.handlers)))
+    if isinstance(last, ast.While):
+        return isinstance(last.test, ast.Constant) and bool(last.test.value)
+    return isinstance(last, ast.Return | ast.Raise)
 
 
 def differs(value: Value) -> bool:

@@ -16,11 +16,11 @@ class Comparisons(Reading):
         sides = [node.left, *node.comparators]
         values = [self.value(side, frame) for side in sides]
         local = [value for value in values if value.is_local]
-        identity = self.compared(node, values)
         if not local:
             self.found.read_same.update(sides)
-        if not local or identity.constant is not None:
-            return identity
+        known = self.compared(node, values)
+        if not local or known is not None:
+            return known or SAME
         if any(value.kind in LOCAL_ROWS for value in local) and all(v.kind in LOCAL_ROWS for v in local):
             return made_of("picked" if any(v.kind == "picked" for v in local) else local[0].kind, local)
         for side, value in zip(sides, values, strict=True):
@@ -48,19 +48,18 @@ class Comparisons(Reading):
                 return True
         return False
 
-    def compared(self, node: ast.Compare, values: list[Value]) -> Value:
+    def compared(self, node: ast.Compare, values: list[Value]) -> Value | None:
+        """What is known without the numbers that are compared: whether there are any, or which text it is."""
         if len(values) == 2 and isinstance(node.ops[0], ast.Is | ast.IsNot):
             first, second = values
-            if second.zero and second.constant is None and isinstance(node.comparators[0], ast.Constant):
-                is_none = first.zero and first.constant is None and not first.things and first.host
-                known = is_none or bool(first.things) or first.is_local
-                if known:
-                    return Value(constant=is_none == isinstance(node.ops[0], ast.Is))
+            if second.is_none and isinstance(node.comparators[0], ast.Constant):
+                known = first.is_none or (first.is_none is False and (bool(first.things) or first.is_local))
+                return Value(constant=first.is_none is isinstance(node.ops[0], ast.Is)) if known else SAME
         if len(values) == 2 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
             one, other = (value.constant for value in values)
             if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
-        return SAME
+        return None
 
 
 def batch_sizes(loader: ast.Call) -> list[ast.expr]:

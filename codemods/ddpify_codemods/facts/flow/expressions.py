@@ -26,6 +26,7 @@ from .values import (
     Module,
     Parameters,
     Value,
+    entries,
     join,
     made_of,
     of,
@@ -116,7 +117,7 @@ class Expressions(Comparisons):
 
     def on_constant(self, node: ast.Constant, frame: Frame) -> Value:
         if node.value is None or (node.value in (0, "") and not isinstance(node.value, bool)):
-            return Value(zero=True, constant=node.value, host=True)
+            return Value(zero=True, constant=node.value, host=True, is_none=node.value is None)
         return Value(constant=node.value, host=True)
 
     def on_name(self, node: ast.Name, frame: Frame) -> Value:
@@ -324,6 +325,16 @@ class Expressions(Comparisons):
         value = self.value(node.value, frame)
         self.assign(node.target, value, frame)
         return value
+
+    def on_yield(self, node: ast.Yield | ast.YieldFrom, frame: Frame) -> Value:
+        value = self.value(node.value, frame)
+        divided = frozenset(each for each in self.loaders_in(value) if self.status.get(each) in ("training", "sharded"))
+        if value.is_local or local_entries(value) or (divided and isinstance(node, ast.YieldFrom)):
+            loaders = frozenset().union(divided, *(each.loaders for each in entries([value])))
+            self.problem(frame, node, "what a generator gives to its loop is not followed", loaders)
+        return SAME
+
+    on_yieldfrom = on_yield
 
     def on_starred(self, node: ast.Starred, frame: Frame) -> Value:
         return self.value(node.value, frame)

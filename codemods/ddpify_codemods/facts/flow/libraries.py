@@ -137,7 +137,10 @@ class Libraries(Modules):
         if name == "getattr" and args and args[0].only(Logger):
             return of(Method(args[0], "", node))
         if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
-            return self.attribute_of(args[0], args[1].constant, node, frame)
+            found = self.attribute_of(args[0], args[1].constant, node, frame)
+            return replace(found, is_none=None) if any(each.is_none is not False for each in args[2:]) else found
+        if name == "setattr" and len(node.args) == 3:
+            return self.sets_attribute(node, args, frame)
         if name in ("getattr", "vars") and args and (file := self.file_in(args[0])) is not None:
             return self.one_of(file) if name == "getattr" else self.contents(file)
         if name in PICTURES and local:

@@ -232,6 +232,8 @@ class Methods(InPlace):
                 )
             if name in ("get", "setdefault", "pop"):
                 return self.part(owner, args[0].constant if args else None)
+            if name == "update":
+                self.updated(thing, node, args, frame)
             if name == "update" and any(value.is_local or local_entries(value) for value in given):
                 self.append(
                     owner, made_of("unknown", [v for v in given if v.is_local] or [SAME], reason=".update() of it")
@@ -249,6 +251,18 @@ class Methods(InPlace):
         if isinstance(thing, Iteration) and thing.how == "bar":
             return SAME
         return None
+
+    def updated(self, items: Items, node: ast.Call, args: list[Value], frame: Frame) -> None:
+        """`settings.update(other, name=value)`: the entries may be others."""
+        given: dict[object, Value] = {word.arg: self.value(word.value, frame) for word in node.keywords}
+        for thing in (each for value in args for each in value.things):
+            given |= thing.known if isinstance(thing, Items) else {}
+        complete = None not in given and all(value.only(Items) for value in args)
+        for key, value in items.known.items():
+            if key in given and not given[key].is_local:
+                items.known[key] = join(value, given[key])
+            elif not complete:
+                items.known[key] = replace(value, constant=None)
 
     def append(self, owner: Value, value: Value) -> None:
         """Put a value into a list, dict or set."""

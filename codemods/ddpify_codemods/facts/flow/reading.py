@@ -15,6 +15,7 @@ from .values import (
     DRAWN,
     LOCAL_ROWS,
     SAME,
+    Class,
     Instance,
     Items,
     Module,
@@ -126,6 +127,20 @@ class Reading(Objects):
         """A branch is taken by a value."""
         if value.is_local:
             self.demand(node, value, frame)
+
+    def sets_attribute(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
+        """`setattr(owner, name, value)`: of any name where that is not known."""
+        owner, name, value = args
+        known = {each for thing in owner.things if isinstance(thing, Instance) for each in thing.attributes}
+        known |= {
+            each for thing in owner.things if isinstance(thing, Class) for each in self.class_attributes[thing.node]
+        }
+        for each in [name.constant] if isinstance(name.constant, str) else sorted(known):
+            target = ast.copy_location(ast.Attribute(node.args[0], each, ast.Store()), node)
+            self.assign(target, value, frame, node.args[2])
+        if not known and not name.constant:
+            self.shown_parts(node.args[2:], frame)
+        return SAME
 
     def is_shown(self, node: ast.Call, frame: Frame) -> bool:
         return False

@@ -6,15 +6,16 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from ..header import main_guard
-from .calls import Calls, is_without_gradients
+from .branches import Branches, leaves
+from .calls import is_without_gradients
 from .frames import Frame, additive, local_entries
 from .operations import combined
 from .values import (
     LOCAL_ROWS,
     PLACED,
+    NOTHING,
     SAME,
-    ZERO,
+    Class,
     Function,
     Instance,
     Items,
@@ -27,10 +28,8 @@ from .values import (
     of,
 )
 
-Names = dict[str, Value]
 
-
-class Follower(Calls):
+class Follower(Branches):
     """Follows a program once; what it finds out is in `found`."""
 
     def run(self) -> None:
@@ -57,7 +56,13 @@ class Follower(Calls):
     # Definitions and imports
 
     def do_functiondef(self, node: ast.FunctionDef, frame: Frame) -> None:
-        frame.names[node.name] = of(Function(node, frame.script, frame))
+        value = of(Function(node, frame.script, frame))
+        for decorator in reversed(node.decorator_list):
+            for thing in self.value(decorator, frame).only(Function):
+                assert isinstance(thing, Function)
+                decorated = self.enter(thing, decorator, [value], {}, frame)
+                value = decorated if decorated.only(Function) else value
+        frame.names[node.name] = value
 
     def do_asyncfunctiondef(self, node: ast.AsyncFunctionDef, frame: Frame) -> None:
         frame.names[node.name] = of(Function(node, frame.script, frame))
@@ -140,6 +145,8 @@ class Follower(Calls):
             owner = frame
             if target.id in frame.outside:
                 owner = (frame.outer or frame).owner(target.id) or self.module_frame(frame.script)
+                if self.undecided and target.id in owner.names:  # branches are joined in their own function
+                    value = join(owner.names[target.id], value)
             owner.names[target.id] = replace(value, pending=None)
         elif isinstance(target, ast.Tuple | ast.List):
             for place, part in enumerate(target.elts):
@@ -171,6 +178,8 @@ class Follower(Calls):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
         if target.attr == "requires_grad" and (owner.only(Parameters) or owner.only(Module)):
             self.freezes(owner, target, value.constant)
+        if owner.only(Module) or owner.only(Class):
+            self.written_in(owner, target.attr, value)
         for thing in owner.things:
             if isinstance(thing, Module | Instance):
                 if isinstance(thing, Module):
@@ -183,7 +192,20 @@ class Follower(Calls):
                     self.sources.setdefault((thing, target.attr), set()).add(source)
                 old = thing.attributes.get(target.attr)
                 anew = self.in_forward and not self.undecided  # by each call of the model
+                if thing in self.settings.values():  # by the parser, too
+                    value = replace(value, constant=None, is_none=None)
                 thing.attributes[target.attr] = value if old is None or anew else join(old, value)
+
+    def written_in(self, owner: Value, name: str, value: Value) -> None:
+        """A name of a class, or of a file, is given a value, beside those that stand there."""
+        for thing in owner.things:
+            if isinstance(thing, Class):
+                names = self.class_attributes.setdefault(thing.node, {})
+            elif isinstance(thing, Module) and isinstance(thing.made, ast.Module):
+                names = self.names_of(thing)
+            else:
+                continue
+            names[name] = join(names[name], value) if name in names else value
 
     def assign_item(self, target: ast.Subscript, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
         owner, key = self.value(target.value, frame), self.key(target.slice, frame)
@@ -194,7 +216,8 @@ class Follower(Calls):
             known = True
             if isinstance(key, str | int) and key is not None:
                 old = thing.known.get(key)
-                thing.known[key] = value if old is None or not (rows or self.contexts) else join(old, value)
+                anew = old is None or not (rows or self.contexts or self.undecided)
+                thing.known[key] = value if old is None or anew else join(old, value)
             elif isinstance(key, slice) or key is None:
                 thing.rest = value if thing.rest is None else join(thing.rest, value)
         adds = owner.zero or owner.is_local
@@ -226,44 +249,7 @@ class Follower(Calls):
         self.left_early.append(self.gradients)
 
     def do_return(self, node: ast.Return, frame: Frame) -> None:
-        frame.returns.append(self.value(node.value, frame) if node.value else ZERO)
-
-    def do_if(self, node: ast.If, frame: Frame) -> None:
-        if frame.script is not self.scripts[0] and node is main_guard(frame.script.tree):
-            return
-        test = self.value(node.test, frame)
-        self.decided(node.test, test, frame)
-        decided = test.constant if isinstance(test.constant, bool) else None
-        before, gradients = dict(frame.names), self.gradients
-        self.undecided += decided is None
-        if decided is not False:
-            self.block(node.body, frame)
-        first, frame.names = frame.names, dict(before)
-        if decided is None:
-            gradients, self.gradients = self.gradients, gradients
-        if decided is not True:
-            self.block(node.orelse, frame)
-        self.undecided -= decided is None
-        if decided is None:
-            self.gradients = self.gradients.or_else(gradients)
-            self.merge(frame, first, ends=_leaves(node.body), other_ends=_leaves(node.orelse))
-        elif decided:
-            frame.names = first
-
-    def merge(self, frame: Frame, first: Names, ends: bool = False, other_ends: bool = False) -> None:
-        """Join the names of two ways that may have been taken."""
-        second = frame.names
-        if ends and not other_ends:
-            return
-        if other_ends and not ends:
-            frame.names = first
-            return
-        frame.names = {
-            name: join(first[name], second[name])
-            if name in first and name in second
-            else first.get(name, second.get(name, SAME))
-            for name in {**first, **second}
-        }
+        frame.returns.append(self.value(node.value, frame) if node.value else NOTHING)
 
     def do_for(self, node: ast.For, frame: Frame) -> None:
         over = self.value(node.iter, frame)
@@ -322,11 +308,16 @@ class Follower(Calls):
     def do_with(self, node: ast.With, frame: Frame) -> None:
         quiet = any(is_without_gradients(item.context_expr) for item in node.items)
         self.without_gradients += quiet
+        values = []
         for item in node.items:
             value = self.value(item.context_expr, frame)
+            values.append(value)
+            entered = self.own_method(value, "__enter__", item.context_expr, [], frame)
             if item.optional_vars is not None:
-                self.assign(item.optional_vars, value, frame)
+                self.assign(item.optional_vars, value if entered is None else entered, frame)
         self.block(node.body, frame)
+        for value in values:
+            self.own_method(value, "__exit__", node, [SAME] * 3, frame)
         self.without_gradients -= quiet
 
     do_asyncwith = do_with
@@ -340,9 +331,11 @@ class Follower(Calls):
             self.gradients = body.or_else(gradients)
             self.block(handler.body, frame)
             self.gradients = self.gradients.or_else(body)
-            self.merge(frame, first, ends=_leaves(node.body), other_ends=_leaves(handler.body))
+            self.merge(frame, first, ends=leaves(node.body), other_ends=leaves(handler.body))
         self.block(node.orelse, frame)
         self.block(node.finalbody, frame)
+
+    do_trystar = do_try
 
     def do_assert(self, node: ast.Assert, frame: Frame) -> None:
         self.value(node.test, frame)
@@ -351,8 +344,3 @@ class Follower(Calls):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 frame.names.pop(target.id, None)
-
-
-def _leaves(body: Sequence[ast.stmt]) -> bool:
-    """Whether a block always ends its function."""
-    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise)

@@ -182,8 +182,8 @@ class Value:
     loaders: those whose batches it is made of. forwards: calls of trained modules that it is made by; bypasses: uses of
     their parameters other than that. things: what it may be. zero: it adds nothing (0, None, an empty list). host: a
     number of Python. pending: the loop that has added it up, and the name it has there. reason: why it is unknown.
-    made_at: where that began, or where it was computed from the batches of all ranks. dimensions: how many
-    a tensor has.
+    is_none: whether it is None; None where it may be. made_at: where that began, or where it was computed from the
+    batches of all ranks. dimensions: how many a tensor has.
     """
 
     kind: Kind = "same"
@@ -198,6 +198,7 @@ class Value:
     constant: object = None
     made_at: frozenset[ast.expr] = frozenset()
     dimensions: int | None = None
+    is_none: bool | None = False
 
     @property
     def is_local(self) -> bool:
@@ -211,6 +212,7 @@ class Value:
 
 SAME = Value()
 ZERO = Value(zero=True)
+NOTHING = Value(zero=True, is_none=True)  # what a function gives back that gives nothing back
 
 
 def of(thing: Thing) -> Value:
@@ -278,6 +280,7 @@ def join(first: Value, second: Value) -> Value:
         pending=first.pending or second.pending,
         host=(first.host or first.zero) and (second.host or second.zero),
         dimensions=first.dimensions if first.dimensions == second.dimensions else None,
+        is_none=first.is_none if first.is_none == second.is_none else None,
     )
 
 

@@ -1,0 +1,85 @@
+"""Follows statements of which the run takes one way: `if`, `match`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Sequence
+
+from ..header import main_guard
+from .calls import Calls, differs
+from .frames import Frame
+from .values import SAME, Value, join
+
+Names = dict[str, Value]
+
+
+class Branches(Calls):
+    """What is known after several ways."""
+
+    def do_if(self, node: ast.If, frame: Frame) -> None:
+        if frame.script is not self.scripts[0] and node is main_guard(frame.script.tree):
+            return
+        test = self.value(node.test, frame)
+        self.decided(node.test, test, frame)
+        if isinstance(test.constant, bool):
+            self.block(node.body if test.constant else node.orelse, frame)
+        else:
+            ends = leaves(node.body), leaves(node.orelse)
+            self.either(frame, lambda: self.block(node.body, frame), lambda: self.block(node.orelse, frame), ends)
+
+    def do_match(self, node: ast.Match, frame: Frame) -> None:
+        subject = self.value(node.subject, frame)
+        if differs(subject):
+            self.demand(node.subject, subject, frame)
+        self.cases(node.cases, Value(things=subject.things), frame)
+
+    def cases(self, cases: Sequence[ast.match_case], subject: Value, frame: Frame) -> None:
+        """One of some cases, or none of them."""
+        if not cases:
+            return
+        first, others = cases[0], cases[1:]
+        for part in ast.walk(first.pattern):
+            name = part.rest if isinstance(part, ast.MatchMapping) else getattr(part, "name", None)
+            if name:
+                frame.names[name] = subject
+        if first.guard is not None:
+            self.decided(first.guard, self.value(first.guard, frame), frame)
+        elif isinstance(first.pattern, ast.MatchAs) and first.pattern.pattern is None:  # case _
+            self.block(first.body, frame)
+            return
+        ends = leaves(first.body), False
+        self.either(frame, lambda: self.block(first.body, frame), lambda: self.cases(others, subject, frame), ends)
+
+    def either(
+        self, frame: Frame, first: Callable[[], None], other: Callable[[], None], ends: tuple[bool, bool]
+    ) -> None:
+        """Follow two ways of which the run takes one; ends: whether the function ends with them."""
+        before, gradients = dict(frame.names), self.gradients
+        self.undecided += 1
+        first()
+        names, frame.names = frame.names, before
+        gradients, self.gradients = self.gradients, gradients
+        other()
+        self.undecided -= 1
+        self.gradients = self.gradients.or_else(gradients)
+        self.merge(frame, names, *ends)
+
+    def merge(self, frame: Frame, first: Names, ends: bool = False, other_ends: bool = False) -> None:
+        """Join the names of two ways that may have been taken."""
+        second = frame.names
+        if ends and not other_ends:
+            return
+        if other_ends and not ends:
+            frame.names = first
+            return
+        frame.names = {
+            name: join(first[name], second[name])
+            if name in first and name in second
+            else first.get(name, second.get(name, SAME))
+            for name in {**first, **second}
+        }
+
+
+def leaves(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block always ends its function."""
+    return bool(body) and isinstance(body[-1], ast.Return | ast.Raise)

@@ -1,0 +1,130 @@
+"""What of several ways the run takes is not known: both are followed, and no constant outlives another assignment."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
+
+SHOWN = "        if {test}:\n            print(loss.item())\n"
+LOSS = """\
+for x, y in train_loader:
+    optimizer.zero_grad()
+    loss = F.cross_entropy(model(x), y, reduction={reduction})
+    loss.backward()
+    optimizer.step()
+"""
+TEACHER = "teacher = None\nif n > 2:\n    teacher = nn.Linear(4, 3)\n"
+FOUND = "def find():\n    if n > 2:\n        return nn.Linear(4, 3)\n{otherwise}\nteacher = find()\n"
+
+
+@pytest.mark.parametrize("test", ["teacher is None", "teacher is not None", "None is not teacher"])
+@pytest.mark.parametrize("begin", [TEACHER, FOUND.format(otherwise=""), FOUND.format(otherwise="    return None")])
+def test_what_may_be_none_is_followed_both_ways(begin: str, test: str) -> None:
+    assert followed(begin + TRAINING + SHOWN.format(test=test)).found.reductions
+
+
+def test_what_is_none_or_not_in_each_call_is_followed_one_way() -> None:
+    code = "def of(z, y, n=None):\n    return F.cross_entropy(z, y) if n is None else F.cross_entropy(z, y).exp()\n"
+    assert not reasons(code + TRAINING.replace("F.cross_entropy", "of"))
+
+
+def test_losses_of_both_ways_have_to_be_divided_alike() -> None:
+    otherwise = "        if teacher is None:\n            loss = loss * len(x)\n        loss.backward()\n"
+    code = TEACHER + TRAINING.replace("        loss.backward()\n", otherwise)
+    assert any("not the same kind of number" in reason for reason in reasons(code))
+
+
+CASES = """\
+        match mode:
+            case "a" | "b" if n > 3:
+                {}
+            case _:
+                pass
+"""
+
+
+def test_a_case_is_followed() -> None:
+    assert followed(TRAINING + CASES.format("print(loss.item())")).found.reductions
+    otherwise = CASES.format("loss = loss * len(x)") + "        loss.backward()\n"
+    changed = TRAINING.replace("        loss.backward()\n", otherwise)
+    assert any("not the same kind of number" in reason for reason in reasons(changed))
+
+
+def test_what_is_matched_is_agreed_on() -> None:
+    code = "        match loss.item():\n            case 0.0:\n                pass\n"
+    assert followed(TRAINING + code).found.reductions
+
+
+@pytest.mark.parametrize(
+    ("begin", "reduction"),
+    [
+        ("class C:\n    how = 'mean'\nC.how = 'sum'\n", "C.how"),
+        ("class C:\n    pass\nc = C()\nc.how = 'mean'\nsetattr(c, 'how', 'sum')\n", "c.how"),
+        ("class C:\n    pass\nc = C()\nc.how = 'mean'\nsetattr(c, name, 'sum')\n", "c.how"),
+        ("import argparse\nc = argparse.ArgumentParser().parse_args()\nif n > 2:\n    c.how = 'mean'\n", "c.how"),
+        ("c = {'how': 'mean'}\nc.update(how='sum')\n", "c['how']"),
+        ("c = {'how': 'mean'}\nc.update(read())\n", "c['how']"),
+        ("c = {'how': 'mean'}\nif n > 2:\n    c['how'] = 'sum'\n", "c['how']"),
+        (
+            "how = 'sum'\ndef choose():\n    global how\n    how = 'mean'\n"
+            "def main():\n    if n > 2:\n        choose()\nmain()\n",
+            "how",
+        ),
+    ],
+)
+def test_a_constant_that_may_be_another_one_is_not_known(begin: str, reduction: str) -> None:
+    assert any("a mean or a sum" in reason for reason in reasons(begin + LOSS.format(reduction=reduction)))
+
+
+@pytest.mark.parametrize("begin", ["c = {'how': 'mean'}\nc.update(other='sum')\n", "c = {}\nc['how'] = 'mean'\n"])
+def test_a_constant_that_stays_is_known(begin: str) -> None:
+    assert not reasons(begin + LOSS.format(reduction="c['how']"))
+
+
+GENERATOR = """\
+def batches():
+    for x, y in test_loader:
+        yield x, y
+for x, y in batches():
+    total += (model(x).argmax(1) == y).sum().item()
+print(total)
+"""
+OF_ANOTHER = GENERATOR.replace("for x, y in test_loader:\n        yield x, y", "yield from test_loader")
+
+
+@pytest.mark.parametrize("code", [GENERATOR, OF_ANOTHER])
+def test_what_a_generator_gives_is_evaluated_whole(code: str) -> None:
+    assert "sharded" not in followed(TRAINING + code).status.values()
+
+
+DECORATED = """\
+def told(function):
+    def inner(*args):
+        out = function(*args)
+        print(out.item())
+        return out
+    return inner
+@told
+def loss_of(z, y):
+    return F.cross_entropy(z, y)
+"""
+
+
+def test_what_a_decorator_makes_is_followed() -> None:
+    assert followed(DECORATED + TRAINING.replace("F.cross_entropy(m", "loss_of(m")).found.reductions
+
+
+TOLD = """\
+class Told:
+    def __init__(self, loss):
+        self.loss = loss
+    def __enter__(self):
+        return self
+    def __exit__(self, *rest):
+        print(self.loss.item())
+"""
+
+
+def test_what_happens_at_the_end_of_with_is_followed() -> None:
+    assert followed(f"{TOLD}{TRAINING}        with Told(loss):\n            pass\n").found.reductions
