@@ -22,7 +22,10 @@ class Branches(Calls):
         test = self.value(node.test, frame)
         self.decided(node.test, test, frame)
         if isinstance(test.constant, bool):
-            self.block(node.body if test.constant else node.orelse, frame)
+            taken = node.body if test.constant else node.orelse
+            self.block(taken, frame)
+            returns = bool(taken) and isinstance(taken[-1], ast.Return)
+            frame.left |= returns and frame.script.parents[node] is frame.node
         else:
             ends = leaves(node.body), leaves(node.orelse)
             self.either(frame, lambda: self.block(node.body, frame), lambda: self.block(node.orelse, frame), ends)

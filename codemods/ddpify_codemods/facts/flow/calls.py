@@ -63,6 +63,9 @@ class Calls(Methods):
             found = one if found is None else join(found, one)
         if found is None:
             found = self.unknown_call(node, [function, *args, *keywords.values()], frame, alone)
+        for word in node.keywords:
+            if word.arg == "out" and found.is_local and not own:
+                self.assign(word.value, found, frame, node)
         if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
             return cut(found)
         owners = [thing.owner for thing in function.only(Method) if isinstance(thing, Method)]

@@ -18,6 +18,7 @@ from .values import (
     DRAWN,
     LOCAL_ROWS,
     PLACED,
+    OWN_SIZE,
     SAME,
     Function,
     Items,
@@ -264,6 +265,7 @@ class Expressions(Comparisons):
         if owner.only(Items):
             return element(owner, key)
         index = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice) else SAME
+        bounds = [self.value(part, frame) for part in operands(node)[1:]] if isinstance(node.slice, ast.Slice) else []
         if owner.kind == "shape":
             return self.size_in(owner, key)
         if owner.kind in LOCAL_ROWS:
@@ -271,6 +273,8 @@ class Expressions(Comparisons):
             return self.indexed(owner, node.slice, key, index, frame)
         if owner.kind in ADDITIVE:
             return replace(owner, things=frozenset())
+        if any(each.is_local for each in bounds) and not owner.only(Parameters):
+            return made_of("unknown", [owner, *bounds], reason=OWN_SIZE)
         if owner.is_local or index.is_local:
             if index.kind in LOCAL_ROWS and not owner.is_local:
                 return made_of(index.kind, [index])
@@ -303,7 +307,7 @@ class Expressions(Comparisons):
         ):
             return made_of("batch", [owner])
         taken = "only some samples of a batch are taken, which are others on each rank"
-        fixed = isinstance(first, ast.Slice) or isinstance(key, int)
+        fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
         return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else taken)
 
     def indexed_before(self, owner: Value, parts: list[ast.expr], key: object) -> Kind:

@@ -19,7 +19,8 @@ Status = (
 class Frame:
     """The names of a module, or of one call of a function.
 
-    statement: the innermost that is being followed. caller: the frame of the call, and call: the call.
+    statement: the innermost that is being followed. caller: the frame of the call, and call: the call. left: whether it
+    has returned in any case.
     """
 
     script: Script
@@ -32,6 +33,7 @@ class Frame:
     this: Value | None = None
     caller: Frame | None = None
     call: ast.AST | None = None
+    left: bool = False
 
     @property
     def calls(self) -> tuple[ast.AST | None, ...]:

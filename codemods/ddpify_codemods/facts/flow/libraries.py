@@ -13,7 +13,7 @@ from .draws import changes, library_of
 from .einsum import einsum
 from .frames import Frame, local_entries
 from .input_gradients import gradients_of, of_scaled
-from .layout import axis
+from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
 from .operations import combined, loss_of, of_sizes, on_number, on_rows
@@ -25,6 +25,7 @@ from .values import (
     OWN_SHAPE,
     SAME,
     ZERO,
+    Function,
     Items,
     Iteration,
     Loader,
@@ -54,6 +55,8 @@ _AS_THEY_ARE = frozenset(
     }
 )
 
+
+_OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulate"})  # what they are given
 
 _OF_SIZES = FACTORIES | {"uniform"}
 
@@ -124,6 +127,8 @@ class Libraries(Modules):
             "set",
         ):
             return of(Parameters(modules))
+        if last == "checkpoint" and args and (called := [*args[0].only(Function), *args[0].only(Module)]):
+            return self.called(called[0], node, args[1:], {}, frame, alone)
         if name in _AS_THEY_ARE and args:
             return args[0]
         if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):
@@ -284,6 +289,8 @@ class Libraries(Modules):
         """What a library makes of values that differ between the ranks."""
         local = [value for value in given if value.is_local]
         first = args[0] if args else SAME
+        if self.in_forward and name in _OVER and any(each.kind in LOCAL_ROWS and axis(each.kind) == 0 for each in args):
+            return made_of("unknown", local, reason=COUPLES)
         if first.kind == "scaled" and not any(value.is_local for value in given[1:]):
             return of_scaled(last, first)
         if name in ("float", "int") and first.kind in ("mean", "sum", "size"):
@@ -313,7 +320,8 @@ class Libraries(Modules):
             local_rows(given) and name.startswith("torch.")
         ):
             rows = first if first.kind in LOCAL_ROWS else next(v for v in local if v.kind in LOCAL_ROWS)
-            others = [value for value in given if value is not rows]
+            place = next(at for at, value in enumerate(given) if value is rows)
+            others = [*given[:place], *given[place + 1 :]]
             if last in ("matmul", "mm") and len(args) > 1:
                 return combined(ast.MatMult(), args[0], args[1])
             if last == "einsum":
@@ -326,6 +334,9 @@ class Libraries(Modules):
         if name.startswith(("torch.", "numpy.")) and joins and first.only(Items):
             inner = [entry for thing in first.only(Items) if isinstance(thing, Items) for entry in thing.all()]
             kinds = {entry.kind for entry in inner if entry.is_local}
+            if kinds <= LOCAL_ROWS and last == "stack" and isinstance(node.args[0], ast.List) and not self.in_rows():
+                at = self.dimension(node, 1, frame)
+                return made_of(unsqueezed(together(kinds), at if isinstance(at, int) else 0), inner)
             if kinds <= LOCAL_ROWS:
                 return made_of("rows", inner)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
@@ -338,10 +349,12 @@ class Libraries(Modules):
                 return made
         sizes = [value for value in entries(given) if value.is_local]
         if name.startswith("torch.") and last in FACTORIES and all(each.kind in ("size", "shape") for each in sizes):
-            return made_of("rows", sizes)
+            return made_of("rows", sizes) if len(sizes) == 1 else made_of("unknown", sizes, reason=COUPLES)
         if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
             return found
-        return self.unknown_call(node, given, frame, alone)
+        found = self.unknown_call(node, given, frame, alone)
+        counts = last in ("range", "arange") and all(each.kind == "size" for each in local)
+        return replace(found, couples=False) if counts else found  # as an index, as a rule
 
     def of_list(self, name: str, args: list[Value]) -> Value | None:
         """The sum, or mean, of a list of numbers or of a generator."""
@@ -395,6 +408,7 @@ class Libraries(Modules):
             "quantile",
             "chunk",
             "split",
+            "tensor_split",
             "split_with_sizes",
         )
         place += ast.unparse(node.func).rpartition(".")[2] in later

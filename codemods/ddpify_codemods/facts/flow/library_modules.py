@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from .dimensions import after_module, implicit, of_dimensions
 from .layout import axis, flattened, over_samples, reshaped
+from .operations import mixes
 from .values import COUPLES, OWN_SHAPE, SAME, Items, Kind, Module, Value, made_of, of
 
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
@@ -47,6 +48,8 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
             dimension = implicit(first.dimensions)
         if dimension is not None and over_samples(kind, dimension):
             return made_of("unknown", local, reason=COUPLES)
+    if mixes(last, kind):
+        return made_of("unknown", local, reason=COUPLES)
     if last == "Flatten":
         start = _option(made, "start_dim", 0)
         return made_of(flattened(kind, 1 if start is None else start), local)

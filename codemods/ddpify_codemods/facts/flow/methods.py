@@ -12,10 +12,11 @@ from .frames import Frame, local_entries
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
-from .operation_names import LOSSES, PICTURES
+from .operation_names import LAYOUTS, LOSSES, PICTURES
 from .operations import combined, of_sizes, on_number, on_rows
 from .values import (
     ADDITIVE,
+    COUPLES,
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
@@ -48,6 +49,9 @@ _MODULE_SELF = frozenset(
 _PARAMETERS = frozenset({"parameters", "named_parameters"})
 
 _IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": ast.Sub()}
+
+# They put samples together in a tensor of the script's own.
+_INTO = frozenset({"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"})
 
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
@@ -101,19 +105,22 @@ class Methods(InPlace):
                 return made_of("rows", [owner], host=True) if self.in_rows() else made_of("unknown", [owner])
             if name == "size":
                 return self.size(owner, node, frame)
+            if name in ("dim", "ndimension", "is_floating_point", "get_device", "stride"):
+                return SAME
             if name in ("items", "values", "keys"):
                 return of(Iteration("pairs" if name == "items" else "as_is", (owner,)))
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
-            return found or made_of(
-                "unknown", [owner, *given], reason=f"what .{name}() makes of a batch depends on which samples are in it"
-            )
+            reason = f"what .{name}() makes of a batch depends on which samples are in it"
+            unknown = made_of("unknown", [owner, *given], reason=reason)
+            frames = self.in_forward and name in ("view", "reshape")  # of films: a part of them is a sample
+            return found or (replace(unknown, couples=False) if frames else unknown)
         if owner.kind in ("mean", "sum", "size"):
             found = on_number(name, owner, given)
             return found or made_of("unknown", [owner, *given], reason=f".{name}() of it cannot be added up over ranks")
         if owner.kind == "scaled":
             return of_scaled(name, owner, given)
         if owner.is_local:
-            return made_of("unknown", [owner, *given])
+            return made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
         if owner.zero and name in ("to", "cuda", "cpu", "clone", "double", "float", "long"):
             return owner
         if local and name in ("scale",) and len(args) == 1:
@@ -126,6 +133,9 @@ class Methods(InPlace):
             return SAME
         if local and name in _SHOWN | {"write"} and self.is_bar(owner):
             return SAME
+        rows = any(each.kind in LOCAL_ROWS for each in given)
+        if name in _INTO and rows and not owner.things and self.dimension(node, 0, frame) in (0, "unknown"):
+            return made_of("unknown", local, reason=COUPLES)
         if name in ("repeat", "expand") and not owner.things and (made := of_sizes(args)):
             return made
         if local:
@@ -203,6 +213,8 @@ class Methods(InPlace):
                 root_of(thing).evaluates = on is False
             if name in _MODULE_SELF:
                 return owner
+            if name.startswith("register_forward") and any(value.only(Function) for value in given):
+                self.problem(frame, node, "what a hook does with the batches that a model gets is not followed")
             if name in _PARAMETERS:
                 modules = tuple(each for each in owner.things if isinstance(each, Module))
                 if isinstance(node.func, ast.Attribute):

@@ -15,8 +15,6 @@ from .reductions import reduction_of
 from .training import Training, leaves_outputs
 from .values import (
     ADDITIVE,
-    DRAWN,
-    KEPT,
     OWN_SHAPE,
     SAME,
     Items,
@@ -41,14 +39,20 @@ class Modules(Training):
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         inside = bool(self.in_forward)
+        alone = isinstance(frame.statement, ast.Expr) and frame.statement.value is node
+        if alone and local and not inside and not module.cls and not module.name.startswith("torch.nn."):
+            self.shown(node, frame)  # to a meter of a library, as a rule
         root = root_of(module)
         trained = root.made in self.trained and not inside
         last = module.name.rpartition(".")[2]
         if last in LOSS_CLASSES:
             known = module.attributes.get("reduction", SAME).constant
             reduction = known if isinstance(known, str) else "?"
-            if last in WEIGHTED and isinstance(module.made, ast.Call) and self.is_weighted(module.made):
-                return self.weighed_loss(node, module.made, given, reduction, frame)
+            if last in WEIGHTED and isinstance(module.made, ast.Call):
+                if not module.attributes.keys().isdisjoint(("weight", "ignore_index")):  # criterion.weight = …
+                    return loss_of(given, reduction, True)
+                if self.is_weighted(module.made):
+                    return self.weighed_loss(node, module.made, given, reduction, frame)
             return loss_of(given, reduction, False)
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
         if unknown and (module.networks or trained):
@@ -59,7 +63,7 @@ class Modules(Training):
         if module.cls:
             own = self.own_forward(module, node, args, keywords, frame, trained)
         else:
-            own = of_library_module(module, given) if local else None
+            own = self.through(module, node, given, frame) if local else None
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
@@ -80,9 +84,16 @@ class Modules(Training):
             result = self.tagged(result, None, node)
         return result
 
+    def through(self, module: Module, node: ast.Call, given: list[Value], frame: Frame) -> Value | None:
+        """What a module of torch gives back, or one after the other of nn.Sequential; None where that is not known."""
+        value = given[0]
+        for layer in module.layers:
+            value = self.forward(layer, node, [value], {}, frame)
+        return of_library_module(module, given) if not module.layers else value if value.is_kept else None
+
     def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
         """Whether nothing is known of what a network gives back, but that it is made of what it was given."""
-        vague = value.kind == "same" or (value.kind == "unknown" and value.reason not in (*KEPT, DRAWN))
+        vague = value.kind == "same" or (value.kind == "unknown" and not value.is_kept)
         return vague and (module.networks or trained)
 
     def evaluated(self, module: Module, node: ast.Call) -> None:
@@ -138,7 +149,7 @@ class Modules(Training):
             assert isinstance(thing, Items)
             thing.known = {key: self.lenient(each) for key, each in thing.known.items()}
             thing.rest = None if thing.rest is None else self.lenient(thing.rest)
-        if value.kind == "unknown" and value.reason in (*KEPT, DRAWN):
+        if value.is_kept:
             return value
         if value.kind in ("unknown", "rows", "picked", "rows_moved", "rows_last", "shape"):
             return replace(value, kind="batch", reason="")
@@ -206,6 +217,8 @@ class Modules(Training):
                 frame, node, f"this loss cannot be divided over ranks: {reason or 'it is no mean or sum over samples'}"
             )
         self.found.differentiated |= loss.made_at
+        if self.in_rows():
+            self.problem(frame, node, "it is trained here on one sample of a batch after the other")
         if loss.made_at & self.of_all:
             self.problem(frame, node, "what it is made of is computed from the batches of all ranks")
         if any(loader.training is not None and not self.trains_by_next(loader) for loader in loss.loaders - evaluated):
@@ -237,6 +250,8 @@ class Modules(Training):
             module.attributes["reduction"] = join(known, reduction)
         if given:
             module.attributes["layers"] = given[0]
+        if name == "torch.nn.Sequential" and all(len(value.only(Module)) == 1 for value in given):
+            module.layers = [each for value in given for each in value.things if isinstance(each, Module)]
         for value in given:
             for inner in value.only(Module):
                 assert isinstance(inner, Module)

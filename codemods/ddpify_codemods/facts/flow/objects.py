@@ -56,6 +56,8 @@ class Objects(Loops):
                 return self.shape_of(owner)
             if name in ("T", "mT"):
                 return made_of(turned(owner.kind) if name == "T" else "rows_moved", [owner])
+            if name == "grad":
+                return cut(made_of("scaled", [owner]))
             found = made_of("batch" if owner.kind == "batch" else owner.kind, [owner])
             return cut(found) if name == "data" else found
         if owner.is_local:

@@ -218,9 +218,14 @@ LAYOUTS = frozenset(
     | {"unsqueeze", "squeeze", "transpose", "t", "T"}
 )
 NEW = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full", "new_empty"})
-COUPLE = frozenset({"cdist", "pdist", "corrcoef", "cov"})
+COUPLE = frozenset(
+    {"cdist", "pdist", "corrcoef", "cov", "bincount", "histc", "histogram", "unique", "unique_consecutive", "flipud"}
+    | {"meshgrid", "cartesian_prod", "combinations", "fftn", "ifftn", "rfftn", "diag", "cdist", "scan"}
+)
+# They make something of each two elements, or of a sum over them, if both are samples.
+PAIRS = frozenset({"inner", "outer", "ger", "kron", "tensordot", "dot", "vdot", "addmm", "addmv", "addr"})
 PARTS = frozenset({"tolist", "interpolate", "pad"})
-CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes"})
+CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes", "tensor_split"})
 # With a dimension other than the first they work on each sample for itself.
 ALONG = frozenset(
     [
@@ -256,6 +261,22 @@ ALONG = frozenset(
         "roll",
         "kthvalue",
         "count_nonzero",
+        "var_mean",
+        "std_mean",
+        "aminmax",
+        "cummax",
+        "cummin",
+        "logcumsumexp",
+        "quantile",
+        "nanquantile",
+        "nanmedian",
+        "diff",
+        "gradient",
+        "vector_norm",
+        "fft",
+        "ifft",
+        "rfft",
+        "irfft",
     ]
 )
 KEEP_SHAPE = frozenset(
@@ -271,10 +292,27 @@ KEEP_SHAPE = frozenset(
         "flip",
         "topk",
         "roll",
+        "cummax",
+        "cummin",
+        "logcumsumexp",
+        "diff",
+        "fft",
+        "ifft",
+        "rfft",
+        "irfft",
     }
 )
 # Without a dimension they work along the last one, or one that their argument's shape says.
-LAST = frozenset({"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue"})
+LAST = frozenset(
+    {"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue", "diff", "fft", "ifft"}
+    | {"rfft", "irfft"}
+)
+# Operations and modules of torch that mix what lies along the last dimension, or along the second one.
+MIX_LAST = (
+    *("linear", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "conv", "pool", "interpolate", "upsample"),
+    *("groupnorm", "group_norm", "instancenorm", "instance_norm"),
+)
+MIX_SECOND = ("conv", "groupnorm", "group_norm", "scaled_dot_product_attention")
 SHAPE_ATTRIBUTES = frozenset(
     {
         "dtype",

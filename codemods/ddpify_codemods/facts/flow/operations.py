@@ -23,8 +23,37 @@ from .layout import (
     turned,
     unsqueezed,
 )
-from .operation_names import ALONG, COUPLE, CUTS, EACH, HOST, KEEP_NUMBER, KEEP_SHAPE, LAST, LAYOUTS, NEW, PARTS
-from .values import COUPLES, LOCAL_ROWS, OWN_SHAPE, OWN_SIZE, SAME, Items, Kind, Value, entries, join, made_of, of
+from .operation_names import (
+    ALONG,
+    COUPLE,
+    CUTS,
+    EACH,
+    HOST,
+    KEEP_NUMBER,
+    KEEP_SHAPE,
+    LAST,
+    LAYOUTS,
+    MIX_LAST,
+    MIX_SECOND,
+    NEW,
+    PAIRS,
+    PARTS,
+)
+from .values import (
+    COUPLES,
+    LOCAL_ROWS,
+    OWN_SHAPE,
+    OWN_SIZE,
+    PICKED,
+    SAME,
+    Items,
+    Kind,
+    Value,
+    entries,
+    join,
+    made_of,
+    of,
+)
 
 
 def combined(operator: ast.operator, left: Value, right: Value) -> Value:
@@ -135,6 +164,8 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
 def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:
     others = [each for each in given if each.is_local]
     all_of = [value, *others]
+    if (name in PAIRS and any(each.kind in LOCAL_ROWS for each in others)) or mixes(name, value.kind):
+        return made_of("unknown", all_of, reason=COUPLES)
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
@@ -155,19 +186,23 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in ("sum", "nansum", "count_nonzero") and over:
         return made_of("sum", all_of)
     if name in ("mean", "nanmean", "average") and over and "weights" not in keywords:
-        return made_of("unknown" if kind == "picked" else "mean", all_of, reason=_PICKED if kind == "picked" else "")
+        return made_of("unknown" if kind == "picked" else "mean", all_of, reason=PICKED if kind == "picked" else "")
     if name == "layer_norm" and any(each.kind == "shape" for each in given):
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "expand" and (placed := [at for at, each in enumerate(_flat(given)) if each.kind == "size"]):
         last = placed[0] == len(_flat(given)) - 1 >= 2
         return made_of(along(-1 if last else placed[0]), all_of) if len(placed) == 1 else made_of("unknown", all_of)
+    if name in ("cosine_similarity", "glu") and dimension is not None and over:
+        return made_of("unknown", all_of, reason=COUPLES)
+    if name == "masked_select":
+        return made_of("picked", all_of)
     if name in EACH:
         return made_of(value.kind if value.kind == "batch" else kind, all_of)
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
         return made_of("rows", all_of)
     if name == "normalize" and dimension is None:
         dimension, over = 1, over_samples(value.kind, 1)
-    if name in ("index_select", "narrow", "take_along_dim", *_GATHERS, *CUTS) and over and dimension != "unknown":
+    if name in (*_TAKE, *_GATHERS, *CUTS) and over and dimension != "unknown":
         return made_of("unknown", all_of, reason=COUPLES)
     if name in ALONG and dimension is None and name in LAST:
         return None
@@ -178,7 +213,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in ALONG and not over:
         dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
         left = kind if name in KEEP_SHAPE else reduced(kind, dimensions, "keepdim" in keywords)
-        several = name in ("max", "min", "topk", "sort", "median", "mode")
+        several = name in ("max", "min", "topk", "sort", "median", "mode", *_SEVERAL)
         return made_of("batch" if several and left == "rows" else left, all_of)
     if name in CUTS and isinstance(dimension, int):
         return made_of("batch" if kind == "rows" else kind, all_of)
@@ -189,7 +224,17 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     return made_of("rows", all_of) if name in (*_GATHERS, "index_select", "narrow") else None
 
 
+_SEVERAL = ("var_mean", "std_mean", "aminmax", "cummax", "cummin", "nanmedian", "kthvalue")
+
+_TAKE = ("select", "index_select", "narrow", "take_along_dim")
 _GATHERS = ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_")
+
+
+def mixes(name: str, kind: Kind) -> bool:
+    """Whether an operation, or a module, of torch mixes what lies along the dimension of the samples."""
+    name = name.lower()
+    last = axis(kind) == -1 and any(each in name for each in MIX_LAST)
+    return last or (axis(kind) == 1 and any(each in name for each in MIX_SECOND))
 
 
 def _lie_first(kinds: set[Kind]) -> bool:
@@ -221,14 +266,13 @@ def _laid_out(name: str, kind: Kind, dimension: object, given: Sequence[Value]) 
         return turned(kind)
     if name == "permute":
         return permuted(kind, numbers)
+    if name in ("movedim", "moveaxis") and sorted(each for each in numbers if each is not None) == [0, 1]:
+        return transposed(kind, 0, 1)
     if name in ("transpose", "swapaxes", "swapdims"):
         return transposed(kind, *(numbers[:2] if len(numbers) > 1 else (None, None)))
     if name in ("flatten", "ravel"):
         return flattened(kind, numbers[0] if numbers else 0)
     return kind if axis(kind) == 0 and name == "unflatten" and at else "rows_moved"
-
-
-_PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
 
 
 def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
@@ -261,6 +305,8 @@ def of_sizes(given: Sequence[Value]) -> Value | None:
     places = [place for place, value in enumerate(sizes) if value.is_local]
     if not local or not all(value.kind in ("size", "shape") for value in local) or not places:
         return None
+    if len(places) > 1:  # something for each two samples
+        return made_of("unknown", local, reason=COUPLES)
     return made_of(along(places[0]), local)
 
 
@@ -288,7 +334,7 @@ def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
             "unknown", local, reason="class weights or ignored targets weigh the batches of the ranks differently"
         )
     if "picked" in kinds:
-        return made_of("unknown", local, reason=_PICKED)
+        return made_of("unknown", local, reason=PICKED)
     return made_of("mean", local)
 
 

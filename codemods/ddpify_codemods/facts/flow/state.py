@@ -103,6 +103,11 @@ class State:
     def call(self, node: ast.Call, frame: Frame, alone: bool = False) -> Value:
         raise NotImplementedError
 
+    def called(
+        self, thing: object, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
+    ) -> Value:
+        raise NotImplementedError
+
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         raise NotImplementedError
 

@@ -6,11 +6,12 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .branches import Branches, leaves
+from .branches import Branches, Names, leaves
 from .calls import is_without_gradients
 from .frames import Frame, additive, local_entries
 from .operations import combined
 from .values import (
+    COUPLES,
     LOCAL_ROWS,
     PLACED,
     NOTHING,
@@ -28,6 +29,8 @@ from .values import (
     of,
 )
 
+_TURNS = 8  # of a loop that go on handing on numbers of the ranks: `before = last; last = loss.item()`
+
 
 class Follower(Branches):
     """Follows a program once; what it finds out is in `found`."""
@@ -41,7 +44,7 @@ class Follower(Branches):
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         for statement in body:
-            if frame.returns and getattr(frame, "left", False):
+            if frame.left:
                 return
             before, frame.statement = frame.statement, statement
             self.count()
@@ -221,6 +224,9 @@ class Follower(Branches):
             elif isinstance(key, slice) or key is None:
                 thing.rest = value if thing.rest is None else join(thing.rest, value)
         adds = owner.zero or owner.is_local
+        if owner.kind in ("batch", "rows") and not rows and self.is_fixed(target.slice, owner, value, frame):
+            self.assign(target.value, made_of("unknown", [owner, value], reason=COUPLES), frame)
+            return
         if not known and adds and isinstance(target.value, ast.Name | ast.Attribute):
             index = self.value(target.slice, frame)
             first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
@@ -231,6 +237,15 @@ class Follower(Branches):
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:
             self.written(value, frame, target, source)
+
+    def is_fixed(self, index: ast.expr, owner: Value, value: Value, frame: Frame) -> bool:
+        """Whether samples are changed that have a place in the batch: `x[0] = 0`, not `batch[0] = batch[0].cuda()`."""
+        place = index.elts[0] if isinstance(index, ast.Tuple) else index
+        if isinstance(place, ast.Slice):
+            return place.lower is not None or place.upper is not None
+        is_tensor = owner.kind == "rows" or place is not index or isinstance(value.constant, int | float)
+        constant = self.value(place, frame).constant
+        return is_tensor and isinstance(constant, int) and not isinstance(constant, bool)
 
     # Control
 
@@ -261,15 +276,27 @@ class Follower(Branches):
                 self.block(node.body, frame)
             return
         with self.looping(node, over, frame), self.taking(node, frame):
-            for _ in range(2):
+            known: Names = {}
+            for count in range(_TURNS):
                 before = dict(frame.names)
+                if count >= 2 and _settled(frame, known):
+                    break
+                known = before
                 self.assign(node.target, self.each_of(over, node.iter), frame)
                 self.turn(node.body, frame, always=bool(over.only(Parameters)))
+                if self.in_forward and self.in_rows():
+                    self.carried(before, frame)
                 self.merge(frame, before)
         self.mark(node, over, frame)
         self.block(node.orelse, frame)
 
     do_asyncfor = do_for
+
+    def carried(self, before: Names, frame: Frame) -> None:
+        """A loop over the samples of a batch, in a model, hands something from one of them to the next."""
+        for name, value in frame.names.items():
+            if name in before and not before[name].is_local and value.is_local and not value.things:
+                frame.names[name] = made_of("unknown", [value], reason=COUPLES)
 
     def mark(self, node: ast.For | ast.While, over: Value, frame: Frame) -> None:
         """Note what a loop over batches has added up."""
@@ -286,9 +313,12 @@ class Follower(Branches):
 
     def do_while(self, node: ast.While, frame: Frame) -> None:
         with self.taking(node, frame):
-            for _ in range(2):
+            known: Names = {}
+            for count in range(_TURNS):
+                if count >= 2 and _settled(frame, known):
+                    break
                 self.decided(node.test, self.value(node.test, frame), frame)
-                before = dict(frame.names)
+                before = known = dict(frame.names)
                 self.turn(node.body, frame)
                 self.merge(frame, before)
         self.mark(node, SAME, frame)
@@ -344,3 +374,9 @@ class Follower(Branches):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 frame.names.pop(target.id, None)
+
+
+def _settled(frame: Frame, before: Names) -> bool:
+    """Whether a turn of a loop has left the variables of the kinds that they were of."""
+    now = {name: (value.kind, value.is_none) for name, value in frame.names.items()}
+    return now == {name: (value.kind, value.is_none) for name, value in before.items()}

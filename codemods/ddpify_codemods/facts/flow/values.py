@@ -38,8 +38,9 @@ OWN_SIZE = "it is computed with the number of this rank's samples, which is not 
 OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"
 DRAWN = "it is drawn by a generator that each rank has used for its own samples before"
 PLACED = "samples are put at places of it that depend on their number"
+PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
 # What a model does not make good again by giving back something for each sample.
-KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE})
+KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED})
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
 
@@ -68,7 +69,7 @@ class Module:
     """An instance of torch.nn.Module. made: the call that makes it. cls: its class where the program defines it.
 
     name: the qualified name of its class otherwise. attributes: what has been assigned to it. evaluates: whether eval()
-    was called last, not train().
+    was called last, not train(). layers: those of nn.Sequential, if they are given to it one by one.
     """
 
     made: ast.AST
@@ -78,6 +79,7 @@ class Module:
     networks: bool = False
     parent: Module | None = None
     evaluates: bool = False
+    layers: list[Module] = field(default_factory=list)
 
 
 @dataclass(eq=False)
@@ -182,8 +184,9 @@ class Value:
     loaders: those whose batches it is made of. forwards: calls of trained modules that it is made by; bypasses: uses of
     their parameters other than that. things: what it may be. zero: it adds nothing (0, None, an empty list). host: a
     number of Python. pending: the loop that has added it up, and the name it has there. reason: why it is unknown.
-    is_none: whether it is None; None where it may be. made_at: where that began, or where it was computed from the
-    batches of all ranks. dimensions: how many a tensor has.
+    is_none: whether it is None; None where it may be. couples: whether a mean, a sum or the number of a rank's samples
+    goes into something unknown. made_at: where that began, or where it was computed from the batches of all ranks.
+    dimensions: how many a tensor has.
     """
 
     kind: Kind = "same"
@@ -199,6 +202,12 @@ class Value:
     made_at: frozenset[ast.expr] = frozenset()
     dimensions: int | None = None
     is_none: bool | None = False
+    couples: bool = False
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether a model that computes with it gives back something that each rank has another one of."""
+        return self.kind == "unknown" and (self.couples or self.reason in (*KEPT, DRAWN))
 
     @property
     def is_local(self) -> bool:
@@ -246,6 +255,7 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         host=host,
         made_at=frozenset().union(*(value.made_at for value in values)),
         reason=reason or next((value.reason for value in values if value.reason), ""),
+        couples=kind == "unknown" and any(value.couples or value.kind in ADDITIVE for value in values),
     )
 
 

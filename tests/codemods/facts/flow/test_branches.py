@@ -128,3 +128,14 @@ class Told:
 
 def test_what_happens_at_the_end_of_with_is_followed() -> None:
     assert followed(f"{TOLD}{TRAINING}        with Told(loss):\n            pass\n").found.reductions
+
+
+def test_numbers_that_are_handed_on_from_turn_to_turn() -> None:
+    turn = ("if a:", "    print(a)", "a = b", "b = c", "c = d", "d = loss.item()")
+    code = "a = b = c = d = 0\n" + TRAINING + "".join(f"        {line}\n" for line in turn)
+    assert followed(code).found.reductions
+
+
+def test_nothing_is_followed_after_a_return() -> None:
+    code = "def of(z, y, n=None):\n    if n is None:\n        return F.cross_entropy(z, y)\n    return z.max()\n"
+    assert not reasons(code + TRAINING.replace("F.cross_entropy", "of"))
