@@ -105,6 +105,25 @@ for epoch in range(2):
         other_optimizer.step()
         print(loss.item())
 """,
+    "a dict has the loaders of all phases": """\
+sets = {"train": train_set, "val": test_set}
+loaders = {phase: DataLoader(sets[phase], batch_size=12, shuffle=True) for phase in ["train", "val"]}
+for epoch in range(2):
+    for phase in ["train", "val"]:
+        total = correct = 0
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                out = model(x)
+                loss = F.cross_entropy(out, y)
+                if phase == "train":
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
+            total += loss.item() * len(x)
+            correct += (out.argmax(1) == y).sum().item()
+        if phase == "val":
+            print(phase, total / len(sets[phase]), correct)
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]

@@ -658,3 +658,29 @@ def test_the_first_of_what_is_a_tensor_is_one_sample() -> None:
     assert "whole_batch(total)" not in result.code and (
         "whole_batch(model(x)[1].data)[0]" in result.code or refusals(result)
     )
+
+
+PHASES = """\
+sets = {"train": train_set, "val": test_set}
+loaders = {phase: DataLoader(sets[phase], batch_size=8, shuffle=True) for phase in ["train", "val"]}
+for phase in ["train", "val"]:
+    for x, y in loaders[phase]:
+        loss = F.cross_entropy(model(x), y)
+        if phase == "train":
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+"""
+
+
+def test_the_key_in_a_dict_tells_the_loaders_apart() -> None:
+    result = plain(HEAD + PHASES)
+    assert not refusals(result)
+    share = "range(dist.get_rank(), len(sets[phase]), dist.get_world_size())"
+    assert f'DistributedSampler(sets[phase], shuffle=True) if phase == "train" else {share}' in result.code
+
+
+def test_a_key_that_does_not_tell_the_loaders_apart() -> None:
+    two = PHASES.replace('["train", "val"]:\n    for', '["train", "val", "more"]:\n    for')
+    two = two.replace('for phase in ["train", "val"]}', 'for phase in ["train", "val", "more"]}').replace("==", "!=")
+    assert refusals(plain(HEAD + two.replace('{"train"', '{"more": test_set, "train"')))

@@ -108,13 +108,30 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     return Followed(found, status, problems, whole, frozenset(drawn), evaluated)
 
 
+def told_by_key(statuses: dict[Loader, str]) -> str:
+    """What is true of the loaders of training, in `{phase: DataLoader(…) for phase in ["train", "val"]}`; "" for
+    others."""
+    loader = next(iter(statuses))
+    made = loader.script.parents.get(loader.call)
+    if not isinstance(made, ast.DictComp) or made.value is not loader.call or not isinstance(made.key, ast.Name):
+        return ""
+    keys = {each: each.variant[0] if each.variant else None for each in statuses}
+    training = {key for each, key in keys.items() if statuses[each] == "training"}
+    others = {key for each, key in keys.items() if statuses[each] != "training"}
+    if len(training) != 1 or training & others or not all(isinstance(key, str) for key in training | others):
+        return ""
+    return f'{made.key.id} == "{training.pop()}"'
+
+
 def tells_apart(found: Found, call: ast.Call, statuses: dict[Loader, str]) -> bool:
-    """Whether `shuffle` is true for those of a call's loaders that training runs over, and false for the others."""
+    """Whether `shuffle` is true for those of a call's loaders that training runs over, and false for the others; or
+    the key tells them apart that each has in a dict."""
     script = next(iter(statuses)).script
     shown = seen(script, call)
     if shown is None or shown.shuffle is None or not can_be_repeated(script, shown.dataset):
         return False
-    return all(found.shuffles.get(each) == {status == "training"} for each, status in statuses.items())
+    told = all(found.shuffles.get(each) == {status == "training"} for each, status in statuses.items())
+    return told or (isinstance(shown.shuffle, ast.Constant) and bool(told_by_key(statuses)))
 
 
 def _not_told_apart(found: Found, status: dict[Loader, str]) -> set[ast.Call]:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import options
-from ...facts.flow.program import tells_apart
+from ...facts.flow.program import tells_apart, told_by_key
 from ...facts.flow.values import Instance, Loader
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
@@ -75,6 +75,9 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         assert shown.shuffle is not None
         other = words.share if others == {"sharded"} else "None"
         template = f"DistributedSampler({{}}{words.replicas}) if {{}} else {other}"
+        if isinstance(shown.shuffle, ast.Constant):
+            sampler = f"DistributedSampler({{}}{words.replicas}, shuffle={{}})"
+            template = f"{sampler} if {told_by_key(statuses)} else {other}"
         parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
     instead = "shuffle" if shown.shuffle is not None else ""
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
