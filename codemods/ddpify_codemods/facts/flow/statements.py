@@ -13,8 +13,8 @@ from .operations import combined
 from .values import (
     COUPLES,
     LOCAL_ROWS,
-    PLACED,
     NOTHING,
+    PLACED,
     SAME,
     Class,
     Function,
