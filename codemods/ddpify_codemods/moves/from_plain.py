@@ -26,7 +26,7 @@ def from_plain(
     target, style = options.target, options.style
     if source is None or (not style and target == source.name):
         return {}
-    if style != "exact" and target not in ("", ONE_DEVICE, source.name):
+    if style != "exact" and target not in ("", ONE_DEVICE) and target != source.name:
         return _to_other_target(program, scripts, source, TARGETS[target], options, convert)
     kept = _kept(scripts, options)
     written = replace(options, **kept)
