@@ -11,7 +11,9 @@ from __future__ import annotations
 
 import pickle
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -48,7 +50,8 @@ def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
         part = opened.index_select(dim, mine)  # the rank as data: the graph is that of every rank
     else:
         index = [slice(None)] * opened.dim()
-        index[dim] = slice(dist.get_rank(), None, dist.get_world_size())
+        rank, ranks = _rank_and_size()
+        index[dim] = slice(rank, None, ranks)
         part = opened[tuple(index)]
     return part.flatten(rows.dim, rows.dim + 1).contiguous()
 
@@ -90,11 +93,25 @@ def world_size() -> int:
 
 
 _last: tuple[Callable[[], Any], tuple[int, int]] = lambda: None, (0, 1)  # a weak reference: it has to end in time
+_played: ContextVar[tuple[int, int] | None] = ContextVar("played", default=None)
+
+
+@contextmanager
+def played(ranks: int) -> Iterator[None]:
+    """While shares are those of some ranks only, where nothing is sent: this rank is one of them, another one too."""
+    rank, size = _rank_and_size()
+    token = _played.set((rank % ranks, ranks) if ranks < size else None)
+    try:
+        yield
+    finally:
+        _played.reset(token)
 
 
 def _rank_and_size() -> tuple[int, int]:
     """`get_rank()` looks for the group among all, and a group has to be asked in C++."""
     global _last
+    if (as_played := _played.get()) is not None:
+        return as_played
     group = default_group()
     last, found = _last  # at once: threads may have groups of their own
     if last() is not group or group is None:

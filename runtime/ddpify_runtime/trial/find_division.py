@@ -22,7 +22,7 @@ from ..agreement import random_states
 from ..forward.division import Division
 from ..forward.draws import UnknownDraw
 from ..forward.losses import UnknownLoss
-from ..sharding.collectives import Rows, broadcast_object, divides, spread
+from ..sharding.collectives import Rows, broadcast_object, divides, played, spread, world_size
 from .attempt import NoCopy, NotDivisible, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
@@ -97,7 +97,7 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
 
 
 def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
-    few, total = _fewer(*_few(leaves, found.inputs, found.batch), found.inputs)
+    few, total = _fewer(leaves, found.inputs, found.batch)
     with _default_dtype(torch.float64), suppress(NoCopy, NotDivisible, UnknownLoss):
         copied, wide = _in_float64(module, few)
         return same_gradients(copied, call, wide, found, total)
@@ -114,17 +114,27 @@ def _few(
     """
     first, dim = leaves[batch[0]], batch[1]
     uneven = not (even or engines.of(first.device).records)
-    total = min(first.size(dim), _ROWS * dist.get_world_size() - uneven)
+    total = min(first.size(dim), _ROWS * world_size() - uneven)
     return _first(leaves, inputs, total), total
 
 
-def _fewer(leaves: Sequence[Any], total: int, inputs: Sequence[Rows | None]) -> tuple[list[Any], int]:
-    """Of `total` rows two for each rank, or one: gradients take most of a trial, and outputs were tried on more rows.
+def _ranks(tensor: Tensor, dim: int) -> int:
+    """How many ranks a trial of outputs divides a batch for: three show of any number what a division may go wrong in.
+
+    All of them where one has few rows, of which `squeeze()` and the like make something else.
+    """
+    ranks = world_size()
+    few = tensor.size(dim) < _ROWS * ranks
+    return ranks if few or engines.of(tensor.device).records else min(_RANKS, ranks)
+
+
+def _fewer(leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int]) -> tuple[list[Any], int]:
+    """Two rows for each rank, or one: gradients take most of a trial, and outputs were tried on more rows of a rank.
 
     As many for each: an even number, which shows of two ranks what an odd one does not (`_otherwise`).
     """
-    ranks = dist.get_world_size()
-    fewer = min(2, total // ranks) * ranks
+    ranks = world_size()
+    fewer = min(2, leaves[batch[0]].size(batch[1]) // ranks) * ranks
     return _first(leaves, inputs, fewer), fewer
 
 
@@ -151,6 +161,7 @@ def _default_dtype(dtype: torch.dtype) -> Iterator[None]:
 
 # A repeated trial may differ by this many times more: other rows and weights round worse, and failing stops the run.
 _AGAIN = 10.0
+_RANKS = 3
 _ROWS = 3  # for each rank in a trial; of one alone, the order of its dimensions in memory is not to be seen
 _FAILS = "it cannot compute a part of the batch"
 _SPARSE = "a tensor in its input is sparse"
@@ -178,17 +189,18 @@ def _find(
     reasons: list[str] = []
     doubtful = None
     for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
-        few, total = _few(leaves, inputs, batch, even=known is not None and dist.get_world_size() == 2)
         size = leaves[batch[0]].size(batch[1])
-        try:
-            trial, agreed, reason = _tried(module, call, few, inputs, total)
-        except NoCopy:
-            return known or Division(reason=_NO_COPY)
-        if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
-            trial, agreed, reason = _tried(module, call, leaves, inputs, size)
-        if agreed and trial:
-            why = _otherwise(module, call, few, inputs, total, trial, agreed, not gradients)
-            trial, agreed, reason = (None, None, why) if why else (trial, agreed, reason)
+        with played(_ranks(leaves[batch[0]], batch[1])):  # nothing below is sent but verdicts
+            few, total = _few(leaves, inputs, batch, even=known is not None and dist.get_world_size() == 2)
+            try:
+                trial, agreed, reason = _tried(module, call, few, inputs, total)
+            except NoCopy:
+                return known or Division(reason=_NO_COPY)
+            if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
+                trial, agreed, reason = _tried(module, call, leaves, inputs, size)
+            if agreed and trial:
+                why = _otherwise(module, call, few, inputs, total, trial, agreed, not gradients)
+                trial, agreed, reason = (None, None, why) if why else (trial, agreed, reason)
         reasons.append(reason)
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
@@ -198,7 +210,7 @@ def _find(
                 found = replace(found, rounded=trial.rounded)
                 if not gradients:
                     return found
-                few, total = _fewer(few, total, inputs)
+                few, total = _fewer(leaves, inputs, batch)
                 if same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = _GRADIENTS
