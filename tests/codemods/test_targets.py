@@ -112,7 +112,7 @@ def test_nothing_compares_the_name_of_a_target(path: Path) -> None:
             assert not isinstance(node.slice, ast.Constant), f"{path}:{node.lineno}: a target by its name"
         if isinstance(node, ast.Attribute) and node.attr in ("name", "aliases") and is_target(node.value):
             parent = parents[node]
-            allowed = isinstance(parent, (ast.FormattedValue, ast.Return, ast.IfExp, ast.keyword, ast.Call))
+            allowed = isinstance(parent, (ast.FormattedValue, ast.Return, ast.IfExp, ast.BoolOp, ast.keyword, ast.Call))
             looked_up = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute)
             own = isinstance(parent, ast.Compare) and all(
                 isinstance(side, (ast.Name, ast.Attribute)) for side in (parent.left, *parent.comparators)
