@@ -18,7 +18,7 @@ import typer.core
 from ddpify import COMMANDS, __version__
 
 if TYPE_CHECKING:
-    from ddpify.command import Options
+    from ddpify.command import CommandLine
     from ddpify.report import Report
 
 # ddpify_codemods is imported inside the commands, so that --help costs nothing. rich is never imported.
@@ -179,14 +179,14 @@ def convert(
     """Turn training scripts for one device into scripts that train on many, in place."""
 
     def work() -> int:
-        from ddpify.command import Options
+        from ddpify.command import CommandLine
 
         statistics = batch_norm.value if batch_norm else ""
         words = (tuple(paths), target, diff, check, output, modernize, xla_reduce.value, statistics)
         per_process = batch_size is BatchSize.per_process
         name = style.value if style else ""
         backend = xpu_backend.value if xpu_backend else ""
-        chosen = replace(Options(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
+        chosen = replace(CommandLine(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
         sharded = strategy is Strategy.fsdp2
         chosen = replace(chosen, xpu_backend=backend, entry=entry.value if entry else "", resume=resume)
         chosen = replace(chosen, optimizer_sharding=optimizer_sharding, fully_sharded=sharded)
@@ -195,7 +195,7 @@ def convert(
     raise typer.Exit(_guarded(work))
 
 
-def _convert(options: Options, format: Format) -> int:
+def _convert(options: CommandLine, format: Format) -> int:
     from ddpify.command import run
     from ddpify.files import BadInput
     from ddpify.report import FileReport, Report
@@ -210,11 +210,11 @@ def _convert(options: Options, format: Format) -> int:
         if is_for_payload:
             sys.stdout.buffer.write(payload)
             sys.stdout.buffer.flush()
-        _tell(report, format, options.diff, sys.stderr if is_for_payload else sys.stdout)
+        _print_report(report, format, options.diff, sys.stderr if is_for_payload else sys.stdout)
     return report.exit_code
 
 
-def _tell(report: Report, format: Format, with_diff: bool, stream: TextIO) -> None:
+def _print_report(report: Report, format: Format, with_diff: bool, stream: TextIO) -> None:
     from ddpify.report import as_json, github, text
 
     done, refused = text(report)
@@ -309,10 +309,11 @@ def verify(
         words = (script, tuple(arguments or ()), processes, steps, target, against, sgd, timeout, tolerance)
         try:
             packages.require()
-            from ddpify.verify.command import Options, run
+            from ddpify.verify.command import VerifyOptions, run
 
             sharded = strategy is Strategy.fsdp2
-            return run(Options(*words, tuple(link or ()), output, module, style.value, optimizer_sharding, sharded))
+            given = VerifyOptions(*words, tuple(link or ()), output, module, style.value, optimizer_sharding, sharded)
+            return run(given)
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)
@@ -372,7 +373,7 @@ def run(
 
         words = (script, tuple(arguments or ()), module, processes, machines, hosts, launcher, target, restarts, extra)
         try:
-            return start.run(start.Options(*words, dry_run, emit))
+            return start.run(start.RunOptions(*words, dry_run, emit))
         except BadInput as error:
             problem = error.problem
             print(f"{problem.path}: {problem.message}; {problem.remedy}", file=sys.stderr)

@@ -30,7 +30,7 @@ Load = Callable[[Path], Source]
 
 
 @dataclass(frozen=True)
-class Options:
+class CommandLine:
     """What was asked for: the words of the command line."""
 
     paths: tuple[str, ...]
@@ -58,7 +58,7 @@ class Options:
         return STDIN if self.paths == (STDIN,) else ""
 
 
-def run(options: Options) -> tuple[Report, bytes]:
+def run(options: CommandLine) -> tuple[Report, bytes]:
     """Convert what the options name, and write it where they say.
 
     Args:
@@ -76,15 +76,15 @@ def run(options: Options) -> tuple[Report, bytes]:
         choose_target(options.target, settings, choices)  # before anything is read
     inputs = gather(options.paths, settings)
     load, imports, added = readers(inputs)
-    programs, told = _choose(inputs, load, imports, added)
-    told += [FileReport(name, "nothing to do", f"excluded in {settings.file}") for name in inputs.excluded]
+    programs, entries = _choose(inputs, load, imports, added)
+    entries += [FileReport(name, "nothing to do", f"excluded in {settings.file}") for name in inputs.excluded]
     work = []
     for chosen in programs:
         try:
             work.append((tuple(load(path) for path in chosen.files), chosen.roots))
         except BadInput as error:
-            told += [FileReport(error.problem.path, "error", problem=error.problem)]
-            told += [FileReport(load(chosen.entry).name, "untouched")]
+            entries += [FileReport(error.problem.path, "error", problem=error.problem)]
+            entries += [FileReport(load(chosen.entry).name, "untouched")]
     texts = ({source.path: source.text for source in sources} for sources, _ in work)
     own = {name for each in texts if (name := converted_for(each))}
     target = choose_target(options.target, settings, choices, own)
@@ -105,14 +105,14 @@ def run(options: Options) -> tuple[Report, bytes]:
     status: Status = "would convert" if options.diff or options.check else "converted"
     folder = diff_folder(outcomes)
     for outcome in outcomes:
-        told += reports(outcome, status, launch, folder, demanded=not (options.check or outcome.silent))
-    told = [settings.reported(report) for report in told]
+        entries += reports(outcome, status, launch, folder, demanded=not (options.check or outcome.silent))
+    entries = [settings.reported(report) for report in entries]
     root = str(folder) if options.diff and folder != Path.cwd() else ""
-    report = Report(merge(told), target, options.check, options.destination, root)
+    report = Report(merge(entries), target, options.check, options.destination, root)
     return report, b"".join(file.diff for file in report.files) if options.diff else output
 
 
-def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, options: Options) -> Converted:
+def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, options: CommandLine) -> Converted:
     sources, roots = program
     return convert_program(
         sources,
@@ -132,7 +132,7 @@ def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, op
     )
 
 
-def _style(options: Options, usual: str, target: str) -> str:
+def _style(options: CommandLine, usual: str, target: str) -> str:
     """The style of the conversions: the only one that there is for a target, or the one that is asked for."""
     if target == ONE_DEVICE or not TARGETS[target].only_plain:
         return options.style or usual
@@ -144,7 +144,7 @@ def _style(options: Options, usual: str, target: str) -> str:
     return "plain"
 
 
-def _require_target(options: Options, target: str) -> None:
+def _require_target(options: CommandLine, target: str) -> None:
     """Refuse an option that is for other targets."""
     given = {
         "modernize": (options.modernize, "--modernize is for torch_xla code"),
@@ -164,7 +164,7 @@ def _require_target(options: Options, target: str) -> None:
         raise BadInput("ddpify", what, f"start it with {chosen.launch.format(module='', script='SCRIPT')}")
 
 
-def _require_plain(options: Options, style: str) -> None:
+def _require_plain(options: CommandLine, style: str) -> None:
     if options.fully_sharded and options.optimizer_sharding:
         what = "--strategy fsdp2 divides the optimizer's state as well"
         raise BadInput("ddpify", what, "leave out --optimizer-sharding")
@@ -172,7 +172,7 @@ def _require_plain(options: Options, style: str) -> None:
         raise BadInput("ddpify", "--sync-batchnorm is for the plain style", "add --style plain")
 
 
-def _require_exact(options: Options, style: str, target: str) -> None:
+def _require_exact(options: CommandLine, style: str, target: str) -> None:
     for given, name in ((options.resume, "--resume"), (options.batch_norm == "local", "--batch-norm local")):
         if given and options.fully_sharded:
             what = f"{name} is for models that each process keeps whole, not for --strategy fsdp2"
@@ -182,7 +182,7 @@ def _require_exact(options: Options, style: str, target: str) -> None:
         raise BadInput("ddpify", f"--resume is for the exact style, not for {what}", "leave one of them out")
 
 
-def _refuse_contradictions(options: Options) -> None:
+def _refuse_contradictions(options: CommandLine) -> None:
     if options.output and options.diff:
         raise BadInput("ddpify", "--diff writes nothing, -o says where to", "leave one of them out")
     if options.output and options.check:
@@ -240,7 +240,7 @@ def readers(inputs: Inputs) -> tuple[Load, Imports, Additions]:
 
 def _choose(inputs: Inputs, load: Load, imports: Imports, added: Additions) -> tuple[list[Program], list[FileReport]]:
     """The programs to convert, and reports of the rest: bad files, and named files with nothing to do."""
-    told = [FileReport(problem.path, "error", problem=problem) for problem in inputs.problems]
+    entries = [FileReport(problem.path, "error", problem=problem) for problem in inputs.problems]
     if inputs.single:
         found = [program(path, imports, added) for path in inputs.named]
     else:
@@ -258,17 +258,17 @@ def _choose(inputs: Inputs, load: Load, imports: Imports, added: Additions) -> t
         is_given = candidate.entry in inputs.named and source.path.exists()
         by = importer(source, readable, imports) if is_given else None
         if by:
-            told.append(FileReport(source.name, "nothing to do", f"a module of {shown(by)}, convert that"))
+            entries.append(FileReport(source.name, "nothing to do", f"a module of {shown(by)}, convert that"))
         elif skips_file(source.text):
             reason = "# ddpify: skip-file"
-            told.append(FileReport(source.name, "nothing to do", reason, silent=candidate.entry not in inputs.named))
+            entries.append(FileReport(source.name, "nothing to do", reason, silent=candidate.entry not in inputs.named))
         else:
             chosen.append(candidate)
     covered = {path for candidate in found for path in candidate.files}
     for path in inputs.named:
         if path not in covered:
-            told.append(FileReport(load(path).name, "nothing to do", "no training loop"))
-    return chosen, told
+            entries.append(FileReport(load(path).name, "nothing to do", "no training loop"))
+    return chosen, entries
 
 
 def _reason_to_leave(settings: Settings, source: Source) -> str:
@@ -277,7 +277,7 @@ def _reason_to_leave(settings: Settings, source: Source) -> str:
     return f"excluded in {settings.file}" if settings.excludes(source.path) else ""
 
 
-def _write(options: Options, outcomes: Sequence[Outcome]) -> bytes:
+def _write(options: CommandLine, outcomes: Sequence[Outcome]) -> bytes:
     """Write what may be written; return what belongs on standard output."""
     good = [outcome for outcome in outcomes if outcome.distributed or not outcome.failed]
     if options.diff or options.check:

@@ -133,14 +133,14 @@ def reports(
     problem = outcome.converted.problem
     if outcome.has_processes and not outcome.distributed and not problem:
         outcome = _said_once(outcome)
-    told = [FileReport(problem.path, "error", problem=problem)] if problem else []
+    entries = [FileReport(problem.path, "error", problem=problem)] if problem else []
     for source in outcome.sources:
         result = outcome.converted.results.get(source.path)
         if problem and problem.path == source.name:
             continue
         if result is None or not (source is outcome.entry or source in outcome.codes or result.findings):
             if source is outcome.entry:
-                told.append(FileReport(source.name, "untouched"))
+                entries.append(FileReport(source.name, "untouched"))
             continue
         refused = any(finding.severity == "refused" for finding in result.findings)
         report = FileReport(source.name, "nothing to do", findings=result.findings, silent=outcome.silent)
@@ -160,8 +160,8 @@ def reports(
         starts = result.launch or "process_group(" in outcome.codes.get(source, "")
         if source is outcome.entry and starts and not outcome.failed:
             report = replace(report, launch=launch(source, result.launch))
-        told.append(report)
-    return told
+        entries.append(report)
+    return entries
 
 
 def _said_once(outcome: Outcome) -> Outcome:
@@ -177,8 +177,8 @@ def _said_once(outcome: Outcome) -> Outcome:
         path: tuple(each for each in result.findings if (path, each) not in found) for path, result in results.items()
     }
     said[place] = (replace(first, message=first.message + counted), *said[place])
-    told = {path: replace(result, findings=said[path]) for path, result in results.items()}
-    return replace(outcome, converted=replace(outcome.converted, results=told))
+    shown = {path: replace(result, findings=said[path]) for path, result in results.items()}
+    return replace(outcome, converted=replace(outcome.converted, results=shown))
 
 
 def diff_folder(outcomes: Sequence[Outcome]) -> Path:
@@ -197,16 +197,16 @@ def _from(path: Path, folder: Path) -> str:
     return str(path.relative_to(folder) if path.is_relative_to(folder) else path)
 
 
-def merge(told: Sequence[FileReport]) -> tuple[FileReport, ...]:
+def merge(entries: Sequence[FileReport]) -> tuple[FileReport, ...]:
     """One report a file, where programs share files: a failure counts most, then a change."""
 
     def weight(report: FileReport) -> tuple[bool, bool, bool]:
         failed = report.status in FAILED and not (report.status == "untouched" and report.name in changed)
         return failed, report.status not in ("nothing to do", "untouched"), bool(report.launch)
 
-    changed = {report.name for report in told if report.changes and report.status not in FAILED}
+    changed = {report.name for report in entries if report.changes and report.status not in FAILED}
     best: dict[str, FileReport] = {}
-    for report in told:
+    for report in entries:
         if report.name not in best or weight(report) > weight(best[report.name]):
             best[report.name] = report
     return tuple(best.values())

@@ -106,9 +106,9 @@ def _messages(changes: Sequence[Change]) -> Iterator[str]:
 
 def _remarks(file: FileReport) -> Iterator[str]:
     """What a conversion should be read with; of a file that is left as it is, the hazards that it has already."""
-    is_told = file.status not in FAILED and (bool(file.changes) or not file.silent)
+    is_shown = file.status not in FAILED and (bool(file.changes) or not file.silent)
     for finding in file.findings:
-        if is_told or finding.rule.startswith(ADVICE):
+        if is_shown or finding.rule.startswith(ADVICE):
             yield _finding(file.name, finding)
 
 

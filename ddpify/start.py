@@ -30,7 +30,7 @@ _FOR_PLAIN = ("torchrun", "spawn", "python")
 
 
 @dataclass(frozen=True)
-class Options:
+class RunOptions:
     """The words of the command line.
 
     script: a path, or what stands after `python -m` if it is a `module`. arguments: the script's own. processes: on
@@ -62,7 +62,7 @@ class _Script:
     target: str
 
 
-def run(options: Options) -> int:
+def run(options: RunOptions) -> int:
     """Start the processes, which take the place of this one, with their status; or print what was asked for.
 
     Returns 0 where nothing was to be started.
@@ -103,7 +103,7 @@ def run(options: Options) -> int:
     os.execve(sys.executable, start, os.environ | settings)
 
 
-def _read(options: Options, path: Path) -> _Script:
+def _read(options: RunOptions, path: Path) -> _Script:
     text = files.read(path, str(path)).text
     found = _CONVERTED.search(text)
     converted = of_backend(found.group(1)) if found else _of_words(text)
@@ -132,7 +132,7 @@ def _own_launcher(script: _Script) -> str:
     return own if own in LAUNCHERS and own != "torchrun" else ""
 
 
-def _job(options: Options, script: _Script) -> Job:
+def _job(options: RunOptions, script: _Script) -> Job:
     given = re.fullmatch(r"([1-9]\d*)(?::([1-9]\d*))?", options.machines or "1")
     least, most = (int(given[1]), int(given[2] or given[1])) if given else (1, 0)
     if least > most:
@@ -170,7 +170,7 @@ def _choose(script: _Script, job: Job) -> str:
     return "torchrun" if job.total > 1 or job.is_elastic else "python"
 
 
-def _require_fit(launcher: str, script: _Script, job: Job, options: Options) -> None:
+def _require_fit(launcher: str, script: _Script, job: Job, options: RunOptions) -> None:
     what, remedy = "", "--launcher torchrun"
     if script.is_xla and launcher != "python":
         what, remedy = f"is for XLA devices, which {launcher} does not start", "leave --launcher out"
@@ -194,7 +194,7 @@ def _require_fit(launcher: str, script: _Script, job: Job, options: Options) -> 
         raise BadInput(options.script, what, remedy)
 
 
-def _settings(launcher: str, job: Job, options: Options) -> dict[str, str]:
+def _settings(launcher: str, job: Job, options: RunOptions) -> dict[str, str]:
     """What goes into the environment: each process's share of the cores (HAZARDS P11), and a way around a bug of torch.
 
     torch 2.13: where machines join later, rank 0 keeps the address of the first meeting and never says the next.
@@ -211,7 +211,7 @@ def _settings(launcher: str, job: Job, options: Options) -> dict[str, str]:
     return settings
 
 
-def _by_itself(job: Job, options: Options) -> list[str]:
+def _by_itself(job: Job, options: RunOptions) -> list[str]:
     """A script with torch or torch_xla alone: torch_xla.launch starts no more than one process on CPUs."""
     if options.processes is None:
         return LAUNCHERS["python"](job)

@@ -58,30 +58,31 @@ def ask(script: Script, target: Target, rules: tuple[Rule, ...], modernize: bool
     never = _never_started(script)
     edits = [(rule, edit) for rule, edit in edits if line_of(edit) not in never]
     unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
-    told = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
-    return Found(script, tuple(edits), tuple(sorted(told, key=line_of)))
+    shown = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
+    return Found(script, tuple(edits), tuple(sorted(shown, key=line_of)))
 
 
 def ask_program(scripts: Sequence[Script], target: Target, rules: tuple[Rule, ...], modernize: bool) -> list[Found]:
     """What some rules say about each file of a program, and about all of them."""
     found = [ask(script, target, rules, modernize) for script in scripts]
-    told: list[tuple[Script, Finding]] = []
+    others: list[tuple[Script, Finding]] = []
     for rule in rules:
         if rule.check_program is not None:
             edits = [edit for each in found for name, edit in each.edits if name == rule.id]
-            told += rule.check_program(scripts, target, edits)
-    told = [
+            others += rule.check_program(scripts, target, edits)
+    others = [
         (script, each)
-        for script, each in told
+        for script, each in others
         if not ignored(script.text).get(each.line, frozenset()) & {each.rule, ""}
     ]
-    if any(map(is_refused, found)) or any(each.severity == "refused" for _, each in told):
-        told = [(script, each) for script, each in told if each.severity == "refused"]  # the rest is of what is written
+    if any(map(is_refused, found)) or any(each.severity == "refused" for _, each in others):
+        # the rest is of what is written
+        others = [(script, each) for script, each in others if each.severity == "refused"]
     return [
         replace(
             each,
             findings=tuple(
-                sorted((*(finding for script, finding in told if script is each.script), *each.findings), key=line_of)
+                sorted((*(finding for script, finding in others if script is each.script), *each.findings), key=line_of)
             ),
         )
         for each in found

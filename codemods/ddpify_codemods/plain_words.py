@@ -62,7 +62,7 @@ class Words:
         return f"{self.rank} == 0"
 
     @property
-    def share(self) -> str:
+    def shard(self) -> str:
         """The samples of this rank out of a data set, for which `{}` stands: every W-th."""
         return f"range({self.rank}, len({{}}), {self.world_size})"
 

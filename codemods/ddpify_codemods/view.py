@@ -93,7 +93,7 @@ def view(original: ast.Module) -> View | None:
     names = runtime_aliases(original)
     if names is None:
         return None
-    reader = _Reader(names)
+    reader = _ConvertedReader(names)
     tree = reader.visit(copy.deepcopy(original))
     assert isinstance(tree, ast.Module)
     return View(original, tree, names, tuple(reader.statements), frozenset(reader.nodes))
@@ -237,7 +237,7 @@ def called_at_once(call: ast.Call) -> ast.expr | None:
     return None
 
 
-class _Reader(ast.NodeTransformer):
+class _ConvertedReader(ast.NodeTransformer):
     def __init__(self, names: Mapping[str, str]) -> None:
         self.names = names
         self.samplers: set[str] = set()  # what a person calls those that are made outside of a loader's call

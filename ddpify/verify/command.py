@@ -15,7 +15,7 @@ from ddpify.files import BadInput, shown
 from ddpify.modules import locate, started_as
 from ddpify.verify import compare, ends, picture, scratch, trial, verdict
 from ddpify.verify.processes import TIMED_OUT
-from ddpify.verify.program import Program, converted, reached
+from ddpify.verify.program import Subject, converted, reached
 from ddpify.verify.runs import Record, Run
 from ddpify.verify.trial import Trial, failure
 from ddpify.verify.unions import NEUTRAL, unions
@@ -27,7 +27,7 @@ ABORT = "terminate called without an active exception"
 
 
 @dataclass(frozen=True)
-class Options:
+class VerifyOptions:
     """What was asked for: the words of the command line.
 
     against: a hand-made conversion to hold against the script, instead of converting it. steps: 0 for all.
@@ -61,7 +61,7 @@ class CouldNotRun(Exception):
         self.lines, self.code = lines, code
 
 
-def run(options: Options) -> int:
+def run(options: VerifyOptions) -> int:
     """Verify a conversion, print what was found; return the exit code: 0 equal, 1 not, 2 could not run.
 
     Raises:
@@ -82,14 +82,14 @@ def run(options: Options) -> int:
     except CouldNotRun as error:
         print("\n".join(error.lines), flush=True)
         return error.code
-    print("\n".join(_told(found, options)), flush=True)
+    print("\n".join(_lines(found, options)), flush=True)
     if options.output:
-        for line in picture.write(found, Path(options.output), _title(options), _told(found, options)):
+        for line in picture.write(found, Path(options.output), _title(options), _lines(found, options)):
             print(line)
     return DIFFERENT if found.differences else EQUAL
 
 
-def _check(options: Options) -> None:
+def _check(options: VerifyOptions) -> None:
     if options.target not in TARGETS:
         raise BadInput("ddpify verify", f"target {options.target} is not run here", f"give one of {', '.join(TARGETS)}")
     if options.processes < 1 or options.steps < 0 or options.timeout <= 0:
@@ -108,7 +108,7 @@ def _check(options: Options) -> None:
             raise BadInput(options.output, "is not a folder", "give --output the name of a folder")
 
 
-def _verify(options: Options, script: Path, program: Program, modules: Mapping[Path, str]) -> verdict.Verdict:
+def _verify(options: VerifyOptions, script: Path, program: Subject, modules: Mapping[Path, str]) -> verdict.Verdict:
     other = Path(options.against).resolve() if options.against else script
     setting = plan(options, script, [*program.files, *(reached(other).files if options.against else ())], modules)
     if options.style == "plain" and not options.against:
@@ -132,7 +132,7 @@ def _verify(options: Options, script: Path, program: Program, modules: Mapping[P
     return found
 
 
-def _verify_plain(options: Options, script: Path, program: Program, setting: Trial) -> verdict.Verdict:
+def _verify_plain(options: VerifyOptions, script: Path, program: Subject, setting: Trial) -> verdict.Verdict:
     """Run the conversion first, then the original on the batches that its ranks drew."""
     title = "the converted script"
     print(f"running {title} in {options.processes} processes", flush=True)
@@ -168,7 +168,7 @@ def _disturbed(number: int) -> dict[str, str]:
     return {"DDPIFY_NOISE": str(verdict.NOISE), "DDPIFY_NOISE_SEED": str(number)}
 
 
-def _remarks(options: Options, program: Program, original: Run, many: Run) -> Iterator[str]:
+def _remarks(options: VerifyOptions, program: Subject, original: Run, many: Run) -> Iterator[str]:
     """What else one should know about the two runs."""
     if original.records[0].stopped:
         yield f"both were ended after {options.steps} optimizer steps (--steps); what comes later was not compared"
@@ -184,7 +184,7 @@ def _remarks(options: Options, program: Program, original: Run, many: Run) -> It
     yield from dict.fromkeys(many.records[0].remarks)
 
 
-def plan(options: Options, script: Path, needed: Sequence[Path], modules: Mapping[Path, str]) -> Trial:
+def plan(options: VerifyOptions, script: Path, needed: Sequence[Path], modules: Mapping[Path, str]) -> Trial:
     """Return what all runs share.
 
     Args:
@@ -278,12 +278,12 @@ def require_end(many: Run, original: Run, title: str, plan: Trial, processes: in
         raise CouldNotRun(f"{title}: could not run: rank {missing[0]} made no step of a torch optimizer", *likely)
 
 
-def _title(options: Options) -> str:
+def _title(options: VerifyOptions) -> str:
     held = options.against or "its conversion"
     return f"{options.script} in one process, and {held} in {options.processes}"
 
 
-def _told(found: verdict.Verdict, options: Options) -> list[str]:
+def _lines(found: verdict.Verdict, options: VerifyOptions) -> list[str]:
     """The report for people."""
     lines = []
     if found.differences:

@@ -17,13 +17,13 @@ from ddpify.inputs import gather
 from ddpify.outcome import Outcome, reports
 from ddpify.programs import program
 from ddpify.report import Report
-from ddpify.report import text as told
+from ddpify.report import text as as_text
 
 PICTURES = "DDP627"  # the rule that says which pictures are of rank 0's samples
 
 
 @dataclass(frozen=True)
-class Program:
+class Subject:
     """files: the script and its local modules, real paths. text: all their code. changed: their converted bytes.
 
     local_batch_norm: BatchNorm was to take the statistics of each rank's rows; here it takes those of the batch.
@@ -37,16 +37,16 @@ class Program:
     pictures: bool = False
 
 
-def reached(script: Path) -> Program:
+def reached(script: Path) -> Subject:
     """Return a script and the local modules that it reaches, as they are."""
     load, imports, added = readers(gather([str(script)]))
     files = program(script, imports, added).files
-    return Program(files, "\n".join(load(path).text for path in files))
+    return Subject(files, "\n".join(load(path).text for path in files))
 
 
 def converted(
     name: str, target: str, style: str = "exact", optimizer_sharding: bool = False, fully_sharded: bool = False
-) -> Program:
+) -> Subject:
     """Return a script with its conversion; one that is converted already as it is.
 
     Raises:
@@ -67,10 +67,10 @@ def converted(
     if any(change.rule.startswith("DDP22") for result in converted.results.values() for change in result.changes):
         what = "is distributed by hand already, and has no form for one process to be compared with"
         raise BadInput(name, what, "give its one-process form, and this one with --against")
-    found = Program(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
+    found = Subject(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     local = LOCAL_BATCH_NORM in found.text or read_settings(inputs.named[0].parent).batch_norm == "local"
     if outcome.failed:
-        done, refused = told(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))
+        done, refused = as_text(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))
         raise BadInput(
             name, f"cannot be converted: {[*refused, *done][0]}", "ddpify verify --against compares one that you made"
         )
@@ -81,4 +81,4 @@ def converted(
         raise BadInput(name, f"has nothing to convert ({reason})", "give the script that holds the training loop")
     changed = {source.path: source.encode(code) for source, code in outcome.codes.items()}
     pictures = any(each.rule == PICTURES for result in converted.results.values() for each in result.findings)
-    return Program(found.files, found.text, changed, local, pictures)
+    return Subject(found.files, found.text, changed, local, pictures)

@@ -21,7 +21,7 @@ from torch import Tensor
 
 from . import engines
 from .forward import region
-from .lazy.batch import Share
+from .lazy.batch import DistributedTensor
 from .sharding.collectives import broadcast_object, gather_objects, gather_objects_on, spread
 from .torch_internals import finished
 
@@ -233,7 +233,7 @@ def _is_member(group: Any) -> bool:
 
 def _passes(name: str, given: Sequence[Tensor], group: Any, written: Sequence[Tensor] = ()) -> bool | None:
     """Whether this process is alone in the group; None where it is not in it. All ranks must give the same shapes."""
-    if any(isinstance(each, Share) for each in written):
+    if any(isinstance(each, DistributedTensor) for each in written):
         raise ValueError(f"{name}: this tensor is that of the whole batch, and the same on every rank already")
     if _is_alone(group):
         return True

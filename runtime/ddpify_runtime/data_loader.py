@@ -125,7 +125,7 @@ class DataLoader(TorchDataLoader[T_co]):
         self._passes += 1
         return (seed + (self._passes - 1) * 0x9E3779B97F4A7C15) % 2**64
 
-    def _may_share(self) -> bool:
+    def _may_shard(self) -> bool:
         needed = _FIRST if self.collate_fn is default_collate else _FIRST_OF_OWN
         learnt = not self._reason and self._form is not None and self._seen >= needed
         return learnt and (not self._padded or current_thread() is main_thread())
@@ -140,7 +140,7 @@ class DataLoader(TorchDataLoader[T_co]):
             self._load_whole(loaded.reason)
         elif form is None:
             self._load_whole(_ANOTHER)
-        elif self._may_share():
+        elif self._may_shard():
             self._form, self._padded = collated.sided(form), collated.padded_sizes(form)
             if self._form is None:
                 self._load_whole(_ANOTHER)
@@ -219,7 +219,7 @@ class _Requests(Sampler[list[Any]]):
             places = range(place, place + total)
             place += total
             check.draw(indices)
-            if loader._may_share() and total >= world_size:
+            if loader._may_shard() and total >= world_size:
                 if not loader._divided:
                     loader._divided = True
                     text = f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}"
@@ -262,11 +262,11 @@ class _Batches:
             region.load(before)
         if not isinstance(loaded, Loaded):
             batch, rows, total = loaded
-            return self._shared(batch, rows, total, "")
+            return self._sharded(batch, rows, total, "")
         if loaded.drawn is not None and self.loader._samples is not None:
             self.loader._samples.drawn = {*loaded.drawn, *(self.loader._samples.drawn or ())}
         if loaded.total:
-            return self._shared(loaded.batch, loaded.rows, loaded.total, loaded.reason)
+            return self._sharded(loaded.batch, loaded.rows, loaded.total, loaded.reason)
         if loaded.asked:
             self.loader._learn(loaded)
         return loaded.batch
@@ -275,12 +275,12 @@ class _Batches:
         """Draw the indices of the next batches, which are not loaded then; how many of them are to be taken still."""
         return draw_without_loading(self.of_torch, count)
 
-    def _shared(self, part: Any, rows: int, total: int, reason: str) -> Any:
+    def _sharded(self, part: Any, rows: int, total: int, reason: str) -> Any:
         """What looks like the whole of a batch. Arguments as for `collated.shared`, and why it could not be divided."""
         loader, batch = self.loader, None
         longest = _longest(part, loader, bool(reason)) if loader._padded else ()
         try:
-            batch = collated.shared(part, loader._form, rows, total, loader._each_tensors_labels(), iter(longest))
+            batch = collated.sharded(part, loader._form, rows, total, loader._each_tensors_labels(), iter(longest))
         except ValueError:
             reason = reason or "a batch has another form or size than the first ones"
         if reason:

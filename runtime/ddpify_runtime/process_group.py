@@ -47,7 +47,7 @@ def init_process_group(backend: str, init_method: str | None = None, nprocs: int
     if started is None:
         return
     _join(*started)
-    _share_random_states()
+    _broadcast_random_states()
     check.start()
     if dist.get_rank():
         standard_streams.silence()
@@ -95,7 +95,7 @@ def get_local_rank() -> int:
     return environment.read().local_rank
 
 
-def _share_random_states() -> None:
+def _broadcast_random_states() -> None:
     """Give every rank the states of rank 0, so that unseeded scripts draw alike too."""
     random_states.write(broadcast_object(random_states.read()))
 

@@ -16,7 +16,7 @@ import torch.distributed as dist
 from .agreement import random_states
 from .collectives import broadcast_tensors
 from .forward import region, watched
-from .lazy.batch import join_what_it_sees, wholes
+from .lazy.batch import gather_what_it_sees, wholes
 from .process_group import get_rank, get_world_size
 from .remote import called_back
 from .remote.objects import packed, unwrapped
@@ -79,7 +79,7 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = unwrapped(wholes(args)), unwrapped(wholes(kwargs))
-        join_what_it_sees(function)
+        gather_what_it_sees(function)
         here = get_rank() == 0
         if called_back.functions(args, kwargs, objects=False):
             name = getattr(function, "__qualname__", "call")
@@ -118,7 +118,7 @@ def rank_zero_first(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = wholes(args), wholes(kwargs)
-        join_what_it_sees(function)
+        gather_what_it_sees(function)
         before = random_states.read()
         result, _ = _on_rank_zero(lambda: (function(*args, **kwargs), None), others_follow=True)
         if get_rank() == 0:
@@ -145,7 +145,7 @@ def rank_zero_value(function: Callable[P, R]) -> Callable[P, R]:
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = wholes(args), wholes(kwargs)
-        join_what_it_sees(function)
+        gather_what_it_sees(function)
         _, result = _on_rank_zero(lambda: (None, function(*args, **kwargs)))
         return result  # type: ignore[no-any-return]
 

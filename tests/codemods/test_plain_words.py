@@ -23,4 +23,4 @@ def test_words_are_source(name: str) -> None:
     ):
         ast.parse(code)
     ast.parse(words.is_rank_0, mode="eval")
-    ast.parse(words.share.replace("{}", "data"), mode="eval")
+    ast.parse(words.shard.replace("{}", "data"), mode="eval")

@@ -13,7 +13,7 @@ import pytest
 from ddpify_codemods import ONE_DEVICE, TARGETS, convert
 from ddpify_codemods.targets import Target
 
-from ddpify.command import Options, run
+from ddpify.command import CommandLine, run
 from tests.e2e import fixtures
 
 # Two that there are not: one with a module in torch as GPUs have, one without, which ends its steps itself.
@@ -56,14 +56,14 @@ def test_a_made_up_target_converts_every_fixture(name: str, target: Target, tmp_
     fixture = fixtures.load(name)
     shutil.copytree(fixture.folder, tmp_path / "original", ignore=shutil.ignore_patterns("after*", "*.toml"))
     entry = tmp_path / "original" / fixture.entry
-    report, _ = run(Options((str(entry),), target=target.name))
+    report, _ = run(CommandLine((str(entry),), target=target.name))
     if fixture.refused:
         assert report.exit_code == 2
         return
     texts = [path.read_text(encoding="utf-8-sig") for path in entry.parent.rglob("*.py")]
     assert f'init_process_group("{target.backend}")' in "".join(texts)
     assert not [found for text in texts for found in words_of_others(ast.parse(text), target)]
-    report, _ = run(Options((str(entry),), check=True))
+    report, _ = run(CommandLine((str(entry),), check=True))
     assert (report.target, report.exit_code) == (target.name, 0), report
 
 

@@ -14,7 +14,7 @@ from ddpify_codemods.folders import listing
 from ddpify_codemods.found import ask
 
 from ddpify import command
-from ddpify.command import Options, run
+from ddpify.command import CommandLine, run
 from ddpify.conversion import divided
 from ddpify.files import Source
 
@@ -61,7 +61,7 @@ def tree(folder: Path, scripts: int) -> None:
 
 def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
     monkeypatch.chdir(folder)
-    report, _ = run(Options((".",), "cuda", check=True))
+    report, _ = run(CommandLine((".",), "cuda", check=True))
     return report.exit_code
 
 

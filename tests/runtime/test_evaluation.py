@@ -26,7 +26,7 @@ def net() -> tuple[nn.Sequential, list[int]]:
 
     def counting(x: Tensor) -> Tensor:
         here = region.current()
-        if here is None or here.mode == "share":
+        if here is None or here.mode == "shard":
             rows.append(len(x))
         return forward(x)  # type: ignore[no-any-return]
 

@@ -30,7 +30,7 @@ _REDUCES = re.compile(r"reduce|gather|synchron|^sync|_sync", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
-class Loader:
+class LoaderCall:
     """A call of DataLoader.
 
     name: what its result is assigned to ("train_loader", "self.loader"), "" for none. keywords: its arguments.
@@ -66,16 +66,16 @@ def sampler_calls(script: Script) -> Iterator[ast.Call]:
 
 
 @lru_cache(maxsize=64)
-def loaders(script: Script) -> tuple[Loader, ...]:
+def loaders(script: Script) -> tuple[LoaderCall, ...]:
     """The loaders that a script makes."""
     return tuple(_loader(script, call) for call in script.find(ast.Call) if script.qualified(call.func) in _LOADERS)
 
 
-def _loader(script: Script, call: ast.Call) -> Loader:
+def _loader(script: Script, call: ast.Call) -> LoaderCall:
     keywords = {keyword.arg or "**": keyword.value for keyword in call.keywords}
     given = keywords.get("sampler")
     made = next(iter(values_of(script, given, _SAMPLERS)), None) if given is not None else None
-    return Loader(call, assigned_name(script, call), keywords, made)
+    return LoaderCall(call, assigned_name(script, call), keywords, made)
 
 
 def assigned_name(script: Script, call: ast.Call) -> str:
@@ -153,12 +153,12 @@ def _function(script: Script, call: ast.Call) -> ast.FunctionDef | None:
     return found[0] if len(found) == 1 else None
 
 
-def feeds_training(script: Script, loader: Loader) -> bool:
+def feeds_training(script: Script, loader: LoaderCall) -> bool:
     """Whether a loop over this loader calls `.backward()`."""
     return any(backward_calls(script, loop) for loop in loops_over(script, loader.name))
 
 
-def feeds_evaluation(script: Script, loader: Loader) -> bool:
+def feeds_evaluation(script: Script, loader: LoaderCall) -> bool:
     """Whether a loop over this loader computes without gradients."""
     loops = list(loops_over(script, loader.name))
     return bool(loops) and all(not backward_calls(script, loop) and _is_evaluation(script, loop) for loop in loops)

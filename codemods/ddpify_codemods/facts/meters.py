@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from .flow.frames import Found, Reduction, Site
+from .flow.frames import FlowFacts, Reduction, Site
 from .flow.program import Program
 from .plain_code import METER
 from .script import Script
@@ -43,7 +43,7 @@ def meters(program: Program) -> tuple[Meter, ...]:
 
 
 def _meter(
-    scripts: Sequence[Script], found: Found, node: ast.ClassDef, reductions: Sequence[Reduction]
+    scripts: Sequence[Script], found: FlowFacts, node: ast.ClassDef, reductions: Sequence[Reduction]
 ) -> Meter | None:
     script = reductions[0].script
     made: dict[str, ast.Assign] = {}
@@ -116,7 +116,7 @@ def _targets(statement: ast.AST) -> Iterator[ast.expr]:
 
 def _all_seen(
     scripts: Sequence[Script],
-    found: Found,
+    found: FlowFacts,
     node: ast.ClassDef,
     made: dict[str, ast.Assign],
     sites: dict[ast.expr, Site],

@@ -28,11 +28,11 @@ if torch.is_tensor(value):
 return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()"""
 _BODIES = frozenset({_SUM, _MEAN, _OF_RANK_0, _GATHER})
 _LOADS = "return torch.utils.data.DataLoader(loader.dataset, batch_size=loader.batch_size"
-_ALIKE = "num_workers=loader.num_workers, collate_fn=loader.collate_fn, pin_memory=loader.pin_memory"
-_SHARE = "sampler=range(dist.get_rank(), len(loader.dataset), dist.get_world_size())"
+_SAME_ARGUMENTS = "num_workers=loader.num_workers, collate_fn=loader.collate_fn, pin_memory=loader.pin_memory"
+_SHARD = "sampler=range(dist.get_rank(), len(loader.dataset), dist.get_world_size())"
 _EVALUATORS = frozenset(
-    {f"{_LOADS}, {_SHARE}, {_ALIKE})"}
-    | {f"{_LOADS}{times}, {_ALIKE}, drop_last=loader.drop_last)" for times in ("", " * dist.get_world_size()")}
+    {f"{_LOADS}, {_SHARD}, {_SAME_ARGUMENTS})"}
+    | {f"{_LOADS}{times}, {_SAME_ARGUMENTS}, drop_last=loader.drop_last)" for times in ("", " * dist.get_world_size()")}
 )
 _NO_LOGGER = "def __getattr__(self, name):\n    return lambda *args, **kwargs: None"
 _QUIET = "sys.stdout = open(os.devnull, 'w')"

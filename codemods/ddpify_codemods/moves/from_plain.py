@@ -35,9 +35,9 @@ def from_plain(
     if target == ONE_DEVICE or (style == "exact" and not plain):
         return back
     if style == "plain":
-        told = by_hand(scripts, back, plain) if plain else {}
-        if told:
-            return {path: Result(text, findings=tuple(told.get(path, ()))) for path, text in program.items()}
+        notes = by_hand(scripts, back, plain) if plain else {}
+        if notes:
+            return {path: Result(text, findings=tuple(notes.get(path, ()))) for path, text in program.items()}
         return _brought_up_to_date(program, plain)
     kept.pop("sync_batchnorm", None)
     texts = {path: result.code for path, result in back.items()}

@@ -26,7 +26,7 @@ from ..targets import Target, of_backend
 from .results import without_idle_imports
 from .to_plain import with_plain_rules
 
-Told: TypeAlias = Mapping[Path, Sequence[Finding]]
+Problems: TypeAlias = Mapping[Path, Sequence[Finding]]
 _SURE = ("DDP701", "DDP702", "DDP705")
 _ASKED_ALONE = {f"{plain_code.DIST}.{name}" for name in ("is_available", "is_initialized")}
 _REMEDY = "take it out first, or go back with version control"
@@ -79,17 +79,17 @@ def to_one_device(
     texts = {each.script.path: _code(each) for each in found}
     _, alone = read(texts, options.roots)
     alone = [replace(script, in_converted=True) for script in alone]  # it has been told its device
-    told = _left(program, scripts, alone)
-    if not told:
+    problems = _left(program, scripts, alone)
+    if not problems:
         again = with_plain_rules(texts, alone, target, replace(options, fully_sharded=False))
-        told = _not_converted(program, texts, again)
-    if not told:
+        problems = _not_converted(program, texts, again)
+    if not problems:
         sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)
         _, written = read({path: result.code for path, result in again.items()}, options.roots)
         before, after = ([rewritten(ask(each, target, sure, False)) for each in files] for files in (scripts, written))
-        told = _lost(scripts, before, after, texts)
-    if told:
-        refused = (replace(each, findings=(*each.findings, *told.get(each.script.path, ()))) for each in found)
+        problems = _lost(scripts, before, after, texts)
+    if problems:
+        refused = (replace(each, findings=(*each.findings, *problems.get(each.script.path, ()))) for each in found)
         return untouched([*refused]), {}
     back = {each.script.path: Result(texts[each.script.path], each.changes, each.findings) for each in found}
     return back, again
@@ -103,9 +103,9 @@ def _code(found: Found) -> str:
     return joined(script.text, code, {*CALLS, *(ast.unparse(each).rpartition(".")[2] for each in classes)})
 
 
-def _left(program: Mapping[Path, str], before: Sequence[Script], scripts: Sequence[Script]) -> Told:
+def _left(program: Mapping[Path, str], before: Sequence[Script], scripts: Sequence[Script]) -> Problems:
     """Where files still speak of the process group, or import what a file has no more."""
-    told: dict[Path, list[Finding]] = {}
+    problems: dict[Path, list[Finding]] = {}
     gone = {name for script in before for name in plain_code.helpers(script) | plain_code.evaluators(script)}
     for script in scripts:
         lines = original_lines(program[script.path], script.text)
@@ -114,7 +114,7 @@ def _left(program: Mapping[Path, str], before: Sequence[Script], scripts: Sequen
                 if alias.name in gone:
                     message = f"{alias.name} is one of the functions that go"
                     finding = Finding("DDP701", "refused", lines(statement.lineno), message, _REMEDY)
-                    told.setdefault(script.path, []).append(finding)
+                    problems.setdefault(script.path, []).append(finding)
         for node in script.nodes:
             if not isinstance(node, ast.expr) or isinstance(script.parents[node], ast.Attribute):
                 continue
@@ -123,19 +123,19 @@ def _left(program: Mapping[Path, str], before: Sequence[Script], scripts: Sequen
             if speaks or plain_code.asks_launcher(script, node):
                 message = f"{ast.unparse(node)} is used in a way of its own here"
                 finding = Finding("DDP701", "refused", lines(node.lineno), message, _REMEDY)
-                told.setdefault(script.path, []).append(finding)
-    return told
+                problems.setdefault(script.path, []).append(finding)
+    return problems
 
 
-def _not_converted(program: Mapping[Path, str], texts: Mapping[Path, str], again: Mapping[Path, Result]) -> Told:
+def _not_converted(program: Mapping[Path, str], texts: Mapping[Path, str], again: Mapping[Path, Result]) -> Problems:
     """Why the outcome cannot be converted again."""
-    told: dict[Path, list[Finding]] = {}
+    problems: dict[Path, list[Finding]] = {}
     for path, result in again.items():
         lines = original_lines(program[path], texts[path])
         for each in result.findings:
             if each.severity == "refused":
-                told.setdefault(path, []).append(replace(each, line=lines(each.line)))
-    return told
+                problems.setdefault(path, []).append(replace(each, line=lines(each.line)))
+    return problems
 
 
 def by_hand(
@@ -146,12 +146,13 @@ def by_hand(
     Args: its scripts, and what `to_one_device` returns.
     """
     texts = {path: result.code for path, result in back.items()}
-    told = _lost(scripts, [each.text for each in scripts], [each.code for each in again.values()], texts, whole=True)
+    there, written = [each.text for each in scripts], [each.code for each in again.values()]
+    problems = _lost(scripts, there, written, texts, whole=True)
     remedy = "convert what is new by hand, or go back to one device and convert again"
     message = "this file is not brought up to date: no conversion writes this line"
     return {
         path: [replace(each, severity="note", message=message, remedy=remedy) for each in lost[:1]]
-        for path, lost in told.items()
+        for path, lost in problems.items()
     }
 
 
@@ -167,7 +168,7 @@ def _lost(
     Args: the scripts; what is compared of each, and of its conversion; the outcome. whole: whether the arguments of
     wrappers count, too.
     """
-    told: dict[Path, list[Finding]] = {}
+    problems: dict[Path, list[Finding]] = {}
     for script, there, again in zip(scripts, before, after, strict=True):
         lines = original_lines(script.text, there)
         missing = Counter(line for line, _ in _lines(there, whole))
@@ -178,8 +179,8 @@ def _lost(
                 missing[line] -= 1
                 message = f"a conversion of what this stands for would not write it: {line.strip()}"
                 finding = Finding("DDP704", "refused", lines(number), message, _REMEDY)
-                told.setdefault(script.path, []).append(finding)
-    return told
+                problems.setdefault(script.path, []).append(finding)
+    return problems
 
 
 def _lines(text: str, whole: bool) -> Iterator[tuple[str, int]]:

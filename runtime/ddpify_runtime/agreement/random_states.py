@@ -69,11 +69,11 @@ def bytes_of(state: Any) -> Any:
     return ctypes.string_at(state.data_ptr(), state.numel()) if isinstance(state, Tensor) else state  # without numpy
 
 
-class _Here(threading.local):
+class _Cached(threading.local):
     known: tuple[dict[str, Any], streams.Marks] | None = None  # states, and how to see that they are the same still
 
 
-_here = _Here()
+_here = _Cached()
 
 
 @contextmanager

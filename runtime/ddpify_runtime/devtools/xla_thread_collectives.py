@@ -87,8 +87,8 @@ def all_gather(
     use_global_device_ids: Any = None,
 ) -> Any:
     """The ranks' tensors one after the other along `dim`."""
-    joined = [torch.cat(parts.unbind(), dim) for parts in _gathered(_listed(value), groups)]
-    return _delivered(joined, value, output)
+    gathered = [torch.cat(parts.unbind(), dim) for parts in _gathered(_listed(value), groups)]
+    return _delivered(gathered, value, output)
 
 
 def reduce_scatter(

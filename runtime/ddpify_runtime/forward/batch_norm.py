@@ -87,7 +87,7 @@ class _OfWholeBatch(TorchFunctionMode):
         input, running_mean, running_var, weight, bias, training, momentum, eps = bound.args
         if not training:
             return func(*args, **kwargs)
-        if self.here.mode == "share":
+        if self.here.mode == "shard":
             return _over_ranks(input, running_mean, running_var, weight, bias, momentum, eps)
         if self.here.mode == "record":
             self.here.statistics.append(statistics(input))

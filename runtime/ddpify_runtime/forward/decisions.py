@@ -55,7 +55,7 @@ class Decisions(TorchFunctionMode):
     def _decided(self, func: Callable[..., Any], args: tuple[Any, ...]) -> Any:
         if func is Tensor.__contains__:
             return bool(self._decided(torch.any, (_plain(torch.eq, *args),)))
-        if self.region.mode == "share":
+        if self.region.mode == "shard":
             return _all_counted(args[0]._ddpify_summed) if func in _EQUAL else _over_ranks(func, args[0])
         return self._noted(func, *args)
 
@@ -63,7 +63,7 @@ class Decisions(TorchFunctionMode):
         """A sum of integers. How many there are may depend on decisions, so they are known by their line."""
         frame = _caller()
         place = frame.f_code.co_filename, frame.f_lineno, samples.dim()
-        if self.region.mode == "share":
+        if self.region.mode == "shard":
             if place not in self.region.counts:
                 raise UnknownLoss("it counts something that it did not when it was first divided")
             result = _plain(func, samples)

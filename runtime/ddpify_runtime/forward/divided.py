@@ -16,7 +16,7 @@ from .. import engines
 from ..agreement import failure
 from ..gradients.reduction import NoReduction, Reduction
 from ..lazy import outputs
-from ..lazy.batch import Share
+from ..lazy.batch import DistributedTensor
 from ..lazy.partial import Partial, partial
 from ..sharding import structure
 from ..sharding.collectives import Rows, count, leave, size, split, spread
@@ -72,7 +72,7 @@ def divided(
         ]
         led, values = _entering(values, found.inputs, reduction)
     args, kwargs = structure.unflatten(values, spec)
-    here = region.Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+    here = region.Region("shard", total, count(total), places=found.places, over_samples=list(found.losses))
     here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
     original = draws_original or engines.of(device).records  # it would send a seed for each forward
     before = torch.get_rng_state() if original and not found.places else None
@@ -99,10 +99,10 @@ def divided(
     if found.sizes:
         _require_equal_sizes(module, parts, found)
     if len(parts) == 1 and found.outputs[0] is not None:
-        return structure.unflatten([_joined(module, parts[0], total, found.outputs[0], reduction)], form)
-    joined: dict[Any, Any] = {}
+        return structure.unflatten([_output(module, parts[0], total, found.outputs[0], reduction)], form)
+    made: dict[Any, Any] = {}
     whole = [
-        _once(joined, part, rows, lambda part, rows: _joined(module, part, total, rows, reduction))
+        _once(made, part, rows, lambda part, rows: _output(module, part, total, rows, reduction))
         if rows
         else _left(part, reduction)
         for part, rows in zip(parts, found.outputs, strict=True)
@@ -127,7 +127,7 @@ def _require_equal_sizes(module: nn.Module, parts: Sequence[Any], found: Divisio
         )
 
 
-def _joined(module: nn.Module, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
+def _output(module: nn.Module, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
     if part.size(rows.dim) % count(total):
         raise RuntimeError(
             f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name_of(module)}"
@@ -144,7 +144,7 @@ def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tens
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
-    held = leaf.rows if rows == _FIRST and isinstance(leaf, Share) and size(leaf, 0) == total else None
+    held = leaf.rows if rows == _FIRST and isinstance(leaf, DistributedTensor) and size(leaf, 0) == total else None
     return held if held is not None else split(whole_of(leaf), total, rows, reduction.enter)
 
 
@@ -167,9 +167,9 @@ def _entering(
 
 def _led(part: Any, led: Callable[[Tensor], Tensor]) -> Any:
     if isinstance(part, Partial):
-        if part.is_apart and part._part.requires_grad:
-            return partial(led(part._part), part._common, part._entered, part._divisor, part._operation)
-        if part.is_apart:
+        if part.is_partial and part._part.requires_grad:
+            return partial(led(part._part), part._common, part._on_enter, part._divisor, part._operation)
+        if part.is_partial:
             return part
         part = part.whole()
     return led(part) if isinstance(part, Tensor) and part.requires_grad else part
@@ -183,4 +183,4 @@ def _left(part: Any, reduction: AnyReduction) -> Any:
 
 def whole_of(leaf: Any) -> Any:
     """An input as every rank takes it whole; a collective where each holds its rows of it."""
-    return leaf.whole() if isinstance(leaf, Share) else leaf
+    return leaf.whole() if isinstance(leaf, DistributedTensor) else leaf

@@ -56,7 +56,7 @@ class Division:
 
 
 @contextmanager
-def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
+def sharded(region: Region, own: torch.device | None = None) -> Iterator[None]:
     """Be in a shared region; handle what it draws, and its losses if it has any.
 
     own: the device of the samples, where this rank may draw for them alone, rather than what one process would draw.
@@ -85,9 +85,9 @@ def shared(region: Region, own: torch.device | None = None) -> Iterator[None]:
 
 
 def computed(region: Region, own: torch.device | None, forward: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """What a forward gives in a shared region; as `shared`, which costs as much as a small layer."""
+    """What a forward gives in a shared region; as `sharded`, which costs as much as a small layer."""
     if region.places or region.over_samples or region.decides:
-        with shared(region, own):
+        with sharded(region, own):
             return forward(*args, **kwargs)
     before = enter(region)
     if own is not None:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from .. import engines
 from ..launch.environment import draws_original
-from ..sharding.collectives import Rows, join, share
+from ..sharding.collectives import Rows, gather, shard
 from ..torch_internals import TorchDispatchMode, schema
 from .region import Region
 
@@ -95,11 +95,13 @@ class Draws(TorchDispatchMode):
             whole = self._recorded(name, size)
         else:
             rows, total = self._place(name, input.dim()), self.region.total
-            joined = tuple(
-                join(value, total, rows) if isinstance(value, Tensor) and rows and value.shape == input.shape else value
+            gathered = tuple(
+                gather(value, total, rows)
+                if isinstance(value, Tensor) and rows and value.shape == input.shape
+                else value
                 for value in args
             )
-            whole = func(*joined, **kwargs)
+            whole = func(*gathered, **kwargs)
         return self._mine(whole, self._place(name, input.dim()))
 
     def _recorded(self, name: str, size: Sequence[int]) -> Tensor:
@@ -121,7 +123,7 @@ class Draws(TorchDispatchMode):
         return self.region.places[name, dims]
 
     def _mine(self, whole: Tensor, rows: Rows | None) -> Tensor:
-        return whole if rows is None else share(whole, self.region.total, rows)
+        return whole if rows is None else shard(whole, self.region.total, rows)
 
 
 def _set_to_extreme(name: str, drawn: Tensor, extreme: float) -> None:

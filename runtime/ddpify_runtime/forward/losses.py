@@ -79,7 +79,7 @@ class Losses(TorchFunctionMode):
         given = reduction(func, args, kwargs)
         if given is None:
             return func(*args, **kwargs)
-        if self.region.mode == "share":
+        if self.region.mode == "shard":
             if not self.known:
                 raise UnknownLoss(_COUNT.format("more"))
             return reduced(func, given, self.region.enter) if self.known.pop(0) else func(*args, **kwargs)
@@ -99,7 +99,7 @@ class Losses(TorchFunctionMode):
 
     def __exit__(self, kind: Any, error: Any, trace: Any) -> None:
         super().__exit__(kind, error, trace)  # type: ignore[no-untyped-call]
-        left = self.known if self.region.mode == "share" else self.region.mode == "replay" and self.region.losses
+        left = self.known if self.region.mode == "shard" else self.region.mode == "replay" and self.region.losses
         if left and kind is None:
             raise UnknownLoss(_COUNT.format("fewer"))
 
@@ -108,18 +108,18 @@ class UnknownLoss(RuntimeError):
     """A loss of which the whole cannot be told from the parts."""
 
 
-def reduced(func: Callable[..., Any], given: dict[str, Any], entered: Callable[[], None]) -> Tensor:
+def reduced(func: Callable[..., Any], given: dict[str, Any], on_enter: Callable[[], None]) -> Tensor:
     """What a loss or full reduction gives for the whole batch, of which this rank has a part; a collective for a mean.
 
     Args:
-        func, given: what `reduction` knows, with this rank's samples in it. entered: as for `partial`.
+        func, given: what `reduction` knows, with this rank's samples in it. on_enter: as for `partial`.
     """
     part, divisor, dtype = summands(func, given)
     if divisor is not None:
         total = divisor.detach().clone() if isinstance(divisor, Tensor) else torch.tensor(divisor, device=part.device)
         dist.all_reduce(total)
         part = part / total
-    return partial(part.to(dtype), None, (entered,))
+    return partial(part.to(dtype), None, (on_enter,))
 
 
 def summands(

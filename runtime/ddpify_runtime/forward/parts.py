@@ -19,12 +19,12 @@ from torch.nn.parameter import is_lazy
 from ..torch_internals import saved_tensor_hooks
 
 
-class _Here(threading.local):
+class _Active(threading.local):
     module: nn.Module | None = None  # whose forward runs whole, on every rank
     ways: Any = None  # how it computes
 
 
-_here = _Here()
+_here = _Active()
 
 
 _SMALLEST = 50  # of so many equal parts: to try one costs a few forwards of it
@@ -48,7 +48,7 @@ def _size(module: nn.Module) -> int:
 
 
 @contextmanager
-def entered(module: nn.Module) -> Iterator[None]:
+def within(module: nn.Module) -> Iterator[None]:
     """Compute a module's forward whole on every rank, and the parts of it that can be divided apart."""
     before, _here.module, _here.ways = (_here.module, _here.ways), module, _ways()
     try:

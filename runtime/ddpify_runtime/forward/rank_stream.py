@@ -24,11 +24,11 @@ _own: _States = {}
 _HOST = torch.device("cpu")
 
 
-class _Here(threading.local):
+class _Common(threading.local):
     common: _States | None = None  # what all ranks share, while this thread draws its own
 
 
-_here = _Here()
+_here = _Common()
 
 
 def active() -> bool:

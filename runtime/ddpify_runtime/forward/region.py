@@ -17,12 +17,12 @@ from ..sharding.collectives import Rows
 class Region:
     """A forward that handles `local` of `total` samples.
 
-    mode: "share" is the real thing; "record" is the whole batch on this rank, noting batch statistics, random draws and
+    mode: "shard" is the real thing; "record" is the whole batch on this rank, noting batch statistics, random draws and
     losses (with the shapes that they were computed from) in `statistics`, `draws` and `losses`; "replay" is this rank's
     samples with what was recorded, and communicates nothing.
     places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
-    the same for every part. Learnt in "replay", used in "share".
-    over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "share".
+    the same for every part. Learnt in "replay", used in "shard".
+    over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "shard".
     decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
     extreme: what is drawn for no samples in "record", by an operation that `places` knows to draw such: the lowest
     number it may draw for 0, else the highest; None for any.
@@ -30,7 +30,7 @@ class Region:
     counts: for each line that adds integers (and their dims) whether they are of samples. Learnt and used alike.
     """
 
-    mode: Literal["share", "record", "replay"]
+    mode: Literal["shard", "record", "replay"]
     total: int
     local: int
     statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
@@ -45,12 +45,12 @@ class Region:
     enter: Callable[[], None] = lambda: None
 
 
-class _Here(threading.local):
+class _Current(threading.local):
     region: Region | None = None
     loading: bool = False
 
 
-_here = _Here()
+_here = _Current()
 _alone = 0  # of the process: what a rank does alone may start threads
 _before_others = 0  # how many of these the other ranks do afterwards
 
@@ -67,7 +67,7 @@ def enter(region: Region | None) -> Region | None:
 
 
 @contextmanager
-def entered(region: Region) -> Iterator[Region]:
+def within(region: Region) -> Iterator[Region]:
     """Be in a region."""
     before = enter(region)
     try:

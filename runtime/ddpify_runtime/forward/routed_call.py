@@ -21,7 +21,7 @@ from .. import engines, report
 from ..agreement import check
 from ..gradients.reduction import NoReduction, PartOfReduction
 from ..launch import environment
-from ..lazy.batch import Share
+from ..lazy.batch import DistributedTensor
 from ..lazy.held_rows import held_by
 from ..sharding import structure
 from ..sharding.collectives import device_of, divides, world_size
@@ -102,7 +102,7 @@ class RoutedCall:
                 f"its batch of {found.samples(leaves)} samples does not divide by {dist.get_world_size()}, as "
                 "devices need where all ranks run one program"
             )
-        if any(isinstance(leaf, Share) for leaf in leaves):  # torch.compile would trace how they are joined
+        if any(isinstance(leaf, DistributedTensor) for leaf in leaves):  # torch.compile would trace how they are joined
             args, kwargs = structure.unflatten(map(whole_of, leaves), spec)
         if self.root is not None:
             return self.call(*args, **kwargs)
@@ -125,7 +125,7 @@ class RoutedCall:
                 if vars(part).get(CALL) is None:
                     self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self)
         self.ended = _Ended(self)
-        with parts.entered(self.module):
+        with parts.within(self.module):
             output = self.call(*args, **kwargs)
         if torch.is_grad_enabled() and any(part.divided for part in self.parts.values()):
             self._inventory()  # it may freeze and unfreeze parameters

@@ -127,11 +127,11 @@ class _Gathered:
         output = call_past_slot(self.module)(*args, **kwargs)
         if torch.is_grad_enabled():
             _require_seen(self.module, output)
-            output = _apart(output)
+            output = _without_views(output)
         return self.end(self.module, args, output)
 
 
-def _apart(output: Any) -> Any:
+def _without_views(output: Any) -> Any:
     """Copy the views among outputs: an operation in place on one would have torch forget that its backward comes."""
     made: dict[int, torch.Tensor] = {}
 

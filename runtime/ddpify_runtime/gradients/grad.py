@@ -58,7 +58,7 @@ def average(inputs: Sequence[Any], found: Sequence[Tensor | None]) -> tuple[Tens
     """
     here = region.current()
     gradients = list(found)
-    if not dist.is_initialized() or region.alone() or (here is not None and here.mode != "share"):
+    if not dist.is_initialized() or region.alone() or (here is not None and here.mode != "shard"):
         return tuple(gradients)
     places = [place for place, each in enumerate(inputs) if is_trained(each)]
     zeros = [torch.zeros_like(inputs[place]) for place in places]

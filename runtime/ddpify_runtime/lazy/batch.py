@@ -31,7 +31,7 @@ QUESTIONS = {
 }
 
 
-class Share(Tensor):
+class DistributedTensor(Tensor):
     """A part of a whole that all ranks hold together."""
 
     @property
@@ -46,7 +46,7 @@ class Share(Tensor):
 
 def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:
     """The same call without a tensor of which it takes the form only, as in `x.view_as(y)`."""
-    if len(args) == 2 and isinstance(args[1], Share):
+    if len(args) == 2 and isinstance(args[1], DistributedTensor):
         if func is Tensor.view_as or func is Tensor.reshape_as:
             return Tensor.reshape if func is Tensor.reshape_as else Tensor.view, (args[0], args[1].shape)
         if func is Tensor.type_as:
@@ -54,11 +54,11 @@ def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[.
     return func, args
 
 
-def has_share(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+def has_distributed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
     """Whether there is one among the arguments of a call, or in lists and the like of them."""
-    if any(isinstance(each, Share) for each in args):
+    if any(isinstance(each, DistributedTensor) for each in args):
         return True
-    return any(isinstance(each, Share) for each in tree_leaves((args, kwargs)))
+    return any(isinstance(each, DistributedTensor) for each in tree_leaves((args, kwargs)))
 
 
 def same_memory(one: Tensor, other: Tensor) -> bool:
@@ -71,14 +71,14 @@ def same_memory(one: Tensor, other: Tensor) -> bool:
 
 
 def wholes(values: Any) -> Any:
-    """The same values, with the whole in place of every Share and Entries in them; the same object if there is none."""
-    if not any(isinstance(leaf, (Share, Entries)) for leaf in tree_leaves(values)):
+    """The same values, with every DistributedTensor and Entries in them whole; the same object if there is none."""
+    if not any(isinstance(leaf, (DistributedTensor, Entries)) for leaf in tree_leaves(values)):
         return values
-    return tree_map_only((Share, Entries), lambda part: part.whole(), values)
+    return tree_map_only((DistributedTensor, Entries), lambda part: part.whole(), values)
 
 
-def join_what_it_sees(function: Callable[..., Any]) -> None:
-    """Join every Share that a function finds without being given it: before one rank calls it alone. A collective.
+def gather_what_it_sees(function: Callable[..., Any]) -> None:
+    """Gather what a function finds of them without being given it: before one rank calls it alone. A collective.
 
     Those are in the attributes of its object, its closure and the globals that it names; in lists and the like too.
     """

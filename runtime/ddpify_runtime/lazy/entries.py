@@ -14,7 +14,7 @@ class Entries(Sequence[Any]):
 
     def __init__(self, rows: Sequence[Any], total: int) -> None:
         self._rows, self._total = rows, total
-        self._joined: Any = None
+        self._whole: Any = None
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:  # what isinstance() asks for
@@ -25,19 +25,19 @@ class Entries(Sequence[Any]):
 
     def whole(self) -> Any:
         """The whole list; a collective the first time."""
-        if self._joined is None:
+        if self._whole is None:
             if region.alone():
                 raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
-            shares = gather_objects(self._rows)
-            joined: list[Any] = [None] * self._total
-            for rank, entries in enumerate(shares):
-                joined[rank :: len(shares)] = entries
+            gathered = gather_objects(self._rows)
+            whole: list[Any] = [None] * self._total
+            for rank, entries in enumerate(gathered):
+                whole[rank :: len(gathered)] = entries
             kind: Any = type(self._rows)
-            self._joined = kind(joined)
-        return self._joined
+            self._whole = kind(whole)
+        return self._whole
 
     def __len__(self) -> int:
-        return self._total if self._joined is None else len(self._joined)
+        return self._total if self._whole is None else len(self._whole)
 
     def __getitem__(self, index: Any) -> Any:
         return self.whole()[index]

@@ -14,37 +14,37 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ..forward import region
-from ..sharding.collectives import Join, Rows, count, join, joined, leave, split
+from ..sharding.collectives import Gather, Rows, count, gather, gather_with_grad, leave, split
 from ..torch_internals import apply, asks_subclasses, made_wrapper, tree_map_only
-from .batch import Share, same_memory
+from .batch import DistributedTensor, same_memory
 from .labels import Labels
 
 _FIRST = Rows(0)
 
 
-class HeldRows(Share):
+class HeldRows(DistributedTensor):
     """Samples of a whole with `total` of them, which lie along `place`.
 
     Its own attributes have underscores, since a script may give a tensor attributes of any name.
     """
 
     _rows: Tensor
-    _joined: Tensor | None = None
+    _whole: Tensor | None = None
     _source: tuple[HeldRows, Callable[[Tensor], Tensor]] | None = None  # what it is a view of, and how
     _place: Rows
     _total: int
     _sizes: list[int]
-    _entered: tuple[Callable[[], None], ...]
+    _on_enter: tuple[Callable[[], None], ...]
     _node: Any = None  # the autograd node that made this
     _used = False  # whether its samples were, in place of the whole
     _labels: tuple[Labels, str] | None = None  # the loaded numbers that these are, and which of them
 
     @staticmethod
-    def __new__(cls, local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]) -> HeldRows:
+    def __new__(cls, local: Tensor, total: int, place: Rows, on_enter: tuple[Callable[[], None], ...]) -> HeldRows:
         size = list(local.shape)
         size[place.dim] = size[place.dim] // count(total) * total
         output: HeldRows = made_wrapper(cls, size, local)
-        output._rows, output._place, output._total, output._entered = local, place, total, entered
+        output._rows, output._place, output._total, output._on_enter = local, place, total, on_enter
         output._sizes = size
         return output
 
@@ -52,7 +52,7 @@ class HeldRows(Share):
     def local(self) -> Tensor | None:
         """This rank's samples; None once the whole has been used, since it may have been changed."""
         source = self._source
-        if self._joined is not None or (source is not None and source[0].local is None):
+        if self._whole is not None or (source is not None and source[0].local is None):
             return None
         node = _node(self)
         if node is not self._node or (node is None and self._is_leaf):  # it is foreign, or a leaf
@@ -83,22 +83,22 @@ class HeldRows(Share):
 
     def enter(self) -> None:
         """A backward pass enters the shared regions that this comes from."""
-        _call(self._entered)
+        _call(self._on_enter)
 
     def whole(self) -> Tensor:
         """The whole tensor; a collective the first time. It is a view where the same of a whole tensor would be."""
-        if self._joined is None:
+        if self._whole is None:
             with torch.enable_grad():  # a metric may ask first, without gradients
                 if self._is_foreign:
-                    self._joined = _Whole.apply(self)  # type: ignore[no-untyped-call]
+                    self._whole = _WholeOfRows.apply(self)  # type: ignore[no-untyped-call]
                 elif self._source is not None:
                     source, make = self._source
-                    self._joined = make(source.whole())
+                    self._whole = make(source.whole())
                 else:
-                    self._joined = joined(self._held(), self._total, self._place, self.enter)
+                    self._whole = gather_with_grad(self._held(), self._total, self._place, self.enter)
                 if self._is_leaf:
-                    self._joined = self._joined.detach().requires_grad_()
-        return self._joined
+                    self._whole = self._whole.detach().requires_grad_()
+        return self._whole
 
     def _held(self) -> Tensor:
         if region.alone():
@@ -116,15 +116,15 @@ class HeldRows(Share):
 
 
 def _data(output: HeldRows) -> Tensor:
-    return join(output._held().detach(), output._total, output._place)
+    return gather(output._held().detach(), output._total, output._place)
 
 
 def later(
-    kind: type[HeldRows], local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]
+    kind: type[HeldRows], local: Tensor, total: int, place: Rows, on_enter: tuple[Callable[[], None], ...]
 ) -> HeldRows:
     if not (local.requires_grad and torch.is_grad_enabled()):
-        return kind(local.detach(), total, place, entered)
-    made: HeldRows = apply(_Later, kind, local, total, place, entered)
+        return kind(local.detach(), total, place, on_enter)
+    made: HeldRows = apply(_Later, kind, local, total, place, on_enter)
     made._rows, made._node = local, _node(made)
     return made
 
@@ -132,7 +132,7 @@ def later(
 def made_like(like: HeldRows, local: Tensor, sources: Sequence[HeldRows]) -> HeldRows:
     for source in sources:
         source._used = True
-    return later(type(like), local, like._total, like._place, entered_by(sources))
+    return later(type(like), local, like._total, like._place, on_enter_of(sources))
 
 
 def view_of(
@@ -147,11 +147,11 @@ def view_of(
     return made
 
 
-def entered_by(sources: Sequence[HeldRows]) -> tuple[Callable[[], None], ...]:
-    of = [source._entered for source in sources if source._entered]
+def on_enter_of(sources: Sequence[HeldRows]) -> tuple[Callable[[], None], ...]:
+    of = [source._on_enter for source in sources if source._on_enter]
     if len(of) < 2 or of.count(of[0]) == len(of):
         return of[0] if of else ()
-    return tuple(dict.fromkeys(entered for source in sources for entered in source._entered))
+    return tuple(dict.fromkeys(on_enter for source in sources for on_enter in source._on_enter))
 
 
 def held_by(tensor: Tensor) -> Tensor:
@@ -182,7 +182,7 @@ def part_of(value: Any, like: HeldRows) -> Any:
     if not isinstance(value, Tensor) or value.device != like.device:
         return None
     if value.dim() < like.dim() or (value.dim() == like.dim() and value.size(0) == 1):  # the same for every sample
-        return None if isinstance(value, Share) or value.requires_grad else value
+        return None if isinstance(value, DistributedTensor) or value.requires_grad else value
     if value.dim() > like.dim() or value.size(0) != like.size(0):
         return None
     return samples_of(value, like)
@@ -193,7 +193,7 @@ def samples_of(value: Tensor, like: HeldRows) -> Tensor:
     local = value.local if isinstance(value, HeldRows) else None
     if isinstance(value, HeldRows) and local is not None and (value._place, value._total) == (like._place, like._total):
         return local
-    return split(value.whole() if isinstance(value, Share) else value, like._total, like._place, like.enter)
+    return split(value.whole() if isinstance(value, DistributedTensor) else value, like._total, like._place, like.enter)
 
 
 def _is_placed_as(one: HeldRows, other: HeldRows) -> bool:
@@ -207,17 +207,17 @@ class _Later(Function):
 
     @staticmethod
     def forward(
-        ctx: Any, kind: type[HeldRows], local: Tensor, total: int, place: Rows, entered: tuple[Callable[[], None], ...]
+        ctx: Any, kind: type[HeldRows], local: Tensor, total: int, place: Rows, on_enter: tuple[Callable[[], None], ...]
     ) -> Tensor:
-        ctx.arguments = total, place, partial_of(_call, entered)
-        return kind(local, total, place, entered)
+        ctx.arguments = total, place, partial_of(_call, on_enter)
+        return kind(local, total, place, on_enter)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None, None, None]:
-        return None, *Join.backward(ctx, *gradients)
+        return None, *Gather.backward(ctx, *gradients)
 
 
-class _Whole(Function):
+class _WholeOfRows(Function):
     """The whole of HeldRows, in its own place of the graph."""
 
     @staticmethod

@@ -16,9 +16,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from ..forward import losses
-from ..sharding.collectives import Rows, joined
+from ..sharding.collectives import Rows, gather_with_grad
 from ..torch_internals import made_wrapper
-from .batch import QUESTIONS, has_share, in_form, wholes
+from .batch import QUESTIONS, has_distributed, in_form, wholes
 from .held_rows import HeldRows, later
 from .labels import Labels
 from .row_wise import row_wise
@@ -48,7 +48,7 @@ class Output(HeldRows):
             elif func in QUESTIONS:
                 return func(*args, **kwargs)
             func, args = in_form(func, args)
-            if not (args and isinstance(args[0], cls)) and not has_share(args, kwargs):
+            if not (args and isinstance(args[0], cls)) and not has_distributed(args, kwargs):
                 return func(*args, **kwargs)
             if func is _REQUIRES_GRAD:
                 return func(args[0] if args[0].local is not None else args[0].whole())
@@ -67,7 +67,7 @@ def _differentiated(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tup
     listed = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
     used = [isinstance(each, Output) and each._used for each in listed]
     if any(
-        each._source is not None and each._joined is not None
+        each._source is not None and each._whole is not None
         for each, is_used in zip(listed, used, strict=True)
         if is_used
     ):
@@ -75,22 +75,22 @@ def _differentiated(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tup
     asked = [each._rows if is_used else wholes(each) for each, is_used in zip(listed, used, strict=True)]
     found = torch.autograd.grad(wholes(outputs), asked, *wholes(args), **wholes(kwargs))
     return tuple(
-        joined(gradient, each._total, each._place, each.enter) / dist.get_world_size()
+        gather_with_grad(gradient, each._total, each._place, each.enter) / dist.get_world_size()
         if is_used and gradient is not None
         else gradient
         for gradient, each, is_used in zip(found, listed, used, strict=True)
     )
 
 
-def output(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
+def output(local: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
     """The whole of an output, joined when it is needed, if at all. Arguments as for `split`."""
-    return later(Output, local, total, rows, (entered,))
+    return later(Output, local, total, rows, (on_enter,))
 
 
 def loaded(rows: Tensor, total: int, labels: Labels) -> Tensor:
     """A tensor of a batch with `total` samples, of which rows `[rank::world_size]` were loaded."""
     size = [total, *rows.shape[1:]]
     made: Output = made_wrapper(Output, size, rows)
-    made._rows, made._place, made._total, made._entered, made._sizes = rows, _FIRST, total, (), size
+    made._rows, made._place, made._total, made._on_enter, made._sizes = rows, _FIRST, total, (), size
     made._labels = labels, ""
     return made

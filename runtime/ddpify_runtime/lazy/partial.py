@@ -17,9 +17,9 @@ from torch.autograd import Function
 from ..forward import region
 from ..sharding.collectives import add_over_ranks, leave, sum_over_ranks, world_size
 from ..torch_internals import apply, asks_subclasses, made_wrapper
-from .batch import QUESTIONS, Share, same_memory, wholes
+from .batch import QUESTIONS, DistributedTensor, same_memory, wholes
 
-_Entered = tuple[Callable[[], None], ...]
+_OnEnter = tuple[Callable[[], None], ...]
 
 
 _READS = {
@@ -41,31 +41,31 @@ _NODES = "SubBackward0", "AddBackward0"
 _DIVIDE = {Tensor.div, Tensor.true_divide, Tensor.__truediv__, torch.div}
 
 
-class Partial(Share):
+class Partial(DistributedTensor):
     """The sum over ranks of `part`, divided by `divisor`, and `common`, which every rank has alike."""
 
-    _joined: Tensor | None = None
+    _whole: Tensor | None = None
     _source: tuple[Partial, Callable[[Tensor], Tensor]] | None = None  # whose memory it has, and how
     _part: Tensor
     _common: Tensor | None
     _divisor: int
-    _entered: _Entered
+    _on_enter: _OnEnter
     _node: Any = None  # the autograd node that made this
     _value: Tensor | None = None  # of the whole, without a graph, once it was read
     _viewed = False  # whether another tensor has the same memory
     _operation = ""  # the autograd node that one process would have made, by its name
 
     @staticmethod
-    def __new__(cls, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Partial:
+    def __new__(cls, part: Tensor, common: Tensor | None, divisor: int, on_enter: _OnEnter) -> Partial:
         made: Partial = made_wrapper(cls, part.shape, part)
-        made._part, made._common, made._divisor, made._entered = part, common, divisor, entered
+        made._part, made._common, made._divisor, made._on_enter = part, common, divisor, on_enter
         return made
 
     @property
-    def is_apart(self) -> bool:
+    def is_partial(self) -> bool:
         """Whether the parts still make it up; not once the whole has been used, since it may have been changed."""
         source = self._source
-        return self._joined is None and (source is None or source[0]._joined is None) and not self._is_foreign
+        return self._whole is None and (source is None or source[0]._whole is None) and not self._is_foreign
 
     @property
     def _is_foreign(self) -> bool:
@@ -74,37 +74,37 @@ class Partial(Share):
 
     def _is_like(self, other: Partial) -> bool:
         """Whether the sum of both is that of their parts, in all else the same."""
-        mine = self._divisor, self._entered, self._part.dtype, self._common
-        return mine == (other._divisor, other._entered, other._part.dtype, None)
+        mine = self._divisor, self._on_enter, self._part.dtype, self._common
+        return mine == (other._divisor, other._on_enter, other._part.dtype, None)
 
     def enter(self) -> None:
         """A backward pass enters the shared regions that this comes from."""
-        for entered in self._entered:
-            entered()
+        for on_enter in self._on_enter:
+            on_enter()
 
     def whole(self) -> Tensor:
         """The whole; a collective the first time."""
-        if self._joined is None:
+        if self._whole is None:
             with torch.enable_grad():
                 if self._is_foreign:
-                    self._joined = _Whole.apply(self)  # type: ignore[no-untyped-call]
+                    self._whole = _WholeOfPartial.apply(self)  # type: ignore[no-untyped-call]
                 elif self._source is not None:
                     source, make = self._source
-                    self._joined = make(source.whole())
+                    self._whole = make(source.whole())
                 elif region.current() is not None:  # a loss of the forward, of which the forward makes use
                     whole = sum_over_ranks(self.addend)
-                    self._joined = whole if self._common is None else whole + self._common
+                    self._whole = whole if self._common is None else whole + self._common
                 else:
-                    self._joined = _Total.apply(self.addend, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
-        return self._joined
+                    self._whole = _Total.apply(self.addend, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
+        return self._whole
 
     def left(self) -> Tensor:
         """This number, where a forward that has computed it returns it."""
-        return self if self.is_apart else leave(self.whole(), self.enter)
+        return self if self.is_partial else leave(self.whole(), self.enter)
 
     def value(self) -> Tensor:
         """The value of the whole; a collective the first time."""
-        if not self.is_apart:
+        if not self.is_partial:
             return self.whole().detach()
         if self._value is None:
             if region.alone():
@@ -131,9 +131,11 @@ class Partial(Share):
     ) -> Any:
         kwargs = kwargs or {}
         first = args[0] if args else None
-        if func in (Tensor.backward, torch.autograd.backward) and isinstance(first, Partial) and first.is_apart:
+        if func in (Tensor.backward, torch.autograd.backward) and isinstance(first, Partial) and first.is_partial:
             return _backward(*args, **kwargs)
-        if func is torch.autograd.grad and any(kind is not cls for kind in types if issubclass(kind, Share)):
+        if func is torch.autograd.grad and any(
+            kind is not cls for kind in types if issubclass(kind, DistributedTensor)
+        ):
             return NotImplemented  # an output knows what was computed from its samples
         with torch.DisableTorchFunctionSubclass():
             if func in _IN_EACH_STEP and len(args) < 3 and not kwargs:
@@ -143,7 +145,7 @@ class Partial(Share):
             if func in QUESTIONS:
                 return func(*args, **kwargs)
             if isinstance(first, Partial):
-                if func is Tensor.requires_grad.__get__ and first.is_apart:  # type: ignore[attr-defined]
+                if func is Tensor.requires_grad.__get__ and first.is_partial:  # type: ignore[attr-defined]
                     return any(each is not None and each.requires_grad for each in (first._part, first._common))
                 if func in _READS and not any(isinstance(value, Tensor) for value in args[1:]):
                     return func(first.value(), *args[1:], **kwargs)
@@ -151,7 +153,7 @@ class Partial(Share):
                     return _shown(first)
                 if func in _FORMS:
                     return func(first._part, *args[1:], **kwargs)
-            result = _apart(func, args, kwargs)
+            result = _sum_of_parts(func, args, kwargs)
             return func(*wholes(args), **wholes(kwargs)) if result is None else result
 
     @classmethod
@@ -162,19 +164,19 @@ class Partial(Share):
         return func(*(each.value() if isinstance(each, Partial) else each for each in args), **(kwargs or {}))
 
 
-def partial(part: Tensor, common: Tensor | None, entered: _Entered, divisor: int = 1, operation: str = "") -> Partial:
+def partial(part: Tensor, common: Tensor | None, on_enter: _OnEnter, divisor: int = 1, operation: str = "") -> Partial:
     """A number of which every rank has a part.
 
     Args:
         part: this rank's. common: what is added to the sum of the parts, the same on every rank, or None.
-        entered: called when a backward pass enters the shared regions that `part` comes from.
+        on_enter: called when a backward pass enters the shared regions that `part` comes from.
         divisor: of the sum of the parts, which is then divided as one process would.
         operation: the autograd node that one process would have made; that of `part`, if not given.
     """
     if not (torch.is_grad_enabled() and (part.requires_grad or (common is not None and common.requires_grad))):
-        return Partial(part.detach(), None if common is None else common.detach(), divisor, entered)
+        return Partial(part.detach(), None if common is None else common.detach(), divisor, on_enter)
     operation = operation or type(part.grad_fn).__name__
-    made: Partial = apply(_Made, part, common, divisor, entered)
+    made: Partial = apply(_Made, part, common, divisor, on_enter)
     made._part, made._common, made._node, made._operation = part, common, _node(made), operation
     return made
 
@@ -208,9 +210,9 @@ def _backward(
         torch.autograd.backward(number, gradient, retain_graph, create_graph, inputs=inputs)
 
 
-def _apart(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def _sum_of_parts(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result as a sum of parts, or None where it is not known to be one."""
-    if any(isinstance(value, Partial) and (not value.is_apart or value.dim()) for value in args):
+    if any(isinstance(value, Partial) and (not value.is_partial or value.dim()) for value in args):
         return None
     first, others = (args[0], args[1:]) if args else (None, ())
     tensors = any(isinstance(value, Tensor) for value in (*others, *kwargs.values()))
@@ -234,33 +236,33 @@ def _changed_in_form(source: Partial, func: Callable[..., Any], others: tuple[An
     if same_memory(part, source._part) or (source.is_floating_point() and not part.is_floating_point()):
         return None
     common = None if source._common is None else func(source._common, *others, **kwargs)
-    return partial(part, common, source._entered, source._divisor)
+    return partial(part, common, source._on_enter, source._divisor)
 
 
 def _detached(source: Partial, func: Callable[..., Any]) -> Partial | None:
-    if not source.is_apart or source.dim():
+    if not source.is_partial or source.dim():
         return None
     common = None if source._common is None else source._common.detach()
-    made = Partial(source._part.detach(), common, source._divisor, source._entered)
+    made = Partial(source._part.detach(), common, source._divisor, source._on_enter)
     made._source = source, func
     made._value = source._value
     made._viewed = source._viewed = True
     return made
 
 
-def _added_alike(one: Any, other: Any) -> Partial | None:
+def _added_parts(one: Any, other: Any) -> Partial | None:
     """The sum of two losses of one batch, as of the real and the made images of a GAN."""
-    if not (type(one) is type(other) is Partial and one._is_like(other) and one.is_apart and other.is_apart):
+    if not (type(one) is type(other) is Partial and one._is_like(other) and one.is_partial and other.is_partial):
         return None
     if one.dim() or other.dim():
         return None
-    return partial(one._part + other._part, None, one._entered, one._divisor, _NODES[1])
+    return partial(one._part + other._part, None, one._on_enter, one._divisor, _NODES[1])
 
 
 def _added(one: Any, other: Any, add: Callable[[Any, Any], Any]) -> Partial | None:
     if isinstance(one, Partial) and isinstance(other, Partial) and one._is_like(other):  # a running sum, in each step
-        return partial(add(one._part, other._part), None, one._entered, one._divisor, _NODES[add is operator.add])
-    if not all(isinstance(value, Partial) or _is_alike(value) for value in (one, other)):
+        return partial(add(one._part, other._part), None, one._on_enter, one._divisor, _NODES[add is operator.add])
+    if not all(isinstance(value, Partial) or _is_replicated(value) for value in (one, other)):
         return None
     numbers = [value for value in (one, other) if isinstance(value, Partial)]
     if len({*(value.dtype for value in numbers), add(*_forms(one, other)).dtype}) > 1:
@@ -270,15 +272,15 @@ def _added(one: Any, other: Any, add: Callable[[Any, Any], Any]) -> Partial | No
     parts = [
         None if not isinstance(each, Partial) else each._part if divisor > 1 else each.addend for each in (one, other)
     ]
-    entered = numbers[0]._entered
-    if len(numbers) > 1 and numbers[1]._entered != entered:
-        entered = tuple(dict.fromkeys(each for number in numbers for each in number._entered))
+    on_enter = numbers[0]._on_enter
+    if len(numbers) > 1 and numbers[1]._on_enter != on_enter:
+        on_enter = tuple(dict.fromkeys(each for number in numbers for each in number._on_enter))
     part = _sum(parts[0], parts[1], add)
     commons = [value._common if isinstance(value, Partial) else value for value in (one, other)]
     common = _sum(commons[0], commons[1], add)
     if common is not None and not isinstance(common, Tensor):
         common = None if common == 0 else torch.full_like(part, common)
-    return partial(part, common, entered, divisor, _NODES[add is operator.add])
+    return partial(part, common, on_enter, divisor, _NODES[add is operator.add])
 
 
 def _sum(one: Any, other: Any, add: Any) -> Any:
@@ -291,7 +293,7 @@ def _added_in_place(one: Any, other: Any) -> Partial | None:
     """A running sum of what has no gradient."""
     if not isinstance(one, Partial) or one._viewed or one.requires_grad or getattr(other, "requires_grad", False):
         return None
-    if any(isinstance(each, Partial) and (not each.is_apart or each.dim()) for each in (one, other)):
+    if any(isinstance(each, Partial) and (not each.is_partial or each.dim()) for each in (one, other)):
         return None
     if isinstance(other, Partial) and one._is_like(other):
         one._part, one._value = one._part + other._part, None
@@ -304,23 +306,23 @@ def _added_in_place(one: Any, other: Any) -> Partial | None:
 
 
 def _scaled(one: Any, other: Any, scale: Callable[[Any, Any], Any]) -> Partial | None:
-    if not isinstance(one, Partial) or isinstance(other, Partial) or not _is_alike(other):
+    if not isinstance(one, Partial) or isinstance(other, Partial) or not _is_replicated(other):
         return None
     if not one.is_floating_point() or (isinstance(other, Tensor) and other.requires_grad):
         return None
     if one._common is None and not (torch.is_grad_enabled() and one._part.requires_grad):
         # A count of hits is divided as a whole: two counts that are equal are equal rates, however ranks share them.
         if scale is operator.truediv and isinstance(other, int) and other > 0 and one._divisor == 1:
-            return partial(one._part, None, one._entered, other)
+            return partial(one._part, None, one._on_enter, other)
         if scale is operator.mul:
-            return partial(scale(one._part, other), None, one._entered, one._divisor)
+            return partial(scale(one._part, other), None, one._on_enter, one._divisor)
     part = scale(one.addend, other)
-    return partial(part, None if one._common is None else scale(one._common, other), one._entered)
+    return partial(part, None if one._common is None else scale(one._common, other), one._on_enter)
 
 
-def _is_alike(value: Any) -> bool:
+def _is_replicated(value: Any) -> bool:
     """Whether it is a number that every rank has alike."""
-    plain = isinstance(value, Tensor) and not isinstance(value, Share) and not value.dim()
+    plain = isinstance(value, Tensor) and not isinstance(value, DistributedTensor) and not value.dim()
     return plain or (isinstance(value, (int, float)) and not isinstance(value, bool))
 
 
@@ -333,7 +335,7 @@ _IN_EACH_STEP: dict[Any, Callable[..., Partial | None]] = {
     Tensor.detach: lambda source: _detached(source, Tensor.detach),
     _DATA: lambda source: _detached(source, _DATA),
     **dict.fromkeys((Tensor.__iadd__, Tensor.add_), _added_in_place),
-    **dict.fromkeys((Tensor.add, Tensor.__add__, torch.add), lambda one, other: _added_alike(one, other)),
+    **dict.fromkeys((Tensor.add, Tensor.__add__, torch.add), lambda one, other: _added_parts(one, other)),
 }
 
 
@@ -341,15 +343,15 @@ class _Made(Function):
     """For callers that go past __torch_function__, such as torch.autograd.backward: the number has a gradient."""
 
     @staticmethod
-    def forward(ctx: Any, part: Tensor, common: Tensor | None, divisor: int, entered: _Entered) -> Tensor:
-        ctx.arguments = entered, common is not None, divisor
-        return Partial(part, common, divisor, entered)
+    def forward(ctx: Any, part: Tensor, common: Tensor | None, divisor: int, on_enter: _OnEnter) -> Tensor:
+        ctx.arguments = on_enter, common is not None, divisor
+        return Partial(part, common, divisor, on_enter)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None, None]:
         functions, has_common, divisor = ctx.arguments
-        for entered in functions:
-            entered()
+        for on_enter in functions:
+            on_enter()
         return _inside(gradients[0], divisor), gradients[0] if has_common else None, None, None
 
 
@@ -357,17 +359,17 @@ class _Total(Function):
     """The whole from its parts, of which the value is known."""
 
     @staticmethod
-    def forward(ctx: Any, part: Tensor, value: Tensor, common: Tensor | None, entered: Callable[[], None]) -> Tensor:
-        ctx.entered, ctx.has_common = entered, common is not None
+    def forward(ctx: Any, part: Tensor, value: Tensor, common: Tensor | None, on_enter: Callable[[], None]) -> Tensor:
+        ctx.on_enter, ctx.has_common = on_enter, common is not None
         return value.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor | None, None]:
-        ctx.entered()
+        ctx.on_enter()
         return _inside(gradients[0]), None, gradients[0] if ctx.has_common else None, None
 
 
-class _Whole(Function):
+class _WholeOfPartial(Function):
     """The whole of a Partial that another Function has returned, in its own place of the graph."""
 
     @staticmethod

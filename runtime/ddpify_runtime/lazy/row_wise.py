@@ -12,8 +12,8 @@ from torch import Tensor
 
 from ..forward import losses
 from ..sharding.collectives import Rows, count
-from .batch import Share
-from .held_rows import HeldRows, entered_by, made_like, part_of, samples_of, view_of
+from .batch import DistributedTensor
+from .held_rows import HeldRows, made_like, on_enter_of, part_of, samples_of, view_of
 from .partial import partial
 from .row_operations import BINARY, COPIES, FORMS, KINDS, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
 
@@ -119,7 +119,7 @@ def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[s
         whole = 1 if divisor is None else divisor // count(first._total) * first._total
     if isinstance(whole, Tensor) or part.dtype != dtype:  # a sum may be too large for the dtype of the mean
         part, whole = (part / whole).to(dtype), 1
-    return partial(part, None, entered_by(sources), whole, losses.operation(func, local) if part.requires_grad else "")
+    return partial(part, None, on_enter_of(sources), whole, losses.operation(func, local) if part.requires_grad else "")
 
 
 def _all_count(given: dict[str, Any], mine: Tensor) -> bool:
@@ -137,7 +137,7 @@ def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor 
     Args: the loss's arguments, this rank's targets, and what their mean would be divided by.
     """
     target = given["target"]
-    if not isinstance(target, Share):
+    if not isinstance(target, DistributedTensor):
         return torch.as_tensor(losses.weight_of_targets(given))
     if isinstance(target, HeldRows) and target._labels is not None and given["weight"] is None:
         labels, which = target._labels

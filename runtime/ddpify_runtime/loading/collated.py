@@ -154,7 +154,7 @@ def lengths(part: Any, of: Form) -> Iterator[int]:
             yield from lengths(part[key], each)
 
 
-def shared(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels], longest: Iterator[int]) -> Any:
+def sharded(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels], longest: Iterator[int]) -> Any:
     """A part of a batch as something that looks like the whole.
 
     Args:
@@ -176,14 +176,14 @@ def shared(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels],
         if isinstance(part, (list, tuple)) and len(part) == rows:
             return Entries(part, total)
     elif isinstance(of, dict) and isinstance(part, (dict, UserDict)) and part.keys() == of.keys():
-        values = {key: shared(part[key], each, rows, total, labels, longest) for key, each in of.items()}
+        values = {key: sharded(part[key], each, rows, total, labels, longest) for key, each in of.items()}
         if isinstance(part, UserDict):
             made: Any = object.__new__(type(part))
             vars(made).update(vars(part), data=values)
             return made
         return values if type(part) is dict else type(part)(values)
     elif isinstance(of, list) and isinstance(part, (list, tuple)) and len(part) == len(of):
-        items = [shared(value, each, rows, total, labels, longest) for value, each in zip(part, of, strict=True)]
+        items = [sharded(value, each, rows, total, labels, longest) for value, each in zip(part, of, strict=True)]
         if type(part) is list:
             return items
         return type(part)(*items) if hasattr(part, "_fields") else type(part)(items)

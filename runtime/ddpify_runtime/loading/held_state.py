@@ -43,7 +43,7 @@ _LIBRARIES = (
 )
 
 
-class Held(NamedTuple):
+class Holder(NamedTuple):
     """Something that holds values: its name, and a function that gives them by name.
 
     own: whether all code that can read them is the user's. seeks: whether what it holds finds its place in a file by
@@ -78,7 +78,7 @@ Snapshot = dict[tuple[int, Any], tuple[Any, Any]]  # by the number of what holds
 class Reached:
     """All that is reached from some objects: what holds values, and the code of the user's."""
 
-    held: list[Held] = field(default_factory=list)
+    held: list[Holder] = field(default_factory=list)
     codes: list[CodeType] = field(default_factory=list)
     counted: dict[str, bool] = field(default_factory=dict)  # whether the code does nothing but count by an attribute
 
@@ -108,29 +108,29 @@ def reached(*roots: Any) -> Reached:
     return found
 
 
-def _inside(name: str, value: Any) -> Iterator[Held]:
+def _inside(name: str, value: Any) -> Iterator[Holder]:
     if isinstance(value, (dict, list, tuple)):
         entries = value if isinstance(value, dict) else None
         whole = partial(Places, [value])
-        yield Held(name, lambda: dict(enumerate(value)) if entries is None else entries, len(value), places=whole)
+        yield Holder(name, lambda: dict(enumerate(value)) if entries is None else entries, len(value), places=whole)
     if isinstance(value, FunctionType):
-        yield Held("", lambda: dict(_used(value)), 0, places=partial(_places_used, value))
+        yield Holder("", lambda: dict(_used(value)), 0, places=partial(_places_used, value))
         if not _is_library(value.__code__.co_filename):
-            yield Held(value.__name__, lambda: vars(value), 0, places=partial(Places, [vars(value)]))
+            yield Holder(value.__name__, lambda: vars(value), 0, places=partial(Places, [vars(value)]))
             given = partial(_places_given, value)
-            yield Held(f"{value.__name__}()", lambda: dict(_defaults(value)), 0, places=given)
+            yield Holder(f"{value.__name__}()", lambda: dict(_defaults(value)), 0, places=given)
     elif isinstance(value, type):
         whole = partial(Places, [vars(value)])
-        yield Held(
+        yield Holder(
             f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not is_code(v)}, 0, places=whole
         )
     elif isinstance(value, ContextVar):
-        yield Held(value.name, lambda: {"get()": value.get(None)}, 0)
+        yield Holder(value.name, lambda: {"get()": value.get(None)}, 0)
     elif hasattr(value, "__dict__"):
         attributes, own = vars(value), all(map(_is_known_class, type(value).__mro__))
-        yield Held(name, lambda: attributes, 0, own, _is_library_class(type(value)), partial(Places, [attributes]))
+        yield Holder(name, lambda: attributes, 0, own, _is_library_class(type(value)), partial(Places, [attributes]))
     if slots := [slot for each in type(value).__mro__ if not _is_library_class(each) for slot in _slots(each)]:
-        yield Held(name, lambda: {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}, 0)
+        yield Holder(name, lambda: {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}, 0)
 
 
 def _slots(kind: type) -> tuple[str, ...]:
@@ -247,8 +247,8 @@ def snapshot(of: Reached, deep: bool) -> Snapshot:
             continue
         most = 0 if size > INTO else BYTES[deep]
         for key, value in values().items():
-            apart = isinstance(value, PLAIN) or (seeks and is_file(value))
-            taken[number, key] = (value, None if apart else state_of(value, most))
+            by_value = isinstance(value, PLAIN) or (seeks and is_file(value))
+            taken[number, key] = (value, None if by_value else state_of(value, most))
     return taken
 
 

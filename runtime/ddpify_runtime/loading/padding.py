@@ -56,7 +56,7 @@ def seen(whole: Tensor, parts: Sequence[Tensor]) -> Rows | None:
         found = [_around(whole[rank :: len(parts)], part, side) for rank, part in enumerate(parts)]
         if None not in found:
             padding = torch.cat([each for each in found if each is not None])
-            if len(padding) and bool(_alike(padding, padding[0]).all()):
+            if len(padding) and bool(_equal(padding, padding[0]).all()):
                 values[side] = padding[0].item()
     if not values or any(not _same(value, next(iter(values.values()))) for value in values.values()):
         return None
@@ -67,7 +67,7 @@ def seen(whole: Tensor, parts: Sequence[Tensor]) -> Rows | None:
 def _around(rows: Tensor, part: Tensor, side: str) -> Tensor | None:
     """What is around a part in the rows of the whole, on one side of it; None if the part is not there."""
     place = _place(rows, part, side)
-    if not bool(_alike(rows[place], part).all()):
+    if not bool(_equal(rows[place], part).all()):
         return None
     outside = torch.ones_like(rows, dtype=torch.bool)
     outside[place] = False
@@ -80,7 +80,7 @@ def _place(rows: Tensor, part: Tensor, side: str) -> tuple[slice, ...]:
     return tuple(slice(size) if side == AFTER else slice(whole - size, None) for whole, size in sizes)
 
 
-def _alike(one: Tensor, other: Tensor) -> Tensor:
+def _equal(one: Tensor, other: Tensor) -> Tensor:
     return (one == other) | ((one != one) & (other != other))  # no number is equal to itself if it is NaN
 
 

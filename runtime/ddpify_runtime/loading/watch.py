@@ -139,9 +139,9 @@ class Watch:
         if _same(values, self._seen):
             return not self._is_filled()
         imported = self._imported
-        alike = [*map(type, values)] == self._types and all(found[0]) and not self._is_filled()
+        of_same_types = [*map(type, values)] == self._types and all(found[0]) and not self._is_filled()
         self._seen, seen = values, self._seen
-        return alike and all(values[at] is seen[at] for at in imported)
+        return of_same_types and all(values[at] is seen[at] for at in imported)
 
     def _is_filled(self) -> bool:
         """Whether something is there that was not."""

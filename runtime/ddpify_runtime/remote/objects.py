@@ -27,7 +27,7 @@ import torch.distributed as dist
 from ..forward import region
 from ..lazy.batch import wholes
 from . import called_back
-from .values import is_data, next_key, told
+from .values import from_rank_zero, is_data, next_key
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, classmethod, staticmethod)
 _ELSEWHERE = object()
@@ -241,7 +241,7 @@ def _read(remote: Remote, what: str, function: Callable[[Any], Any]) -> Any:
             result = _seen[place]  # under the same name, so that names do not become ever more
         return packed(result)
 
-    given = told(next_key(place), here, answer)
+    given = from_rank_zero(next_key(place), here, answer)
     if type(given) in _SETTINGS and sys.getsizeof(given) < _LARGE:
         if len(_seen) >= _MANY:
             _seen.clear()

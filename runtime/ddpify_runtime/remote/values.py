@@ -77,7 +77,7 @@ def receive(key: str) -> Any:
     return pickle.loads(value)
 
 
-def told(key: str, here: bool, function: Callable[[], tuple[Any, Any]]) -> Any:
+def from_rank_zero(key: str, here: bool, function: Callable[[], tuple[Any, Any]]) -> Any:
     """What a function gives on rank 0, or the exception that it raises, on every rank.
 
     Args:

@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.utils.data import DataLoader, Dataset, Sampler, SubsetRandomSampler, WeightedRandomSampler
 
 from ..forward.libraries import is_installed
-from ..lazy.batch import Share
+from ..lazy.batch import DistributedTensor
 from ..lazy.entries import Entries
 from ..remote.objects import Remote
 
@@ -50,7 +50,7 @@ def taken(value: Any, name: str, seen: set[int] | None = None) -> Any:
     """
     if isinstance(value, _PLAIN):
         return "value", value
-    if isinstance(value, (Share, Entries)):
+    if isinstance(value, (DistributedTensor, Entries)):
         value = value.whole()
     if isinstance(value, Tensor) and not isinstance(value, nn.Parameter):
         if value.grad_fn is not None and seen is not None:  # a later backward pass may still go through it

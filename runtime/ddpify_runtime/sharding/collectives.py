@@ -1,6 +1,6 @@
-"""Rows of a batch over ranks: the share `[rank::world_size]`, its inverse, and both as autograd functions.
+"""Rows of a batch over ranks: the shard `[rank::world_size]`, its inverse, and both as autograd functions.
 
-A tensor is either whole (the same on every rank) or a share (this rank's rows). Between the two, gradients obey one
+A tensor is either whole (the same on every rank) or a shard (this rank's rows). Between the two, gradients obey one
 rule: inside the shared region every gradient is `world_size` times this rank's part of the true one, outside it is the
 true one. DistributedDataParallel then takes the mean over ranks, which is the true gradient for parameters used inside
 (sum of the parts), outside (mean of equal values), or both; a regulariser on the weights needs no exception (HAZARDS
@@ -38,7 +38,7 @@ class Rows(NamedTuple):
     major: bool = True
 
 
-def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
+def shard(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     """This rank's samples of a whole tensor that holds `total` of them; a copy, in the order of the whole."""
     if rows.dim == 0 and tensor.size(0) == total and not engines.of(tensor.device).records:
         rank, ranks = _rank_and_size()
@@ -56,8 +56,8 @@ def share(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     return part.flatten(rows.dim, rows.dim + 1).contiguous()
 
 
-def join(local: Tensor, total: int, rows: Rows) -> Tensor:
-    """The whole tensor of `total` samples from the shares of all ranks, in the order of the whole; a collective."""
+def gather(local: Tensor, total: int, rows: Rows) -> Tensor:
+    """The whole tensor of `total` samples from the shards of all ranks, in the order of the whole; a collective."""
     ranks = world_size()
     mine = count(total)
     opened = _open(local, mine, rows)
@@ -67,16 +67,16 @@ def join(local: Tensor, total: int, rows: Rows) -> Tensor:
     if mine < most:
         flat = torch.cat([flat, flat.new_zeros(most - mine, *flat.shape[1:])])
     sent = flat.to(torch.uint8) if flat.dtype == torch.bool else flat
-    shares: list[Tensor] = [torch.empty_like(sent) for _ in range(ranks)]
-    dist.all_gather(shares, sent)
+    shards: list[Tensor] = [torch.empty_like(sent) for _ in range(ranks)]
+    dist.all_gather(shards, sent)
     if engines.of(local.device).records:  # no view of it could be written to, least of all below a dispatch mode
-        stacked = torch.stack(shares, dim=1).flatten(0, 1)[:total].to(local.dtype)
+        stacked = torch.stack(shards, dim=1).flatten(0, 1)[:total].to(local.dtype)
         return stacked.movedim(0, dim).flatten(rows.dim, rows.dim + 1)
     size = list(local.shape)
     size[rows.dim] = size[rows.dim] // mine * total
     whole = local.new_empty(size)  # not a view of something: the script may change it in place
     placed = _open(whole, total, rows).movedim(dim, 0)
-    for rank, part in enumerate(shares):
+    for rank, part in enumerate(shards):
         placed[rank::ranks] = part[: len(range(rank, total, ranks))]
     return whole
 
@@ -174,16 +174,16 @@ def broadcast_object(value: Any, src: int = 0, group: Any = None) -> Any:
 
 def gather_objects(value: Any, group: Any = None) -> list[Any]:
     """The objects of all ranks, in their order; a collective. Without numpy, as `broadcast_object`."""
-    sent, shares, received = _bytes(value, group)
+    sent, buffers, received = _bytes(value, group)
     dist.all_gather(received, sent, group)
-    return [pickle.loads(share) for share in shares]  # which ends where its value ends
+    return [pickle.loads(buffer) for buffer in buffers]  # which ends where its value ends
 
 
 def gather_objects_on(dst: int, value: Any, group: Any = None) -> list[Any]:
     """The objects of all ranks on one of them, in their order, none on the others; a collective."""
-    sent, shares, received = _bytes(value, group, dst)
+    sent, buffers, received = _bytes(value, group, dst)
     dist.gather(sent, received or None, dst, group)
-    return [pickle.loads(share) for share in shares]
+    return [pickle.loads(buffer) for buffer in buffers]
 
 
 def _bytes(value: Any, group: Any, dst: int | None = None) -> tuple[Tensor, list[bytearray], list[Tensor]]:
@@ -192,9 +192,9 @@ def _bytes(value: Any, group: Any, dst: int | None = None) -> tuple[Tensor, list
     sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
     dist.all_gather(sizes, torch.tensor([len(data)]), group)
     most = max(int(size) for size in sizes)
-    shares = [bytearray(most) for _ in sizes] if dst in (None, dist.get_rank()) else []
+    buffers = [bytearray(most) for _ in sizes] if dst in (None, dist.get_rank()) else []
     sent = torch.frombuffer(bytearray(data.ljust(most, b"\0")), dtype=torch.uint8)
-    return sent, shares, [torch.frombuffer(share, dtype=torch.uint8) for share in shares]
+    return sent, buffers, [torch.frombuffer(buffer, dtype=torch.uint8) for buffer in buffers]
 
 
 def size(tensor: Tensor, dim: int) -> int:
@@ -225,45 +225,45 @@ def _open(tensor: Tensor, samples: int, rows: Rows) -> Tensor:
 
 
 class Split(Function):
-    """Whole to share; the gradient is joined, so that whatever lies before sees all of it."""
+    """Whole to shard; the gradient is gathered, so that whatever lies before sees all of it."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
-        ctx.arguments = total, rows, entered
-        return share(tensor, total, rows)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        return joined(gradients[0], *ctx.arguments) / world_size(), None, None, None
-
-
-class Join(Function):
-    """Share to whole."""
-
-    @staticmethod
-    def forward(ctx: Any, local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
-        ctx.arguments = total, rows, entered
-        return join(local, total, rows)
+    def forward(ctx: Any, tensor: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+        ctx.arguments = total, rows, on_enter
+        return shard(tensor, total, rows)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
-        total, rows, entered = ctx.arguments
-        entered()
-        return split(gradients[0], total, rows, entered) * world_size(), None, None, None
+        return gather_with_grad(gradients[0], *ctx.arguments) / world_size(), None, None, None
+
+
+class Gather(Function):
+    """Shard to whole."""
+
+    @staticmethod
+    def forward(ctx: Any, local: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+        ctx.arguments = total, rows, on_enter
+        return gather(local, total, rows)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None, None]:
+        total, rows, on_enter = ctx.arguments
+        on_enter()
+        return split(gradients[0], total, rows, on_enter) * world_size(), None, None, None
 
 
 class Leave(Function):
     """A value that is the same on every rank leaves the shared region; its gradient is the true one on both sides."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, entered: Callable[[], None]) -> Tensor:
-        ctx.entered = entered
+    def forward(ctx: Any, value: Tensor, on_enter: Callable[[], None]) -> Tensor:
+        ctx.on_enter = on_enter
         return value.view_as(value) if value.dim() else value.clone()  # `loss += penalty` changes it in place
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        ctx.entered()
-        return leave(gradients[0], ctx.entered), None
+        ctx.on_enter()
+        return leave(gradients[0], ctx.on_enter), None
 
 
 class SumOverRanks(Function):
@@ -280,30 +280,30 @@ class SumOverRanks(Function):
         return sum_over_ranks(gradients[0])
 
 
-def split(tensor: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
-    """This rank's samples of a whole tensor; its gradient is joined from the ranks.
+def split(tensor: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+    """This rank's samples of a whole tensor; its gradient is gathered from the ranks.
 
     Args:
         tensor: whole, with `total` samples along `rows`.
-        entered: called when a backward pass enters the shared region here.
+        on_enter: called when a backward pass enters the shared region here.
     """
     if not (tensor.requires_grad and torch.is_grad_enabled()):
-        return share(tensor.detach(), total, rows)
-    part: Tensor = apply(Split, tensor, total, rows, entered)
+        return shard(tensor.detach(), total, rows)
+    part: Tensor = apply(Split, tensor, total, rows, on_enter)
     return part
 
 
-def joined(local: Tensor, total: int, rows: Rows, entered: Callable[[], None]) -> Tensor:
-    """The whole tensor from the shares of all ranks; its gradient is split. Arguments as for `split`."""
-    whole: Tensor = apply(Join, local, total, rows, entered)
+def gather_with_grad(local: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+    """The whole tensor from the shards of all ranks; its gradient is split. Arguments as for `split`."""
+    whole: Tensor = apply(Gather, local, total, rows, on_enter)
     return whole
 
 
-def leave(value: Tensor, entered: Callable[[], None]) -> Tensor:
-    """The same value, such as a loss of the whole batch; `entered` as for `split`."""
+def leave(value: Tensor, on_enter: Callable[[], None]) -> Tensor:
+    """The same value, such as a loss of the whole batch; `on_enter` as for `split`."""
     if not (value.requires_grad and torch.is_grad_enabled()):
         return value.detach()
-    left: Tensor = apply(Leave, value, entered)
+    left: Tensor = apply(Leave, value, on_enter)
     return left
 
 

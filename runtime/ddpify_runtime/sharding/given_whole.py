@@ -22,8 +22,8 @@ class GivenWhole(Function):
     """Values that are the same on every rank enter the shared region; beside them a number that leads back here."""
 
     @staticmethod
-    def forward(ctx: Any, entered: Callable[[], None], *values: Tensor) -> tuple[Tensor, ...]:
-        ctx.entered = entered
+    def forward(ctx: Any, on_enter: Callable[[], None], *values: Tensor) -> tuple[Tensor, ...]:
+        ctx.on_enter = on_enter
         ctx.empty = [torch.empty(value.shape, dtype=value.dtype, device="meta") for value in values]
         ctx.device = values[0].device
         ctx.set_materialize_grads(False)
@@ -31,7 +31,7 @@ class GivenWhole(Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor | None) -> tuple[Tensor | None, ...]:
-        ctx.entered()
+        ctx.on_enter()
         return None, *means([torch.zeros_like(each, device=ctx.device) for each in ctx.empty], gradients[1:])
 
 
@@ -49,17 +49,17 @@ class _Led(Function):
 
 
 def enter_whole(
-    values: Sequence[Tensor], entered: Callable[[], None]
+    values: Sequence[Tensor], on_enter: Callable[[], None]
 ) -> tuple[Callable[[Tensor], Tensor], list[Tensor]]:
     """The same values, each with its true gradient on every rank, whichever ranks make use of it.
 
     Args:
-        values: at least one; all have gradients. entered: as for `split`.
+        values: at least one; all have gradients. on_enter: as for `split`.
 
     Returns:
         What every output with a gradient has to be put through, and the values for the forward.
     """
-    number, *inside = apply(GivenWhole, entered, *values)
+    number, *inside = apply(GivenWhole, on_enter, *values)
     return lambda output: apply(_Led, output, number), inside
 
 

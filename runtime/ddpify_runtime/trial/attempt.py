@@ -16,15 +16,15 @@ from ..agreement import random_states
 from ..forward.batch_norm import route
 from ..forward.compiled import copied
 from ..forward.decisions import Decisions
-from ..forward.division import Division, shared
+from ..forward.division import Division, sharded
 from ..forward.draws import FUSED, Draws
 from ..forward.layer_copies import is_without_parts
 from ..forward.losses import Losses
-from ..forward.region import Region, entered
+from ..forward.region import Region, within
 from ..launch.environment import draws_original
 from ..lazy.batch import wholes
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, share
+from ..sharding.collectives import Rows, count, shard
 from ..torch_internals import tree_leaves
 from . import own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
@@ -101,7 +101,7 @@ def attempt(
     local_region.decisions = list(whole_region.decisions)
     with random_states.kept(), torch.enable_grad(), _noted(local_region, extreme):
         parts = [
-            share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
+            shard(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, inputs, strict=True)
         ]
         samples = [part for part, rows in zip(parts, inputs, strict=True) if rows]
@@ -168,7 +168,7 @@ def _kept_trainable(module: nn.Module, copy: nn.Module) -> Iterator[None]:
 
 @contextmanager
 def _noted(region: Region, extreme: float | None) -> Iterator[None]:
-    with entered(region), Draws(region), Losses(region), Decisions(region), drawn_outside_of_torch(extreme):
+    with within(region), Draws(region), Losses(region), Decisions(region), drawn_outside_of_torch(extreme):
         yield
 
 
@@ -200,11 +200,11 @@ def same_gradients(
     norms, whole = [float(gradient.norm()) for gradient in gradients], projected(gradients)
     expected = [value.detach() if isinstance(value, Tensor) else value for value in expected]
     del gradients
-    region = Region("share", total, count(total), places=found.places, over_samples=list(found.losses))
+    region = Region("shard", total, count(total), places=found.places, over_samples=list(found.losses))
     region.decides, region.counts = found.decides, found.counts
-    with random_states.kept(), torch.enable_grad(), shared(region):
+    with random_states.kept(), torch.enable_grad(), sharded(region):
         parts = [
-            share(leaf.detach(), total, rows) if rows else structure.copied(leaf)
+            shard(leaf.detach(), total, rows) if rows else structure.copied(leaf)
             for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
         copy = copy_of(module)
@@ -212,11 +212,11 @@ def same_gradients(
             outputs = wholes(structure.flatten(call(copy, parts))[0])
     with rounded_as(found.rounded):
         differs = any(
-            isinstance(value, Tensor) and not same(share(value, total, rows) if rows else value, output)
+            isinstance(value, Tensor) and not same(shard(value, total, rows) if rows else value, output)
             for output, value, rows in zip(outputs, expected, found.outputs, strict=True)
         )
     weights = [
-        None if weight is None else share(weight, total, rows) if rows else weight / dist.get_world_size()
+        None if weight is None else shard(weight, total, rows) if rows else weight / dist.get_world_size()
         for weight, rows in zip(weights, found.outputs, strict=True)
     ]
     # What is checkpointed draws again in its backward: this rank's own numbers, which the state of its stream gives.
@@ -299,13 +299,13 @@ def _forms(whole: Any, total: int) -> list[Rows | None]:
     return [*forms, None]
 
 
-def _holds(whole: Any, part: Any, total: int, rows: Rows | None, alike: bool) -> bool:
+def _holds(whole: Any, part: Any, total: int, rows: Rows | None, may_be_equal: bool) -> bool:
     """alike: whether a tensor may be the same for the whole and a part, as a loss of the whole is, or a constant."""
     if not isinstance(whole, Tensor):
         return structure.equal(whole, part)
     if rows is None:
-        return alike and same(whole, part)
-    expected = share(whole, total, rows)
+        return may_be_equal and same(whole, part)
+    expected = shard(whole, total, rows)
     return same(expected, part)
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from ..forward.batch_norm import BatchNormCall
-from ..sharding.collectives import Rows, share
+from ..sharding.collectives import Rows, shard
 from ..torch_internals import CALL
 from .closeness import tolerance
 
@@ -68,7 +68,7 @@ def _rows_of(whole: Tensor, part: Tensor, total: int) -> Tensor | None:
     if whole.size(0) % total:
         return None
     for rows in (Rows(), Rows(major=False)):
-        expected = share(whole, total, rows)
+        expected = shard(whole, total, rows)
         if expected.shape != part.shape:
             continue
         if float((expected - part).norm()) <= _OF_A_LAYER * tolerance(expected) * float(expected.norm()):

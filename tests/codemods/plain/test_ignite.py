@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import Result, convert
 
-from ddpify.command import Options, run
+from ddpify.command import CommandLine, run
 from ddpify.files import BadInput
 
 PATH = Path("train.py")
@@ -176,7 +176,7 @@ def test_there_is_no_exact_style(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text(HEAD + LOOP)
     with pytest.raises(BadInput) as error:
-        run(Options((str(script),), target="ignite", style="exact"))
+        run(CommandLine((str(script),), target="ignite", style="exact"))
     assert "plain" in error.value.problem.message and script.read_text() == HEAD + LOOP
-    report, _ = run(Options((str(script),), target="ignite"))
+    report, _ = run(CommandLine((str(script),), target="ignite"))
     assert report.exit_code == 0 and "ddpify" not in script.read_text()

@@ -12,8 +12,8 @@ from textwrap import indent
 from unittest import mock
 
 from ddpify.verify import command, processes, trial, verdict
-from ddpify.verify.command import Options
-from ddpify.verify.program import Program, reached
+from ddpify.verify.command import VerifyOptions
+from ddpify.verify.program import Subject, reached
 from ddpify.verify.runs import Run
 from ddpify.verify.trial import Trial
 from ddpify.verify.verdict import Verdict
@@ -153,10 +153,10 @@ def _in_forks(
     return forked.start(command[-1:], PROCESSES, folder, environment, limit, INTERPRETER, kept)
 
 
-def _plan(folder: Path, source: str, pretend: str) -> tuple[Trial, Program]:
+def _plan(folder: Path, source: str, pretend: str) -> tuple[Trial, Subject]:
     script = folder / "train.py"
     script.write_text(source)
     program = reached(script)
-    plan = command.plan(Options(str(script), timeout=60, against="naive.py"), script, program.files, {})
+    plan = command.plan(VerifyOptions(str(script), timeout=60, against="naive.py"), script, program.files, {})
     paths = os.pathsep.join(map(str, [processes.RECORDER, PRETEND]))
     return replace(plan, options={**plan.options, "DDPIFY_PRETEND": pretend, "PYTHONPATH": paths}), program

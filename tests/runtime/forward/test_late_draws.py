@@ -11,7 +11,7 @@ from tests.runtime.processes import run
 def late() -> list[str]:
     late_draws.watch()
     answers = []
-    with region.entered(region.Region("share", 8, 4)):
+    with region.within(region.Region("shard", 8, 4)):
         rank_stream.begin(torch.device("cpu"))
         try:
             for shape in [(), (3,), (4, 2)]:

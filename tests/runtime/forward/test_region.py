@@ -8,9 +8,9 @@ from ddpify_runtime.forward import region
 
 
 def test_a_region_is_left_on_the_way_it_was_entered() -> None:
-    here = region.Region("share", 8, 4)
+    here = region.Region("shard", 8, 4)
     assert region.current() is None
-    with region.entered(here):
+    with region.within(here):
         assert region.current() is here
         before = region.enter(None)
         assert before is here and region.current() is None
@@ -20,7 +20,7 @@ def test_a_region_is_left_on_the_way_it_was_entered() -> None:
 
 def test_a_region_is_that_of_its_thread() -> None:
     seen: list[region.Region | None] = []
-    with region.entered(region.Region("share", 8, 4)):
+    with region.within(region.Region("shard", 8, 4)):
         thread = threading.Thread(target=lambda: seen.append(region.current()))
         thread.start()
         thread.join()

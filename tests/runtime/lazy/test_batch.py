@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 import torch
-from ddpify_runtime.lazy.batch import Share, has_share, in_form, join_what_it_sees, same_memory, wholes
+from ddpify_runtime.lazy.batch import (
+    DistributedTensor,
+    gather_what_it_sees,
+    has_distributed,
+    in_form,
+    same_memory,
+    wholes,
+)
 from ddpify_runtime.lazy.partial import partial
 from torch import Tensor
 
 
-def number(value: float) -> Share:
+def number(value: float) -> DistributedTensor:
     return partial(torch.tensor(value), None, ())
 
 
 def test_shares_are_found_in_lists_and_joined_where_something_needs_the_whole() -> None:
     share = number(3.0)
-    share._joined = torch.tensor(3.0)  # type: ignore[attr-defined]
-    assert has_share((1, [share]), {}) and not has_share((1, [torch.ones(1)]), {"a": 2})
+    share._whole = torch.tensor(3.0)  # type: ignore[attr-defined]
+    assert has_distributed((1, [share]), {}) and not has_distributed((1, [torch.ones(1)]), {"a": 2})
     whole = wholes([share, "text"])
     assert type(whole[0]) is Tensor and whole[1] == "text"
     plain = [torch.ones(1)]
@@ -36,7 +43,7 @@ def test_views_have_the_same_memory() -> None:
 
 def test_what_a_function_sees_is_joined_before_it_is_called_alone() -> None:
     share = number(3.0)
-    share._joined = torch.tensor(3.0)  # type: ignore[attr-defined]
+    share._whole = torch.tensor(3.0)  # type: ignore[attr-defined]
     held = [share]
-    join_what_it_sees(lambda: held)
-    join_what_it_sees(print)
+    gather_what_it_sees(lambda: held)
+    gather_what_it_sees(print)

@@ -44,7 +44,7 @@ def asked(fails: bool) -> str:
         return "here", "there"
 
     try:
-        return str(values.told(values.next_key("name"), dist.get_rank() == 0, function))
+        return str(values.from_rank_zero(values.next_key("name"), dist.get_rank() == 0, function))
     except ValueError as error:
         return f"raised {error}"
 

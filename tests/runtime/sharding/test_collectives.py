@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from ddpify_runtime.sharding.collectives import Rows, count, join, joined, share, split, spread, sum_over_ranks
+from ddpify_runtime.sharding.collectives import (
+    Rows,
+    count,
+    gather,
+    gather_with_grad,
+    shard,
+    split,
+    spread,
+    sum_over_ranks,
+)
 
 from tests.runtime.processes import run
 
@@ -18,8 +27,8 @@ def round_trip(total: int) -> list[bool]:
             size = [3, 4, 5]
             size[rows.dim] = 2 * total
             whole = torch.arange(torch.Size(size).numel()).reshape(size).to(kind)
-            part = share(whole, total, rows)
-            answers.append(part.size(rows.dim) == 2 * count(total) and torch.equal(join(part, total, rows), whole))
+            part = shard(whole, total, rows)
+            answers.append(part.size(rows.dim) == 2 * count(total) and torch.equal(gather(part, total, rows), whole))
     return answers
 
 
@@ -47,7 +56,7 @@ def gradients() -> tuple[list[float], list[float], list[float]]:
     def nothing() -> None: ...
 
     part = torch.tanh(split(x, 7, Rows(0), nothing))
-    loss = (joined(part, 7, Rows(0), nothing) ** 3).sum()
+    loss = (gather_with_grad(part, 7, Rows(0), nothing) ** 3).sum()
     (first,) = torch.autograd.grad(loss, x, create_graph=True)
     (second,) = torch.autograd.grad(first.square().sum(), x)
     true_loss = (torch.tanh(x) ** 3).sum()

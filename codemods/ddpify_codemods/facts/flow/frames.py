@@ -119,7 +119,7 @@ class ByNext:
 
 
 @dataclass(eq=False)
-class Found:
+class FlowFacts:
     """What is found out while a program is followed.
 
     called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls of
@@ -134,7 +134,7 @@ class Found:
     rank's. sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the
     loops over training loaders that do not train, and the ways by which the loader comes there, the nearest first.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
-    logged: the calls of a method of loggers, and the attributes that are read of one; told: those of them whose answer
+    logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
     loaders that something unknown is given in a list or an object, and where.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
@@ -182,7 +182,7 @@ class Found:
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
     untrained: list[tuple[Script, ast.AST, Loader, list[Site]]] = field(default_factory=list)
     logged: dict[ast.expr, set[Logger]] = field(default_factory=dict)
-    told: dict[ast.expr, Script] = field(default_factory=dict)
+    answers: dict[ast.expr, Script] = field(default_factory=dict)
     given_loggers: set[ast.Call] = field(default_factory=set)
     hidden: dict[Loader, Problem] = field(default_factory=dict)
     weighed: dict[ast.Call, Weighed] = field(default_factory=dict)

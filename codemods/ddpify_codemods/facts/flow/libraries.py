@@ -32,7 +32,7 @@ from .values import (
     Logger,
     Method,
     Module,
-    Optimizer,
+    OptimizerValue,
     Parameters,
     Value,
     entries,
@@ -103,7 +103,7 @@ class Libraries(Modules):
                 self.found.optimizer_calls[node] = frame.script
                 self.makes_optimizer(node, modules)
                 self.found.trained |= set(modules)
-                return of(Optimizer(node, modules))
+                return of(OptimizerValue(node, modules))
             if is_optimizer_class(frame.script, node.func):
                 self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
             return SAME
@@ -216,9 +216,9 @@ class Libraries(Modules):
         library = library_of(name)
         if not library or any(word.arg == "generator" for word in node.keywords):
             return None
-        apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        diverges = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
         for_samples = library != "random" and local_rows_or_sizes(entries(local))
-        if apart or (self.contexts and (library == "torch" or for_samples)):
+        if diverges or (self.contexts and (library == "torch" or for_samples)):
             self.drawn.add(library)
         if not self.began or library not in self.drawn or for_samples:
             return None

@@ -29,7 +29,7 @@ from .values import (
     Logger,
     Method,
     Module,
-    Optimizer,
+    OptimizerValue,
     Parameters,
     Value,
     join,
@@ -256,7 +256,7 @@ class Methods(InPlace):
         elif isinstance(thing, Parameters) and name.endswith("_"):
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
-        if isinstance(thing, Loader | Parameters | Optimizer):
+        if isinstance(thing, Loader | Parameters | OptimizerValue):
             return SAME if isinstance(thing, Loader) else owner if isinstance(thing, Parameters) else SAME
         if isinstance(thing, Iteration) and name in ("next", "__next__") and self.loaders_in(owner):
             return self.next_batch(owner, node, frame)

@@ -24,7 +24,7 @@ from .values import (
     Logger,
     Method,
     Module,
-    Optimizer,
+    OptimizerValue,
     Parameters,
     Thing,
     Value,
@@ -100,7 +100,7 @@ class Objects(Loops):
                 found = self.enter(delegates, node, [Value(constant=name, host=True)], {}, frame)
                 return found if found.things else None
             return None
-        if isinstance(thing, Optimizer) and name == "param_groups":
+        if isinstance(thing, OptimizerValue) and name == "param_groups":
             return of(Parameters(thing.modules))
         if isinstance(thing, Logger) and not called_here(node, frame):
             self.logs(thing, node, frame)
@@ -119,8 +119,8 @@ class Objects(Loops):
 
     def reads_attribute(self, thing: Instance, name: str, node: ast.expr, frame: Frame) -> None:
         """Note where an attribute is read: in the attribute itself, or in the object that a text shows."""
-        apart = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
-        is_seen = not apart and isinstance(node, ast.Attribute | ast.Name)
+        diverges = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        is_seen = not diverges and isinstance(node, ast.Attribute | ast.Name)
         reads = self.found.attributes_read.setdefault((thing.cls.node, name), set())
         reads.add(Site(frame.script, node) if is_seen else None)
 
@@ -161,11 +161,11 @@ class Objects(Loops):
         self.found.logged.setdefault(node, set()).add(logger)
         if alone:
             return
-        apart = [context for context in self.contexts if context.how == "rows" or self.uneven(context)]
-        if apart:
-            loaders = frozenset().union(*(context.loaders for context in apart))
+        divergent = [context for context in self.contexts if context.how == "rows" or self.uneven(context)]
+        if divergent:
+            loaders = frozenset().union(*(context.loaders for context in divergent))
             self.problem(frame, node, "what a logger of rank 0 answers is used where the ranks are apart", loaders)
-        self.found.told[node] = frame.script
+        self.found.answers[node] = frame.script
 
     def is_property(self, method: Function) -> bool:
         decorators = getattr(method.node, "decorator_list", [])

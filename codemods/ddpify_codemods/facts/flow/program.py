@@ -10,7 +10,7 @@ from functools import cached_property
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..script import Script
 from .draws import differs_on_ranks, drawn_for_samples
-from .frames import ByNext, Found, Problem
+from .frames import ByNext, FlowFacts, Problem
 from .options import options
 from .state import TooLarge
 from .statements import Follower
@@ -52,7 +52,7 @@ class Followed:
     where an evaluation takes a loader of training.
     """
 
-    found: Found
+    found: FlowFacts
     status: dict[Loader, str]
     problems: tuple[Problem, ...]
     whole: dict[Loader, Problem]
@@ -69,12 +69,12 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     drawn = {*drawn_for_samples(scripts), *(["torch"] if differs_on_ranks(scripts) else [])} - {""}
     evaluated: dict[ast.expr, Script] = {}
     of_all: set[ast.expr] = set()
-    alike: set[ast.Call] = set()
-    found = Found()
+    indistinct: set[ast.Call] = set()
+    found = FlowFacts()
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
     for _ in range(_ROUNDS):
-        before = dict(status), set(trained), set(drawn), set(wrapped), set(alike)
+        before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct)
         found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -83,17 +83,21 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         trained |= modules
         wrapped = found.training_forwards
         for call in found.loaders:
-            if call in training or (call.call in alike and call.training is None):
+            if call in training or (call.call in indistinct and call.training is None):
                 status[call] = "training"
             elif call not in status:
                 status[call] = "sharded" if divides and _can_be_divided(call) else "whole"
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
-        alike |= _not_told_apart(found, status)
+        indistinct |= _indistinct(found, status)
         new = by_next.learn(found.by_next)
         for node in found.by_next.iterated & evaluated.keys():
             del evaluated[node]  # type: ignore[arg-type]
-        if new or (status, trained, drawn, wrapped, alike) != before or _evaluates_training(found, status, evaluated):
+        if (
+            new
+            or (status, trained, drawn, wrapped, indistinct) != before
+            or _evaluates_training(found, status, evaluated)
+        ):
             continue
         stuck = _whole(found, status, whole)
         wanted = found.wanted - found.differentiated - of_all
@@ -102,7 +106,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
-    of_others = {each for each in found.loaders - found.training if each.call in alike and each.training is None}
+    of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.training is None}
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     problems = tuple(dict.fromkeys(found.problems))
     return Followed(found, status, problems, whole, frozenset(drawn), evaluated)
@@ -123,18 +127,18 @@ def told_by_key(statuses: dict[Loader, str]) -> str:
     return f'{made.key.id} == "{training.pop()}"'
 
 
-def tells_apart(found: Found, call: ast.Call, statuses: dict[Loader, str]) -> bool:
+def shuffle_distinguishes(found: FlowFacts, call: ast.Call, statuses: dict[Loader, str]) -> bool:
     """Whether `shuffle` is true for those of a call's loaders that training runs over, and false for the others; or
     the key tells them apart that each has in a dict."""
     script = next(iter(statuses)).script
     shown = seen(script, call)
     if shown is None or shown.shuffle is None or not can_be_repeated(script, shown.dataset):
         return False
-    told = all(found.shuffles.get(each) == {status == "training"} for each, status in statuses.items())
-    return told or (isinstance(shown.shuffle, ast.Constant) and bool(told_by_key(statuses)))
+    answers = all(found.shuffles.get(each) == {status == "training"} for each, status in statuses.items())
+    return answers or (isinstance(shown.shuffle, ast.Constant) and bool(told_by_key(statuses)))
 
 
-def _not_told_apart(found: Found, status: dict[Loader, str]) -> set[ast.Call]:
+def _indistinct(found: FlowFacts, status: dict[Loader, str]) -> set[ast.Call]:
     """The calls that make loaders of training and others, and do not say which: all get the sampler of training, and
     the loops that do not train another loader (DDP620)."""
     calls: dict[ast.Call, dict[Loader, str]] = {}
@@ -142,10 +146,14 @@ def _not_told_apart(found: Found, status: dict[Loader, str]) -> set[ast.Call]:
         if loader.training is None:
             calls.setdefault(loader.call, {})[loader] = each
     mixed = {call: each for call, each in calls.items() if len({*each.values()} & {"training"}) < len({*each.values()})}
-    return {call for call, each in mixed.items() if "training" in each.values() and not tells_apart(found, call, each)}
+    return {
+        call
+        for call, each in mixed.items()
+        if "training" in each.values() and not shuffle_distinguishes(found, call, each)
+    }
 
 
-def _evaluates_training(found: Found, status: dict[Loader, str], evaluated: dict[ast.expr, Script]) -> bool:
+def _evaluates_training(found: FlowFacts, status: dict[Loader, str], evaluated: dict[ast.expr, Script]) -> bool:
     """Let evaluations take the samples of training by themselves, each once; whether there is another one of these."""
     known = len(evaluated)
     for script, loop, _, sites in found.untrained:
@@ -199,7 +207,7 @@ def _once(
     evaluated: dict[ast.expr, Script],
     of_all: set[ast.expr],
     by_next: ByNext,
-) -> tuple[Found, Problem | None]:
+) -> tuple[FlowFacts, Problem | None]:
     follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next)
     try:
         follower.run()
@@ -208,7 +216,7 @@ def _once(
     return follower.found, None
 
 
-def _whole(found: Found, status: dict[Loader, str], whole: dict[Loader, Problem]) -> bool:
+def _whole(found: FlowFacts, status: dict[Loader, str], whole: dict[Loader, Problem]) -> bool:
     """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
     changed = False
     for problem in found.problems:
@@ -222,7 +230,7 @@ def _whole(found: Found, status: dict[Loader, str], whole: dict[Loader, Problem]
     return changed
 
 
-def _together(loader: Loader, found: Found) -> set[Loader]:
+def _together(loader: Loader, found: FlowFacts) -> set[Loader]:
     """The loaders that the same loops run over, or that the same call makes."""
     group = {loader}
     made = {each for each in found.loaders if each.training is None}

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..inherited import _local as imported_file
 from ..script import Script
-from .frames import ByNext, Found, Frame, Problem
+from .frames import ByNext, FlowFacts, Frame, Problem
 from .gradients import Gradients
 from .values import (
     Class,
@@ -62,7 +62,7 @@ class State:
         self.frozen_when_wrapped: set[ast.AST] = set()
         self.optimizers_of: dict[ast.AST, set[ast.Call]] = {}
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
-        self.found = Found()
+        self.found = FlowFacts()
         self.contexts: list[Context] = []
         self.in_forward: list[Module] = []
         self.stack: list[ast.AST] = []

@@ -230,9 +230,9 @@ class Follower(Branches):
         if not known and adds and isinstance(target.value, ast.Name | ast.Attribute):
             index = self.value(target.slice, frame)
             first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
-            apart = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
-            unseen = apart or (index.is_local and not rows)
-            kind = made_of("unknown", [value], reason=PLACED if apart else "") if unseen else value
+            is_place = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
+            unseen = is_place or (index.is_local and not rows)
+            kind = made_of("unknown", [value], reason=PLACED if is_place else "") if unseen else value
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:

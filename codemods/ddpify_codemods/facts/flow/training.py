@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from ..script import Script
 from .expressions import Expressions
 from .frames import Frame, Problem
-from .values import Items, Module, Optimizer, Parameters, Value, entries, root_of
+from .values import Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
@@ -44,7 +44,7 @@ class Training(Expressions):
 
     def steps(self, owner: Value, name: str, node: ast.Call, frame: Frame) -> None:
         """A method of an optimizer, or of a model, that may take its gradients or set them to zero."""
-        optimizers = [thing for thing in owner.things if isinstance(thing, Optimizer)]
+        optimizers = [thing for thing in owner.things if isinstance(thing, OptimizerValue)]
         if name == "step" and optimizers:
             models = {root_of(module).made for each in optimizers for module in each.modules} & self.trained
             if len(self.trained) > 1 and any(not self.gradients.left.get(model) for model in models):
@@ -66,7 +66,7 @@ class Training(Expressions):
         """A library gets optimizers or parameters: a GradScaler, what clips gradients."""
         for value in entries(given):
             for thing in value.things:
-                if isinstance(thing, Optimizer | Parameters):
+                if isinstance(thing, OptimizerValue | Parameters):
                     self.takes({root_of(module).made for module in thing.modules})
 
     def makes_optimizer(self, node: ast.Call, modules: Iterable[Module]) -> None:

@@ -139,7 +139,7 @@ class Parameters:
 
 
 @dataclass(eq=False)
-class Optimizer:
+class OptimizerValue:
     """What a call of an optimizer's class makes."""
 
     call: ast.Call
@@ -171,7 +171,7 @@ Thing = (
     | Method
     | Items
     | Parameters
-    | Optimizer
+    | OptimizerValue
     | Logger
     | Library
 )

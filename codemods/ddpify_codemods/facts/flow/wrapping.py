@@ -12,7 +12,7 @@ from ..bindings import bindings
 from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
-from .frames import Found, Problem
+from .frames import FlowFacts, Problem
 from .listed_models import Listed, listed_models
 from .program import Program
 from .values import root_of
@@ -219,7 +219,7 @@ def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
     reason = ""
     if {*known} != roots or len(known) > len(roots) or not all(each.made for each in result.models):
         reason = "and which of them are given to which optimizer cannot be told"
-    elif any(_share(each, other, found) for each, other in itertools.combinations(result.models, 2)):
+    elif any(_overlap(each, other, found) for each, other in itertools.combinations(result.models, 2)):
         reason = "and they have parts in common, whose gradients two wrappers would average"
     elif roots - called:
         missing = next(each.model for each in result.models if each.made - called)
@@ -230,7 +230,7 @@ def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
         result.problems.append(_of_optimizer(program, f"{len(roots)} models are trained, {reason}"))
 
 
-def _share(one: Wrapped, other: Wrapped, found: Found) -> bool:
+def _overlap(one: Wrapped, other: Wrapped, found: FlowFacts) -> bool:
     """Whether two models have a part in common."""
     roots = ({root_of(part).made, root_of(module).made} for part, module in found.shared)
     return any(pair & one.made and pair & other.made for pair in roots)

@@ -13,7 +13,7 @@ from ..origins import origins
 from ..script import Script
 from .iterators import makes_iterator
 from .liveness import free_names, loaded, stored
-from .training import Loop, Training
+from .training import CallGraph, Loop
 
 _DISPLAYS = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp)
 _BUILT = {"list", "dict", "set", "defaultdict", "deque", "Counter", "OrderedDict", "deepcopy", "copy"}
@@ -41,7 +41,7 @@ _ASKED = ("torch.utils.data.", "torch.device", "argparse.", "pathlib.", "logging
 _PURE = {"items", "keys", "values", "get", "format", "join", "size", "parameters", "index", "count", "copy", "to"}
 
 
-def objects(training: Training, loop: Loop) -> list[str]:
+def objects(training: CallGraph, loop: Loop) -> list[str]:
     """The names, visible where the outermost loop begins, of what it changes, in the order in which they are made."""
     script, scope = loop.script, loop.scope
     body = loop.parts
@@ -83,7 +83,7 @@ def local_objects(script: Script, loop: Loop, names: Iterable[str]) -> Iterator[
             yield name
 
 
-def _touched_elsewhere(training: Training, loop: Loop) -> frozenset[str]:
+def _touched_elsewhere(training: CallGraph, loop: Loop) -> frozenset[str]:
     """What functions of the file that the loop calls change of its module's variables."""
     script = loop.script
     functions = [each.node for each in training.reached(script, loop.parts) if each.script is script]

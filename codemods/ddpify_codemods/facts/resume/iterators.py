@@ -10,7 +10,7 @@ from ..origins import sources
 from ..script import Script
 from .liveness import stored
 from .obstacle import CannotResume
-from .training import Loop, Training
+from .training import CallGraph, Loop
 
 _DEPTH = 6  # names on the way from a call of next() to where its iterator is made
 _OF_MODULES = {"parameters", "named_parameters", "buffers", "modules", "named_modules", "children", "named_children"}
@@ -20,7 +20,7 @@ _REMEDY = "make it by `iter(loader)` before the loop, or loop over it with `for`
 Counted = tuple[Script, ast.expr]
 
 
-def counted(training: Training, outer: Loop, loop: Loop) -> Iterator[Counted]:
+def counted(training: CallGraph, outer: Loop, loop: Loop) -> Iterator[Counted]:
     """The expressions that `next()` takes items of in a loop, and in what it calls.
 
     Raises:

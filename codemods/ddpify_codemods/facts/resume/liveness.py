@@ -42,8 +42,8 @@ def live_after(scope: Scope, loop: ast.For | ast.While, runs_once: bool) -> _Nam
     return _read(scope, loop, runs_once).after
 
 
-def _read(scope: Scope, loop: ast.For | ast.While, runs_once: bool) -> _Reader:
-    reader = _Reader(runs_once, loop)
+def _read(scope: Scope, loop: ast.For | ast.While, runs_once: bool) -> _LivenessReader:
+    reader = _LivenessReader(runs_once, loop)
     is_seen = isinstance(scope, ast.Module) and not runs_once
     reader.block(scope.body, _After(_free_names(scope) if is_seen else _NONE))
     return reader
@@ -107,7 +107,7 @@ def _free_names(scope: Scope) -> _Names:
     return frozenset().union(*map(free_names, inner))
 
 
-class _Reader:
+class _LivenessReader:
     """Reads statements backwards. found: what is read from the beginning of `loop`'s body; after: behind it."""
 
     def __init__(self, runs_once: bool, loop: ast.For | ast.While) -> None:

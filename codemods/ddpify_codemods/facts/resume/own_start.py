@@ -15,14 +15,14 @@ from ..origins import passed, sources
 from ..script import Script
 from .liveness import loaded, stored
 from .obstacle import CannotResume
-from .training import Loop, Training
+from .training import CallGraph, Loop
 
 _BLOCKS = ("body", "orelse", "finalbody", "handlers")
 _EXITS = ("sys.exit", "exit", "quit")
 _EXISTS = ("exists", "isfile", "is_file", "isdir", "glob", "listdir")
 
 
-def own_start(training: Training, loop: Loop, restored: Iterable[str]) -> tuple[str, ...]:
+def own_start(training: CallGraph, loop: Loop, restored: Iterable[str]) -> tuple[str, ...]:
     """The variables and attributes that are read from the loop on, and may come from a file of the script's own.
 
     Args: the training; its outermost loop; the names whose objects are restored in place.
@@ -47,7 +47,7 @@ def own_start(training: Training, loop: Loop, restored: Iterable[str]) -> tuple[
     return tuple(found)
 
 
-def _decided(training: Training, script: Script, before: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
+def _decided(training: CallGraph, script: Script, before: Sequence[ast.stmt]) -> tuple[set[str], set[str]]:
     """The variables that statements give the values of a file, and the attributes, in any file of the program."""
     names: set[str] = set()
     contents: set[str] = set()  # whole files, of which the values are taken
@@ -83,7 +83,7 @@ def _is_load(script: Script, node: ast.AST) -> bool:
     return name == "torch.load" or (isinstance(node.func, ast.Attribute) and node.func.attr == "load_state_dict")
 
 
-def _loads(training: Training, script: Script, statement: ast.stmt) -> bool:
+def _loads(training: CallGraph, script: Script, statement: ast.stmt) -> bool:
     """Whether a statement reads a checkpoint, or calls what does."""
     if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         return False
@@ -103,7 +103,7 @@ def _before(script: Script, node: ast.AST, scope: Scope) -> Iterator[ast.stmt]:
                 yield from block[: block.index(parent)]
 
 
-def _is_handed_over(training: Training, loop: Loop, parameter: str) -> bool:
+def _is_handed_over(training: CallGraph, loop: Loop, parameter: str) -> bool:
     """Whether a caller gives a parameter of the loop's function a value that comes from a file."""
     script, scope = loop.script, loop.scope
     assert not isinstance(scope, ast.Module)
@@ -116,7 +116,7 @@ def _is_handed_over(training: Training, loop: Loop, parameter: str) -> bool:
     return False
 
 
-def _require_own(training: Training, loop: Loop, read: set[str]) -> None:
+def _require_own(training: CallGraph, loop: Loop, read: set[str]) -> None:
     script, scope = loop.script, loop.scope
     if isinstance(scope, ast.Module):
         return

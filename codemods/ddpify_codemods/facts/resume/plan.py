@@ -15,7 +15,7 @@ from .iterators import Counted, counted
 from .liveness import free_names, live_after, live_in, loaded, stored
 from .obstacle import CannotResume, Obstacle
 from .own_start import own_start
-from .training import Loop, Training
+from .training import CallGraph, Loop
 from .unkept import require_kept
 
 _ASSIGNMENTS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)
@@ -48,7 +48,7 @@ class Plan:
 @lru_cache(maxsize=KEPT)
 def plan(scripts: tuple[Script, ...]) -> Plan:
     """What to write for a program; the script that is started first."""
-    training = Training(scripts)
+    training = CallGraph(scripts)
     found = [(each, each is not loop) for loop in training.outermost() for each in _trainings(training, loop)]
     nodes = [loop.node for loop, _ in found]
     entry = scripts[0]
@@ -63,7 +63,7 @@ def plan(scripts: tuple[Script, ...]) -> Plan:
     return Plan(tuple(parts))
 
 
-def _trainings(training: Training, loop: Loop) -> list[Loop]:
+def _trainings(training: CallGraph, loop: Loop) -> list[Loop]:
     """The loop, or those within it where each of its rounds makes a model and trains it, as for the folds of a data
     set: what the rounds before have left is known then.
     """
@@ -81,7 +81,7 @@ def _require_once(parts: Sequence[Part]) -> None:
             raise CannotResume(loop.script, loop.node, text, "write it twice, or train once in a run")
 
 
-def _part(training: Training, outer: Loop, is_followed: bool) -> Part:
+def _part(training: CallGraph, outer: Loop, is_followed: bool) -> Part:
     built = training.builds_optimizer(outer.script, outer.node.body)
     if built is not None:
         text = "an optimizer is built anew within the loop that trains"
@@ -124,7 +124,7 @@ def _left(loop: Loop) -> tuple[str, ...]:
     return tuple(sorted(maybe & set(places)))
 
 
-def _inner(training: Training, outer: Loop) -> Loop:
+def _inner(training: CallGraph, outer: Loop) -> Loop:
     found = list(training.loops(outer.script, outer.node.body))
     if len(found) != 1:
         where = found[1] if found else outer
@@ -133,7 +133,7 @@ def _inner(training: Training, outer: Loop) -> Loop:
     return found[0]
 
 
-def _require_followed(training: Training, loop: Loop, around: Sequence[Loop] = ()) -> None:
+def _require_followed(training: CallGraph, loop: Loop, around: Sequence[Loop] = ()) -> None:
     """Rounds can be counted: those of a `for`, and of one `while`, whose test changes nothing."""
     if not isinstance(loop.node, ast.While):
         return
@@ -146,7 +146,7 @@ def _require_followed(training: Training, loop: Loop, around: Sequence[Loop] = (
         raise CannotResume(loop.script, loop.node, "a `while` loop within another one that trains", remedy)
 
 
-def _shared(training: Training, loop: Loop) -> frozenset[str]:
+def _shared(training: CallGraph, loop: Loop) -> frozenset[str]:
     """The variables that functions which the loop calls assign by `global`.
 
     Raises:
@@ -276,7 +276,7 @@ def _line(node: ast.AST) -> int:
     return getattr(node, "lineno", 0)
 
 
-def _recomputed(training: Training, outer: Loop, inner: Loop, held: Sequence[str]) -> frozenset[str]:
+def _recomputed(training: CallGraph, outer: Loop, inner: Loop, held: Sequence[str]) -> frozenset[str]:
     """What the outer loop's body makes, before the inner loop, of what training changes: it cannot be made again.
 
     Raises:
@@ -301,14 +301,14 @@ def _recomputed(training: Training, outer: Loop, inner: Loop, held: Sequence[str
     return frozenset(found)
 
 
-def _reached_nodes(training: Training, script: Script, node: ast.stmt) -> set[ast.AST]:
+def _reached_nodes(training: CallGraph, script: Script, node: ast.stmt) -> set[ast.AST]:
     found = set(ast.walk(node))
     for each in training.reached(script, [node]):
         found |= set(ast.walk(each.node))
     return found
 
 
-def _depends_on(training: Training, script: Script, value: ast.expr, changing: set[str]) -> bool:
+def _depends_on(training: CallGraph, script: Script, value: ast.expr, changing: set[str]) -> bool:
     if loaded(value) & changing:
         return True
     calls = [node for node in ast.walk(value) if isinstance(node, ast.Call)]

@@ -38,14 +38,14 @@ class Loop:
 
 
 @dataclass(frozen=True, eq=False)
-class Function:
+class ScriptFunction:
     """A function of the program."""
 
     script: Script
     node: ast.FunctionDef
 
 
-class Training:
+class CallGraph:
     """How a program comes to its backward passes, by the names of what it calls."""
 
     def __init__(self, scripts: Iterable[Script]) -> None:
@@ -54,11 +54,11 @@ class Training:
         self._trains: dict[ast.AST, bool] = {}
 
     @cached_property
-    def _definitions(self) -> dict[str, list[Function]]:
-        found: dict[str, list[Function]] = {}
+    def _definitions(self) -> dict[str, list[ScriptFunction]]:
+        found: dict[str, list[ScriptFunction]] = {}
         for script in self.scripts:
             for node in script.find(ast.FunctionDef):
-                found.setdefault(node.name, []).append(Function(script, node))
+                found.setdefault(node.name, []).append(ScriptFunction(script, node))
         return found
 
     def outermost(self) -> list[Loop]:
@@ -115,9 +115,9 @@ class Training:
         found = (node for script in self.scripts for node in script.find(ast.Attribute) if node.attr == "zero_grad")
         return {last_name(node.value) for node in found}
 
-    def reached(self, script: Script, body: Iterable[ast.AST]) -> list[Function]:
+    def reached(self, script: Script, body: Iterable[ast.AST]) -> list[ScriptFunction]:
         """The functions of the program that statements may call, and those that these call."""
-        found: dict[ast.AST, Function] = {}
+        found: dict[ast.AST, ScriptFunction] = {}
         waiting = [(script, list(body))]
         while waiting:
             where, nodes = waiting.pop()
@@ -154,7 +154,7 @@ class Training:
             for base in each.bases
         )
 
-    def called(self, script: Script, call: ast.Call) -> list[Function]:
+    def called(self, script: Script, call: ast.Call) -> list[ScriptFunction]:
         """The functions of the program that a call may mean."""
         name = last_name(call.func)
         if isinstance(call.func, ast.Name):
@@ -169,7 +169,7 @@ class Training:
     def _classes(self) -> dict[str, ast.ClassDef]:
         return {node.name: node for script in self.scripts for node in script.find(ast.ClassDef)}
 
-    def _may_mean(self, script: Script, called: ast.Attribute, function: Function) -> bool:
+    def _may_mean(self, script: Script, called: ast.Attribute, function: ScriptFunction) -> bool:
         owner, base = _owner(function), called.value
         if not owner:  # a function of a module
             return isinstance(base, ast.Name) and base.id in script.imported
@@ -201,6 +201,6 @@ class Training:
         return self._trains[node]
 
 
-def _owner(function: Function) -> str:
+def _owner(function: ScriptFunction) -> str:
     parent = function.script.parents[function.node]
     return parent.name if isinstance(parent, ast.ClassDef) else ""

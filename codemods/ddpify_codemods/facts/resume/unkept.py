@@ -12,14 +12,14 @@ from ..origins import origins
 from ..script import Script
 from .liveness import stored
 from .obstacle import CannotResume
-from .training import Loop, Training
+from .training import CallGraph, Loop
 
 _DEFINITIONS = (ast.ClassDef, ast.FunctionDef)
 _APPENDS = frozenset({"append", "extend", "add"})
 _KEPT_ELSEWHERE = "keep it in a variable, and assign it at the begin of each round"
 
 
-def require_kept(training: Training, loop: Loop) -> None:
+def require_kept(training: CallGraph, loop: Loop) -> None:
     """Refuse what a loop, or a function that it calls, adds to and a run that goes on would begin anew.
 
     Raises:
@@ -78,7 +78,7 @@ def _is_of_attribute(target: ast.expr) -> bool:
     return isinstance(inner, ast.Attribute) and isinstance(inner.value, ast.Name)
 
 
-def _holder(training: Training, script: Script, target: ast.expr) -> str:
+def _holder(training: CallGraph, script: Script, target: ast.expr) -> str:
     """What the object is; "" for what restore() is given, or what torch and other libraries keep."""
     name = root(target)
     scope = next((each for each in (script.scope(target), script.tree) if name in _names(each)), None)

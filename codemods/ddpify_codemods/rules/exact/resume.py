@@ -22,14 +22,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     found = plan(script.program.scripts)
     if found.obstacle is not None:
-        yield from _told(script, found.obstacle, "refused")
+        yield from _findings(script, found.obstacle, "refused")
         return
     if script.is_entry:
         code = f'resume_from("{target.resume}", every_seconds={_SECONDS})'
         yield after_init(script, code, "go on from the last checkpoint", ("resume_from",))
     for part in found.parts:
         if part.per_epoch is not None:
-            yield from _told(script, part.per_epoch, "note")
+            yield from _findings(script, part.per_epoch, "note")
         yield from _written(script, part)
 
 
@@ -60,7 +60,7 @@ def _assignment(names: tuple[str, ...]) -> str:
     return f"{', '.join(names)} = carried({', '.join(names)})"
 
 
-def _told(script: Script, obstacle: Obstacle, severity: Severity) -> Iterator[Finding]:
+def _findings(script: Script, obstacle: Obstacle, severity: Severity) -> Iterator[Finding]:
     if obstacle.script.tree is script.tree:
         yield Finding(RULE.id, severity, obstacle.line, f"--resume: {obstacle.message}", obstacle.remedy)
 

@@ -30,7 +30,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield ChangeArgument(call, "shuffle", "{}", _MESSAGE, "sampler", parts=(shuffle,))
         yield from _unnamed(script, call, made)
     for statement in script.find(ast.stmt):
-        if _tells_epoch(statement):
+        if _sets_epoch(statement):
             yield Delete(statement, "no sampler has to be told the epoch")
         elif _options(script, statement) is not None:
             yield Delete(statement, _MESSAGE)
@@ -75,7 +75,7 @@ def _asked(script: Script, named: ast.NamedExpr) -> Iterator[ast.AST]:
             yield from ast.walk(word.value)
 
 
-def _tells_epoch(node: ast.stmt) -> bool:
+def _sets_epoch(node: ast.stmt) -> bool:
     called = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node.value.func
     on = called.value if isinstance(called, ast.Attribute) and called.attr == "set_epoch" else None
     return isinstance(on, ast.Attribute) and on.attr == "sampler"

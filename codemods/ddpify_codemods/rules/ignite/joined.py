@@ -78,8 +78,8 @@ def _problem(script: Script, call: ast.Call, started: bool) -> str:
         return "Ignite finds the other processes by the environment, not by this init_method"
     if isinstance(backend, ast.Constant) and backend.value not in (*_BACKENDS, None):
         return f"Ignite has no backend {backend.value!r}"
-    told = {"rank": "RANK", "world_size": "WORLD_SIZE"}
-    own = any(name in given and not is_read_from(script, given[name], word) for name, word in told.items())
+    variables = {"rank": "RANK", "world_size": "WORLD_SIZE"}
+    own = any(name in given and not is_read_from(script, given[name], word) for name, word in variables.items())
     return "Ignite takes ranks from the launcher, and this script counts them itself" if own and not started else ""
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.bindings import bindings, names_in
 from ...facts.distributed import depends_on_rank
-from ...facts.hand_written import Loader, feeds_training, loaders, sampler_calls, wrap_calls
+from ...facts.hand_written import LoaderCall, feeds_training, loaders, sampler_calls, wrap_calls
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -28,13 +28,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "warning", loader.call.lineno, message, remedy)
 
 
-def _shuffles(loader: Loader) -> bool:
+def _shuffles(loader: LoaderCall) -> bool:
     value = loader.keywords.get("shuffle")
     own = {"sampler", "batch_sampler", "**"} & loader.keywords.keys()
     return isinstance(value, ast.Constant) and value.value is True and not own
 
 
-def _depends_on_rank(script: Script, loader: Loader) -> bool:
+def _depends_on_rank(script: Script, loader: LoaderCall) -> bool:
     """Whether a rank is mentioned where the loader or its data set is made."""
     names = names_in(loader.call)
     known = bindings(script, script.scope(loader.call)), bindings(script, script.tree)

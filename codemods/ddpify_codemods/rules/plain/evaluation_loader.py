@@ -54,14 +54,14 @@ def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
     message = "evaluate this rank's samples, none twice"
     return ChangeArgument(
-        loader.call, "sampler", words.share, message, instead, (), (shown.dataset,), name, words.imports
+        loader.call, "sampler", words.shard, message, instead, (), (shown.dataset,), name, words.imports
     )
 
 
 def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
     """Change the dictionary that the options come from."""
     dataset = ast.unparse(loader.call.args[0])
-    code = f'{name}.pop("shuffle", None)\n{name}["sampler"] = {words.share.format(dataset)}'
+    code = f'{name}.pop("shuffle", None)\n{name}["sampler"] = {words.shard.format(dataset)}'
     message = "evaluate this rank's samples, none twice"
     return Insert(script.statement(loader.call), code, message, modules=words.imports)
 

@@ -25,10 +25,10 @@ def is_logged(script: Script, statement: ast.stmt) -> bool:
     return is_method or any(call is statement.value for call in effects(script))
 
 
-def told(script: Script) -> Iterator[ast.expr]:
+def answers(script: Script) -> Iterator[ast.expr]:
     """What loggers that every rank has something in the place of are asked for, where rank 0 can send the answer."""
     found = program_of(script).followed.found
-    for node, other in sorted(found.told.items(), key=lambda each: (each[0].lineno, each[0].col_offset)):
+    for node, other in sorted(found.answers.items(), key=lambda each: (each[0].lineno, each[0].col_offset)):
         name = next((each.attr for each in (node, getattr(node, "func", None)) if isinstance(each, ast.Attribute)), "")
         if is_here(script, other) and all(tells(each.script, each.made, name) for each in found.logged[node]):
             yield node

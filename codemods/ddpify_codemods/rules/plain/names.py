@@ -13,7 +13,7 @@ from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import unique_names
 from .files import makes_folder
-from .logged import told
+from .logged import answers
 from .numbers import reduces
 from .words import REMEDY, program_of
 
@@ -54,7 +54,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 if not any(each in written for each in script.ancestors(use)):
                     yield Replace(use, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
                     sent = True
-    for answer in told(script):
+    for answer in answers(script):
         yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
         sent = True
     anchor = last_leading_import(script.tree)

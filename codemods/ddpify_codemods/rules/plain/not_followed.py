@@ -15,11 +15,11 @@ from .words import REMEDY, is_here, program_of
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse what following the program could not explain."""
     followed = program_of(script).followed
-    told: set[tuple[int, str]] = set()
+    seen: set[tuple[int, str]] = set()
     for problem in followed.problems:
         line = getattr(problem.node, "lineno", 1)
-        if is_here(script, problem.script) and (line, problem.reason) not in told:
-            told.add((line, problem.reason))
+        if is_here(script, problem.script) and (line, problem.reason) not in seen:
+            seen.add((line, problem.reason))
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
     if script.is_entry and not followed.found.training and not followed.problems:
         message = "no DataLoader is seen whose batches are trained on, so there is nothing that a sampler could divide"

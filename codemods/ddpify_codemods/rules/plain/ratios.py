@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
-from ...facts.flow.frames import AfterLoop, Found
+from ...facts.flow.frames import AfterLoop, FlowFacts
 from ...facts.script import Script
 
 
@@ -25,7 +25,7 @@ def in_ratio(script: Script, node: ast.expr, sums: Iterable[ast.expr]) -> bool:
     return False
 
 
-def only_ratios_are_left(script: Script, loop: ast.AST, found: Found) -> bool:
+def only_ratios_are_left(script: Script, loop: ast.AST, found: FlowFacts) -> bool:
     """Whether the sums that are brought together after a loop are read in divisions by each other alone."""
     summed = [each for each in found.after if each.kind != "mean" and loop in ast.walk(each.at)]
     reads = {name: list(_reads(script, name, summed)) for name in {each.name for each in summed}}

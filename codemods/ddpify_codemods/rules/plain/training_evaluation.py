@@ -70,7 +70,7 @@ def _helpers(script: Script, used: set[str], target: Target) -> Iterator[Insert]
             name=name,
             text=text,
             times=f" * {words.world_size}" if whole and not program_of(script).per_process else "",
-            order="" if whole else f"sampler={words.share.format('loader.dataset')},\n        ",
+            order="" if whole else f"sampler={words.shard.format('loader.dataset')},\n        ",
             last="\n        drop_last=loader.drop_last," if whole else "",
         ).rstrip("\n")
         modules = (*words.imports, "import torch")

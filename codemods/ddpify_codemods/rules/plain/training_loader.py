@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import options
-from ...facts.flow.program import tells_apart, told_by_key
+from ...facts.flow.program import shuffle_distinguishes, told_by_key
 from ...facts.flow.values import Instance, Loader
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
@@ -33,12 +33,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
         if "training" in statuses.values():
             yield from _training(script, call, statuses, target.words)
-    told: set[tuple[ast.stmt, str]] = set()
+    done: set[tuple[ast.stmt, str]] = set()
     for each in sorted(followed.found.passes, key=lambda one: (one.loader.call.lineno, one.loader_there)):
         for item in _epoch(script, each, target.words):
-            if isinstance(item, Finding) or (item.at, item.code) not in told:
+            if isinstance(item, Finding) or (item.at, item.code) not in done:
                 yield item
-            told |= set() if isinstance(item, Finding) else {(item.at, item.code)}
+            done |= set() if isinstance(item, Finding) else {(item.at, item.code)}
 
 
 def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words: Words) -> Iterator[Edit | Finding]:
@@ -68,12 +68,12 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     seed = f", seed={epoch}" if epoch and not is_false(shown.shuffle) else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
-        if not tells_apart(program_of(script).followed.found, call, statuses):
+        if not shuffle_distinguishes(program_of(script).followed.found, call, statuses):
             message = "this call makes a loader for training and one for evaluation, and `shuffle` does not tell which"
             yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
             return
         assert shown.shuffle is not None
-        other = words.share if others == {"sharded"} else "None"
+        other = words.shard if others == {"sharded"} else "None"
         template = f"DistributedSampler({{}}{words.replicas}) if {{}} else {other}"
         if isinstance(shown.shuffle, ast.Constant):
             sampler = f"DistributedSampler({{}}{words.replicas}, shuffle={{}})"
@@ -173,7 +173,7 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
         if is_here(script, each.there):
             assert isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
             code = f"{each.loader_there}.sampler.set_epoch({each.epochs.target.id})"
-            yield _told(each.epochs.body[0], code, words)
+            yield _set_epoch(each.epochs.body[0], code, words)
     elif is_here(script, each.script):
         if not each.loader_here or not isinstance(each.loop, ast.stmt):
             line = getattr(each.loop, "lineno", call.lineno)
@@ -181,10 +181,10 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
             yield Finding(RULE.id, "refused", line, text, "give the loader a name")
             return
         name = f"{each.loader_here}.sampler"
-        yield _told(each.loop, f"{name}.set_epoch({name}.epoch + 1)", words)
+        yield _set_epoch(each.loop, f"{name}.set_epoch({name}.epoch + 1)", words)
 
 
-def _told(at: ast.stmt, code: str, words: Words) -> Insert:
+def _set_epoch(at: ast.stmt, code: str, words: Words) -> Insert:
     """Tell the epoch to a sampler, where there is one."""
     code = f"if {words.has_sampler}:\n    {code}" if words.has_sampler else code
     return Insert(at, code, "another order in each epoch", modules=words.imports if words.has_sampler else ())

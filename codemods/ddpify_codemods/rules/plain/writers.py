@@ -10,7 +10,7 @@ from ...facts.loggers import loggers, only_records
 from ...facts.script import Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
-from .logged import guarded, is_alone, method_of, told, uses_of
+from .logged import answers, guarded, is_alone, method_of, uses_of
 from .numbers import reduces
 from .words import REMEDY, is_here, program_of
 
@@ -23,16 +23,16 @@ class {_STAND_IN}:
 
     def __getattr__(self, name):
         return lambda *args, **kwargs: None'''
-_APART = "{} exists on rank 0 only, and is used here in a way that all ranks have to follow"
+_ON_RANK_ZERO = "{} exists on rank 0 only, and is used here in a way that all ranks have to follow"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Make loggers on rank 0, and call them there; where that is not all, the other ranks have a stand-in."""
     words, alone, stands_in = target.words, guarded(script), False
-    answered = set(told(script))
-    for node, other in program_of(script).followed.found.told.items():
+    answered = set(answers(script))
+    for node, other in program_of(script).followed.found.answers.items():
         if is_here(script, other) and node not in answered:
-            yield Finding(RULE.id, "refused", node.lineno, _APART.format(f"`{ast.unparse(node)}`"), REMEDY)
+            yield Finding(RULE.id, "refused", node.lineno, _ON_RANK_ZERO.format(f"`{ast.unparse(node)}`"), REMEDY)
     for name, calls in loggers(script).items():
         for call in calls:
             if not is_in_group(script, call):
@@ -50,7 +50,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 message = f"call {ast.unparse(statement.value.func)} on rank 0"  # type: ignore[attr-defined]
                 yield Guard(statement, words.is_rank_0, message, modules=words.imports)
             elif not records or not _can_stand_in(script, node, answered):
-                yield Finding(RULE.id, "refused", node.lineno, _APART.format(ast.unparse(node)), REMEDY)
+                yield Finding(RULE.id, "refused", node.lineno, _ON_RANK_ZERO.format(ast.unparse(node)), REMEDY)
     if stands_in:
         anchor = last_leading_import(script.tree) or script.tree.body[-1]
         end = "" if reduces(script) or joined_after(script)[1] == "before" else "\n"

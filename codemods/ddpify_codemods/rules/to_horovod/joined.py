@@ -76,8 +76,8 @@ def _read(script: Script, node: ast.expr, modules: tuple[str, ...]) -> Replace:
 def _joined(script: Script, call: ast.Call, modules: tuple[str, ...]) -> Iterator[Edit | Finding]:
     given = dict(zip(_PARAMETERS, call.args, strict=False)) | {str(word.arg): word.value for word in call.keywords}
     statement, method = script.parents[call], given.get("init_method")
-    told = {"rank": "RANK", "world_size": "WORLD_SIZE"}
-    counted = any(name in given and not is_read_from(script, given[name], word) for name, word in told.items())
+    variables = {"rank": "RANK", "world_size": "WORLD_SIZE"}
+    counted = any(name in given and not is_read_from(script, given[name], word) for name, word in variables.items())
     known = set(given) <= {*_PARAMETERS, "device_id"} and isinstance(statement, ast.Expr)
     plain = method is None or (isinstance(method, ast.Constant) and method.value in (None, "env://"))
     reads = [node for node in script.find(ast.expr) if read_variable(script, node) and node.lineno < call.lineno]

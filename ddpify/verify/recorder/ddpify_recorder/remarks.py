@@ -16,9 +16,9 @@ def watch(recorder: Recorder) -> None:
     warn = warnings.warn
 
     @functools.wraps(warn)
-    def told(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **kwargs: Any) -> None:
+    def warned(message: Any, category: Any = None, stacklevel: int = 1, *args: Any, **kwargs: Any) -> None:
         if str(message).startswith(PREFIX):
             recorder.write("remark", str(message).removeprefix(PREFIX))
         warn(message, category, stacklevel + 1, *args, **kwargs)
 
-    warnings.warn = told
+    warnings.warn = warned

@@ -7,7 +7,7 @@ import ast
 import pytest
 from ddpify_codemods.facts.resume.iterators import counted, makes_iterator, takes_an_item
 from ddpify_codemods.facts.resume.obstacle import CannotResume
-from ddpify_codemods.facts.resume.training import Training
+from ddpify_codemods.facts.resume.training import CallGraph
 
 from tests.codemods.checks import node_of, script_of, sources_of
 
@@ -16,7 +16,7 @@ STEP = "    loss(next(batches)).backward()\n"
 
 def found(before: str, body: str = STEP) -> list[str]:
     """What is counted for a loop that trains, after some lines and with a body."""
-    training = Training([script_of(f"{before}\nfor step in range(9):\n{body}")])
+    training = CallGraph([script_of(f"{before}\nfor step in range(9):\n{body}")])
     (loop,) = training.outermost()
     return sources_of(node for _, node in counted(training, loop, loop))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from ddpify_codemods.facts.resume.obstacle import CannotResume
 from ddpify_codemods.facts.resume.own_start import own_start
-from ddpify_codemods.facts.resume.training import Training
+from ddpify_codemods.facts.resume.training import CallGraph
 
 from tests.codemods.checks import script_of
 
@@ -22,7 +22,7 @@ if args.resume:
 
 
 def decided(source: str, *restored: str) -> tuple[str, ...]:
-    training = Training([script_of(f"import os, sys, torch\n{source}")])
+    training = CallGraph([script_of(f"import os, sys, torch\n{source}")])
     (loop,) = training.outermost()
     return own_start(training, loop, restored)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from ddpify_codemods.facts.resume.training import Training
+from ddpify_codemods.facts.resume.training import CallGraph
 
 from tests.codemods.checks import script_of
 
@@ -27,7 +27,7 @@ main()
 
 
 def test_loops_that_come_to_a_backward_pass() -> None:
-    training = Training([SCRIPT])
+    training = CallGraph([SCRIPT])
     (outer,) = training.outermost()
     assert ast.unparse(outer.node.iter) == "range(3)"  # type: ignore[union-attr]
     (inner,) = training.loops(SCRIPT, outer.node.body)
@@ -36,7 +36,7 @@ def test_loops_that_come_to_a_backward_pass() -> None:
 
 
 def test_functions_that_are_reached() -> None:
-    training = Training([SCRIPT])
+    training = CallGraph([SCRIPT])
     (outer,) = training.outermost()
     assert {each.node.name for each in training.reached(SCRIPT, outer.node.body)} == {"step", "evaluate"}
     assert training.trains(SCRIPT, outer.node.body)
