@@ -109,9 +109,9 @@ def test_libcst_is_not_imported_where_nothing_trains(tmp_path: Path) -> None:
     )
     code = f"""\
 import os, sys
-from ddpify.command import Options, run
+from ddpify.command import CommandLine, run
 os.chdir({str(tmp_path)!r})
-report, _ = run(Options((".",), "cuda", check=True))
+report, _ = run(CommandLine((".",), "cuda", check=True))
 assert report.exit_code == 0 and [file.reason for file in report.files] == ["no training loop"], report
 assert "libcst" not in sys.modules
 """

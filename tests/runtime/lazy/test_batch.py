@@ -1,4 +1,4 @@
-"""What a Share is among the arguments of a call, and where it is found."""
+"""What a DistributedTensor is among the arguments of a call, and where it is found."""
 
 from __future__ import annotations
 
