@@ -88,7 +88,14 @@ def test_trials_take_a_few_rows_and_no_wider_type() -> None:
         assert {dtype for step in forward + backward for _, dtype in step} == {torch.float32}
 
 
-@pytest.mark.parametrize("mix", MIXES)
-def test_what_mixes_a_deep_network_is_found(mix: str) -> None:
-    for forward, _ in run(2, passes, mix, 1):
+def test_outputs_are_tried_on_as_many_rows_for_five_ranks_as_for_three() -> None:
+    for rank, (forward, _) in enumerate(run(5, passes, "", 4)):
+        part, share = (3, 3, 2)[rank % 3], len(range(rank, SAMPLES, 5))
+        rows = [[each for each, _ in step] for step in forward]
+        assert rows == [[8, part, 10, 2, share], [share], [share], [8, part, share]]
+
+
+@pytest.mark.parametrize(("mix", "ranks"), [*((mix, 2) for mix in MIXES), ("the other way round", 5)])
+def test_what_mixes_a_deep_network_is_found(mix: str, ranks: int) -> None:
+    for forward, _ in run(ranks, passes, mix, 1):
         assert forward[0][-1][0] == SAMPLES
