@@ -51,6 +51,12 @@ REFUSED = {
     "weights of unknown origin": with_criterion("weights", before="import config\nweights = config.weights\n"),
     "targets that may be probabilities": with_criterion("").replace("total = 0.0", "total = -100"),
     "smoothed labels": with_criterion("ignore_index=0, label_smoothing=0.1"),
+    "weights of a batch": with_criterion("").replace(
+        "loss =", "criterion = nn.CrossEntropyLoss(weight=1 / (1 + torch.bincount(y, minlength=3)))\n        loss ="
+    ),
+    "a sum with weights of a batch": with_criterion("").replace(
+        CALL, "nn.CrossEntropyLoss(torch.rand(64)[y][:3], reduction='sum')(model(x), y)"
+    ),
     "targets that are computed": with_criterion("ignore_index=0", "criterion(model(x), y.random_(3))"),
     "a loss for each sample": with_criterion(
         "ignore_index=0", "sum(criterion(out[None], one[None]) for out, one in zip(model(x), y))"

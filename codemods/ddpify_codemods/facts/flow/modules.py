@@ -48,6 +48,9 @@ class Modules(Training):
         if last in LOSS_CLASSES:
             known = module.attributes.get("reduction", SAME).constant
             reduction = known if isinstance(known, str) else "?"
+            given += module.made_of_batch
+            if last in WEIGHTED and module.made_of_batch:
+                return made_of("unknown", given, reason="its weights are made of the samples of a batch")
             if last in WEIGHTED and isinstance(module.made, ast.Call):
                 if not module.attributes.keys().isdisjoint(("weight", "ignore_index")):  # criterion.weight = …
                     return loss_of(given, reduction, True)
@@ -248,6 +251,7 @@ class Modules(Training):
             reduction = Value(constant=reduction_of(last, node, lambda part: self.value(part, frame).constant))
             known = module.attributes.setdefault("reduction", reduction)
             module.attributes["reduction"] = join(known, reduction)
+            module.made_of_batch = [value for value in given if value.is_local and value.kind not in ("size", "shape")]
         if given:
             module.attributes["layers"] = given[0]
         if name == "torch.nn.Sequential" and all(len(value.only(Module)) == 1 for value in given):

@@ -69,7 +69,8 @@ class Module:
     """An instance of torch.nn.Module. made: the call that makes it. cls: its class where the program defines it.
 
     name: the qualified name of its class otherwise. attributes: what has been assigned to it. evaluates: whether eval()
-    was called last, not train(). layers: those of nn.Sequential, if they are given to it one by one.
+    was called last, not train(). layers: those of nn.Sequential, if they are given to it one by one. made_of_batch:
+    what a loss is made with, of a batch.
     """
 
     made: ast.AST
@@ -80,6 +81,7 @@ class Module:
     parent: Module | None = None
     evaluates: bool = False
     layers: list[Module] = field(default_factory=list)
+    made_of_batch: list[Value] = field(default_factory=list)
 
 
 @dataclass(eq=False)
