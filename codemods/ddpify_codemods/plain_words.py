@@ -66,6 +66,11 @@ class Words:
         """The samples of this rank out of a data set, for which `{}` stands: every W-th."""
         return f"range({self.rank}, len({{}}), {self.world_size})"
 
+    @property
+    def shard_of_batches(self) -> str:
+        """The samples of this rank out of a data set and a batch size: those of every W-th batch."""
+        return f"[i for i in range(len({{}})) if i // {{}} % {self.world_size} == {self.rank}]"
+
 
 TORCH = Words(
     name="torch",

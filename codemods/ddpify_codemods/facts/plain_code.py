@@ -16,6 +16,13 @@ METER = "over_ranks"
 _SAMPLERS = frozenset({f"torch.utils.data.{module}DistributedSampler" for module in ("", "distributed.")})
 _TO_ALL = "return total.to(value.device) if torch.is_tensor(value) else total.tolist()"
 _SUM = f"total = torch.as_tensor(value).detach().clone()\ndist.all_reduce(total)\n{_TO_ALL}"
+_SUM_OF_BATCHES = f"""\
+total = torch.as_tensor(value).detach().clone()
+total = total if isinstance(value, (list, torch.Tensor)) else total.double()
+dist.all_reduce(total)
+if isinstance(value, int) and total == total.round():
+    return int(total)
+{_TO_ALL}"""
 _MEAN = _SUM.replace("return", "total = total / dist.get_world_size()\nreturn", 1)
 _OF_RANK_0 = "values = [value]\ndist.broadcast_object_list(values)\nreturn values[0]"
 _GATHER = """\
@@ -26,7 +33,7 @@ batch = torch.stack(parts, 1).flatten(0, 1)
 if torch.is_tensor(value):
     return batch.to(value.device)
 return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()"""
-_BODIES = frozenset({_SUM, _MEAN, _OF_RANK_0, _GATHER})
+_BODIES = frozenset({_SUM, _SUM_OF_BATCHES, _MEAN, _OF_RANK_0, _GATHER})
 _LOADS = "return torch.utils.data.DataLoader(loader.dataset, batch_size=loader.batch_size"
 _SAME_ARGUMENTS = "num_workers=loader.num_workers, collate_fn=loader.collate_fn, pin_memory=loader.pin_memory"
 _SHARD = "sampler=range(dist.get_rank(), len(loader.dataset), dist.get_world_size())"
@@ -34,6 +41,7 @@ _EVALUATORS = frozenset(
     {f"{_LOADS}, {_SHARD}, {_SAME_ARGUMENTS})"}
     | {f"{_LOADS}{times}, {_SAME_ARGUMENTS}, drop_last=loader.drop_last)" for times in ("", " * dist.get_world_size()")}
 )
+_BATCHES = r"\[i for i in range\(len\(.+\)\) if i // [^ ]+ % [\w.]+\(\) == [\w.]+\(\)\]"
 _NO_LOGGER = "def __getattr__(self, name):\n    return lambda *args, **kwargs: None"
 _QUIET = "sys.stdout = open(os.devnull, 'w')"
 
@@ -119,6 +127,17 @@ def is_every_wth(script: Script, node: ast.AST) -> bool:
     first, size, step = node.args
     counted = isinstance(size, ast.Call) and script.qualified(size.func) == "len" and len(size.args) == 1
     return counted and is_call(script, first, "get_rank") and is_world_size(script, step)
+
+
+def is_every_wth_batch(script: Script, node: ast.AST) -> bool:
+    """Whether an expression lists the samples of every W-th batch.
+
+    It is `[i for i in range(len(data)) if i // batch_size % dist.get_world_size() == dist.get_rank()]`.
+    """
+    if not isinstance(node, ast.ListComp) or not re.fullmatch(_BATCHES, ast.unparse(node)):
+        return False
+    asked = [each for each in ast.walk(node) if is_call(script, each, "get_rank") or is_world_size(script, each)]
+    return len(asked) == 2
 
 
 @lru_cache(maxsize=KEPT)

@@ -139,6 +139,8 @@ class FlowFacts:
     loaders that something unknown is given in a list or an object, and where.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; not_weighed: what makes losses that are called in another way, too.
+    by_batches: where numbers of every W-th batch are brought together, by expressions or by what AfterLoop names; a
+    problem where others are, too.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -188,6 +190,7 @@ class FlowFacts:
     weighed: dict[ast.Call, Weighed] = field(default_factory=dict)
     weighs: set[ast.Call] = field(default_factory=set)
     not_weighed: set[ast.Call] = field(default_factory=set)
+    by_batches: dict[object, set[Problem]] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

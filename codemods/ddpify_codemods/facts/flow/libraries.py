@@ -370,6 +370,8 @@ class Libraries(Modules):
         for loader in value.only(Loader):
             assert isinstance(loader, Loader)
             self.found.lengths.append((frame.script, node, loader))
+            if self.status.get(loader) == "batches":
+                self.demand(node, Value("sum", frozenset({loader}), host=True), frame)
             if self.status.get(loader) == "sharded":
                 return Value("unknown", frozenset({loader}), reason="the number of a rank's batches is not that of all")
         if value.kind in LOCAL_ROWS and axis(value.kind) != 0:

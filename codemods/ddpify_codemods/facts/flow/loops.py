@@ -16,6 +16,7 @@ from .state import Context
 from .values import (
     LOCAL_ROWS,
     SAME,
+    UNEVEN,
     Instance,
     Items,
     Iteration,
@@ -96,7 +97,7 @@ class Loops(OneByOne):
             for loader in value.only(Loader):
                 assert isinstance(loader, Loader)
                 seen.add(loader)
-                if self.status.get(loader) == "sharded":
+                if self.status.get(loader) in UNEVEN:
                     reason = f"what {ast.unparse(node.func)} does with it is not known"
                     self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
                 self.came(node, loader, [Site(frame.script, part)], False, frame)
@@ -204,7 +205,11 @@ class Loops(OneByOne):
 
     def uneven(self, context: Context) -> bool:
         """Whether the ranks may go through a loop unequally often."""
-        return any(self.status.get(each) == "sharded" for each in context.loaders)
+        return any(self.status.get(each) in UNEVEN for each in context.loaders)
+
+    def by_batches(self, context: Context) -> bool:
+        """Whether the ranks go through a loop over every W-th batch each, as one process would."""
+        return bool(context.loaders) and all(self.status.get(each) == "batches" for each in context.loaders)
 
     def counted(self, context: Context) -> Value:
         """A number that counts the turns of a loop over a rank's part of an evaluation."""
@@ -235,8 +240,8 @@ class Loops(OneByOne):
             parts = [self.each_of(inner, node) for inner in thing.inner]
             if thing.how == "enumerate":
                 loaders = self.loaders_in(*thing.inner)
-                sharded = frozenset(each for each in loaders if self.status.get(each) == "sharded")
-                number = Value("unknown", sharded, reason="it counts the batches of this rank") if sharded else SAME
+                uneven = frozenset(each for each in loaders if self.status.get(each) in UNEVEN)
+                number = Value("unknown", uneven, reason="it counts the batches of this rank") if uneven else SAME
                 return of(Items("tuple", {0: number, 1: parts[0]}))
             if thing.how == "zip":
                 return of(Items("tuple", dict(enumerate(parts))))

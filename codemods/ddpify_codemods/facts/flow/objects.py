@@ -15,6 +15,7 @@ from .operations import element
 from .values import (
     LOCAL_ROWS,
     SAME,
+    UNEVEN,
     Class,
     Function,
     Instance,
@@ -105,7 +106,7 @@ class Objects(Loops):
         if isinstance(thing, Logger) and not called_here(node, frame):
             self.logs(thing, node, frame)
             return SAME
-        if isinstance(thing, Loader) and self.status.get(thing) in ("training", "sharded"):
+        if isinstance(thing, Loader) and self.status.get(thing) in ("training", *UNEVEN):
             if name == "batch_size" and self.status[thing] == "training":
                 return Value("size", frozenset({thing}), host=True)
             if name in ("sampler", "batch_sampler"):

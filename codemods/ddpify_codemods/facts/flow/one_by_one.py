@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from .frames import Frame, Pass, Problem, Site
 from .state import Context, State
-from .values import Iteration, Loader, Value
+from .values import UNEVEN, Iteration, Loader, Value
 
 
 class OneByOne(State):
@@ -36,7 +36,7 @@ class OneByOne(State):
         site = node.args[0]
         sites = [Site(frame.script, site)] if isinstance(site, ast.Name | ast.Attribute) else []
         for loader in self.loaders_in(over):
-            if self.status.get(loader) == "sharded":
+            if self.status.get(loader) in UNEVEN:
                 reason = "batches are taken one by one with next()"
                 self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
             trains = site in self.by_next.iterated and self.status.get(loader) == "training"

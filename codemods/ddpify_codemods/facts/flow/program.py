@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..script import Script
+from .after_loops import left_by
+from .comparisons import batch_sizes
 from .draws import differs_on_ranks, drawn_for_samples
 from .frames import ByNext, FlowFacts, Problem
 from .options import options
 from .state import TooLarge
 from .statements import Follower
-from .values import Loader, root_of
+from .values import UNEVEN, Loader, root_of
 
 _ROUNDS = 12
 _UNSETTLED = f"which batches are divided, and which calls are wrapped, is not settled after {_ROUNDS} rounds"
@@ -47,8 +49,9 @@ class Program:
 class Followed:
     """What is known of a program.
 
-    found: as of the last round. status: of each call of DataLoader, "training", "sharded" or "whole". problems: what is
-    left. whole: why evaluations are not divided. drawn: the libraries whose generators go apart. evaluated:
+    found: as of the last round. status: of each call of DataLoader, "training", "sharded" (each rank has every W-th
+    sample), "batches" (every W-th batch) or "whole". problems: what is left. whole: why evaluations are not divided by
+    samples, or at all. drawn: the libraries whose generators go apart. evaluated:
     where an evaluation takes a loader of training.
     """
 
@@ -218,16 +221,51 @@ def _once(
 
 def _whole(found: FlowFacts, status: dict[Loader, str], whole: dict[Loader, Problem]) -> bool:
     """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
-    changed = False
-    for problem in found.problems:
+    changed, before = False, dict(status)
+    for problem in [*found.problems, *_of_both(found, status)]:
         for loader in problem.loaders:
-            if status.get(loader) == "sharded":
+            if status.get(loader) in UNEVEN:
                 changed = True
-                for other in _together(loader, found):
-                    if status.get(other) == "sharded":
-                        status[other] = "whole"
+                together = {each for each in _together(loader, found) if status.get(each) in UNEVEN}
+                by_batches = all(before[each] == "sharded" and _has_batches_in_order(each, before) for each in together)
+                for other in together:
+                    status[other] = "batches" if by_batches else "whole"
+                    if status[other] != before[other]:
                         whole.setdefault(other, problem)
     return changed
+
+
+def _has_batches_in_order(loader: Loader, status: dict[Loader, str]) -> bool:
+    """Whether the call that makes an evaluation's loader says which samples its batches are of."""
+    if loader.training is not None or any(each.call is loader.call and status[each] == "training" for each in status):
+        return False
+    shown = seen(loader.script, loader.call)
+    sizes = batch_sizes(loader.call)
+    return (
+        shown is not None
+        and shown.sampler is None
+        and is_false(shown.shuffle)
+        and all(isinstance(each, ast.Constant) or can_be_repeated(loader.script, each) for each in sizes)
+        and all(word.arg for word in loader.call.keywords)
+        and not isinstance(loader.script.scope(loader.call), ast.ClassDef)
+    )
+
+
+def _of_both(found: FlowFacts, status: dict[Loader, str]) -> Iterator[Problem]:
+    """Where what comes of every W-th batch is brought together in the same place as something else."""
+    for script, node, _ in found.lengths:
+        loaders = frozenset(loader for _, other, loader in found.lengths if other is node)
+        if "batches" in (statuses := {status.get(each) for each in loaders}) and len(statuses) > 1:
+            yield Problem(script, node, "the number of a rank's batches is not that of all", loaders)
+    for loop, over in found.loops.items():
+        by_batches = frozenset(each for each in over if status.get(each) == "batches")
+        if by_batches and (name := left_by(found.scripts[loop], loop)):
+            yield Problem(found.scripts[loop], loop, f"a rank that has no batch has no {name} after it", by_batches)
+    for place, problems in found.by_batches.items():
+        kinds = {each.kind == "mean" for each in found.reductions.get(place, ())}  # type: ignore[call-overload]
+        kinds |= {each.kind == "mean" for each in found.after if (each.script, each.at, each.name) == place}
+        if len(kinds) > 1 or place in found.read_same:
+            yield from problems
 
 
 def _together(loader: Loader, found: FlowFacts) -> set[Loader]:

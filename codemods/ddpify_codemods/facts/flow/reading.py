@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..effects import effects
-from .frames import AfterLoop, Frame, Reduction, additive, ancestors, local_entries, settled
+from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, settled
 from .objects import Objects
 from .operations import element
 from .values import (
@@ -15,9 +15,11 @@ from .values import (
     DRAWN,
     LOCAL_ROWS,
     SAME,
+    UNEVEN,
     Class,
     Instance,
     Items,
+    Loader,
     Module,
     Parameters,
     Value,
@@ -51,7 +53,7 @@ class Reading(Objects):
             self.problem(frame, loop, f"what it adds up in {name} is read in another loop over data", value.loaders)
         kind, form = found
         loaders = made_of("same", [value]).loaders
-        if any(self.status.get(each) == "sharded" for each in loaders) and (
+        if any(self.status.get(each) in UNEVEN for each in loaders) and (
             kind != "sum" or (form in ("list", "tensors") and self.grows(value))
         ):
             what = "a mean over batches" if kind == "mean" else "what is kept of each batch"
@@ -62,6 +64,7 @@ class Reading(Objects):
                 loaders,
             )
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
+        self.by_batches_too((owner.script, at, name), loop, loaders, value.host and form == "number", frame)
         owner.names[name] = settled(value)
         return owner.names[name]
 
@@ -97,8 +100,8 @@ class Reading(Objects):
         if not value.is_local:
             self.found.read_same.add(node)
             return
-        sharded = [each for each in value.loaders if self.status.get(each) == "sharded"]
-        if sharded and value.kind in ("mean", "size"):
+        uneven = [each for each in value.loaders if self.status.get(each) in UNEVEN]
+        if uneven and value.kind in ("mean", "size"):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
         if self.in_forward:
             self.problem(frame, node, "the model decides or computes here by the samples of its batch", value.loaders)
@@ -117,6 +120,17 @@ class Reading(Objects):
             self.found.scripts[node] = frame.script
             kind = value.kind if value.kind in ADDITIVE else "rows"
             self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, kind))
+            self.by_batches_too(node, node, value.loaders, value.host, frame)
+
+    def by_batches_too(
+        self, place: object, node: ast.AST, loaders: frozenset[Loader], is_number: bool, frame: Frame
+    ) -> None:
+        """Something is brought together somewhere, of loaders of which each rank has every W-th batch, or none."""
+        if any(self.status.get(each) == "batches" for each in loaders):
+            if not is_number:
+                self.problem(frame, node, "a rank that has no batch would have nothing to add up", loaders)
+            reason = "it is a mean over batches in one case, and a sum of them in another"
+            self.found.by_batches.setdefault(place, set()).add(Problem(frame.script, node, reason, loaders))
 
     def can_be_gathered(self, value: Value) -> bool:
         """Whether ranks have as many samples each of something that holds one after the other."""

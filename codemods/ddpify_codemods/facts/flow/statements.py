@@ -11,6 +11,8 @@ from .calls import is_without_gradients
 from .frames import Frame, additive, local_entries
 from .operations import combined
 from .values import (
+    ADDED,
+    ADDITIVE,
     COUPLES,
     LOCAL_ROWS,
     NOTHING,
@@ -21,6 +23,7 @@ from .values import (
     Instance,
     Items,
     Library,
+    Loader,
     Module,
     Parameters,
     Value,
@@ -128,8 +131,12 @@ class Follower(Branches):
                 self.append(before, added)
             return
         uneven = [context for context in self.contexts if self.uneven(context)]
-        if uneven and not added.is_local and not self.in_forward and not self.in_rows():
-            added = self.counted(uneven[0])
+        by_batches = len(uneven) == 1 and self.by_batches(uneven[0])
+        if uneven and not self.in_forward and not self.in_rows():
+            if by_batches and isinstance(node.op, ast.Add | ast.Sub):
+                added = self.of_each_batch(added, uneven[0].loaders)
+            elif not added.is_local:
+                added = self.counted(uneven[0])
         rows = any(context.how == "rows" for context in self.contexts)
         if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", *LOCAL_ROWS):
             added = made_of("sum", [added, self.row_value()], host=added.host)
@@ -140,7 +147,18 @@ class Follower(Branches):
                 result = made_of("unknown", [index, added, before])
             self.assign(item, result, frame)
             return
-        self.assign(node.target, combined(node.op, before, added), frame, node.value)
+        result = combined(node.op, before, added)
+        self.assign(node.target, self.added_up(result) if by_batches else result, frame, node.value)
+
+    def of_each_batch(self, value: Value, loaders: frozenset[Loader]) -> Value:
+        """What is added for each of a rank's batches, which are those of one process: whatever it is, a sum of all."""
+        if not value.is_local:
+            return Value("sum", loaders, host=value.host)
+        return replace(value, kind="sum") if value.kind == "mean" and value.host and not value.reason else value
+
+    def added_up(self, value: Value) -> Value:
+        """The value, with the note that it is no batch's own."""
+        return replace(value, reason=value.reason or ADDED) if value.kind in ADDITIVE else value
 
     def assign(self, target: ast.expr, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
         """Give a target a value; source: the expression that is written to it, where that is one."""
@@ -194,6 +212,8 @@ class Follower(Branches):
                 if value.is_local and source is not None:
                     self.sources.setdefault((thing, target.attr), set()).add(source)
                 old = thing.attributes.get(target.attr)
+                if old is not None and any(map(self.by_batches, self.contexts)):
+                    value = self.added_up(value)
                 anew = self.in_forward and not self.undecided  # by each call of the model
                 if thing in self.settings.values():  # by the parser, too
                     value = replace(value, constant=None, is_none=None)
@@ -287,6 +307,7 @@ class Follower(Branches):
                 if self.in_forward and self.in_rows():
                     self.carried(before, frame)
                 self.merge(frame, before)
+                self.carried_on(before, frame)
         self.mark(node, over, frame)
         self.block(node.orelse, frame)
 
@@ -297,6 +318,13 @@ class Follower(Branches):
         for name, value in frame.names.items():
             if name in before and not before[name].is_local and value.is_local and not value.things:
                 frame.names[name] = made_of("unknown", [value], reason=COUPLES)
+
+    def carried_on(self, before: Names, frame: Frame) -> None:
+        """A loop over a rank's part of an evaluation hands numbers from one batch to the next."""
+        if self.contexts and self.by_batches(self.contexts[-1]):
+            for name, value in frame.names.items():
+                if name in before and not before[name].is_local:
+                    frame.names[name] = self.added_up(value)
 
     def mark(self, node: ast.For | ast.While, over: Value, frame: Frame) -> None:
         """Note what a loop over batches has added up."""

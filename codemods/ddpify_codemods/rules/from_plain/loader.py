@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.plain_code import draws_part, is_every_wth
+from ...facts.plain_code import draws_part, is_every_wth, is_every_wth_batch
 from ...facts.script import Script
 from ...rule import ChangeArgument, Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -44,6 +44,8 @@ def _stands_for(script: Script, value: ast.expr) -> tuple[ast.expr | None, ast.C
         return (value.test, value.body) if other else (None, None)  # type: ignore[return-value]
     if is_every_wth(script, value):
         return None, value.args[1]  # type: ignore[attr-defined]
+    if is_every_wth_batch(script, value):
+        return None, value.generators[0].iter.args[0]  # type: ignore[attr-defined]
     if not draws_part(script, value):
         return None, None
     assert isinstance(value, ast.Call)

@@ -9,6 +9,7 @@ from ...facts.plain_code import (
     is_call,
     is_elif,
     is_every_wth,
+    is_every_wth_batch,
     is_other_rank,
     is_rank_0,
     is_stand_in,
@@ -49,7 +50,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif isinstance(node, ast.Call) and (hides := _hidden_bar(script, node)) is not None:
             asked.update(ast.walk(hides))
             yield ChangeArgument(node, "", "", _MESSAGE, "disable")
-        elif is_every_wth(script, node):
+        elif is_every_wth(script, node) or is_every_wth_batch(script, node):
             asked.update(ast.walk(node))  # DDP703's
     for call in script.find(ast.Call):
         if call not in asked and (is_call(script, call, "get_rank") or is_world_size(script, call)):

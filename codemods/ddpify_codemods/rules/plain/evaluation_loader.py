@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.flow.comparisons import batch_sizes
 from ...facts.flow.options import options
 from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
@@ -37,6 +38,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         done.add(loader.call)
         if status == "whole":
             yield from _whole(followed, loader)
+        elif status == "batches":
+            yield _by_batches(script, loader, target.words)
         elif status == "sharded":
             name = options(script, loader.call)
             words = target.words
@@ -55,6 +58,22 @@ def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     message = "evaluate this rank's samples, none twice"
     return ChangeArgument(
         loader.call, "sampler", words.shard, message, instead, (), (shown.dataset,), name, words.imports
+    )
+
+
+def _by_batches(script: Script, loader: Loader, words: Words) -> Edit:
+    """Give each rank every W-th batch, where numbers of batches are added up."""
+    sizes = batch_sizes(loader.call)
+    if not sizes or (isinstance(sizes[0], ast.Constant) and sizes[0].value == 1):
+        return _divided(script, loader, words)
+    shown = seen(script, loader.call)
+    assert shown is not None
+    name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
+    instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
+    message = "evaluate this rank's batches, none twice"
+    parts = (shown.dataset, sizes[0])
+    return ChangeArgument(
+        loader.call, "sampler", words.shard_of_batches, message, instead, (), parts, name, words.imports
     )
 
 
@@ -88,7 +107,8 @@ RULE = Rule(
     title="Divide evaluations",
     why="""\
 DistributedSampler would fill the ranks' parts up with samples that then count twice (E1). A range gives each rank every
-W-th sample and no other; what the loop adds up is summed over the ranks afterwards (E2, E3). Where it adds up something
+W-th sample and no other; what the loop adds up is summed over the ranks afterwards (E2, E3). Where it adds up a
+number of each batch, as the mean loss, each rank evaluates every W-th batch of one process. Where it does something
 else, each rank evaluates everything.""",
     before="""\
 import torch

@@ -41,6 +41,19 @@ def whole_batch(value):
         return batch.to(value.device)
     return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()
 '''
+# A rank may have had no batch: what it adds up is the 0 that it began with, and of no other type.
+_HELPER_OF_BATCHES = '''\
+
+
+def sum_over_ranks(value):
+    """The sum of a number, a list of numbers or a tensor over all processes, some of which may have had no batch."""
+    total = torch.as_tensor(value{device}).detach().clone()
+    total = total if isinstance(value, (list, torch.Tensor)) else total.double()
+    {all_reduce}
+    if isinstance(value, int) and total == total.round():
+        return int(total)
+    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
+'''
 FUNCTIONS = {"mean": "mean_over_ranks", "sum": "sum_over_ranks", "size": "sum_over_ranks", "rows": "whole_batch"}
 
 
@@ -186,7 +199,9 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
             continue
         mean = f"    total = total / {words.world_size}\n" if name == "mean" else ""
         all_reduce = words.all_reduce.format("total")
-        code = _HELPER.format(name=name, device=device(target), all_reduce=all_reduce, mean=mean).rstrip("\n")
+        by_batches = name == "sum" and program_of(script).followed.found.by_batches
+        helper = _HELPER_OF_BATCHES if by_batches else _HELPER
+        code = helper.format(name=name, device=device(target), all_reduce=all_reduce, mean=mean).rstrip("\n")
         yield _behind_imports(script, code, f"a function that takes the {name} over all ranks", words)
 
 

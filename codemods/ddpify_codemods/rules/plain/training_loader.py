@@ -68,7 +68,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     seed = f", seed={epoch}" if epoch and not is_false(shown.shuffle) else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
-        if not shuffle_distinguishes(program_of(script).followed.found, call, statuses):
+        if "batches" in others or not shuffle_distinguishes(program_of(script).followed.found, call, statuses):
             message = "this call makes a loader for training and one for evaluation, and `shuffle` does not tell which"
             yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
             return

@@ -1,0 +1,32 @@
+"""What a loop leaves behind: names that only its turns give a value, and that are read after it."""
+
+from __future__ import annotations
+
+import ast
+
+from ..script import Script
+
+
+def left_by(script: Script, loop: ast.AST) -> str:
+    """A name that only the turns of a loop give a value, and that its function reads after it; "" for none."""
+    scope = script.scope(loop)
+    names = [node for node in script.find(ast.Name) if script.scope(node) is scope]
+    inside = set(ast.walk(loop))
+    stored = {node.id for node in names if node in inside and isinstance(node.ctx, ast.Store)}
+    given = {node.id for node in names if isinstance(node.ctx, ast.Store) and _is_before(node, loop)}
+    given |= {each.arg for each in ast.walk(scope) if isinstance(each, ast.arg)}
+    read = (node for node in names if node.id in stored - given and isinstance(node.ctx, ast.Load))
+    after = (node for node in read if _is_before(loop, node))
+    return next((node.id for node in after if not any(_gives(each, node.id) for each in script.ancestors(node))), "")
+
+
+def _is_before(first: ast.AST, second: ast.AST) -> bool:
+    """Whether an expression or statement ends above another one."""
+    return (first.end_lineno or 0) < second.lineno  # type: ignore[attr-defined, no-any-return]
+
+
+def _gives(statement: ast.AST, name: str) -> bool:
+    """Whether a loop gives a name a value in each turn."""
+    if not isinstance(statement, ast.For):
+        return False
+    return any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(statement.target))

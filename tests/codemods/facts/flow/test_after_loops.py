@@ -1,0 +1,31 @@
+"""What loops leave behind."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.after_loops import left_by
+
+from tests.codemods.checks import script_of
+
+LOOP = "for x in loader:\n    y = x\n    total += y\n"
+
+
+@pytest.mark.parametrize(
+    ("source", "name"),
+    [
+        (LOOP, ""),
+        (LOOP + "print(total)\n", ""),
+        (LOOP + "print(x)\n", "x"),
+        (LOOP + "print(total, y)\n", "y"),
+        ("y = 0\n" + LOOP + "print(y)\n", ""),
+        (LOOP + "for x in loader:\n    print(x)\n", ""),
+        (LOOP + "for z in loader:\n    print(y)\n", "y"),
+        (LOOP + "def f(y):\n    print(y)\n", ""),
+    ],
+)
+def test_names_that_only_the_turns_of_a_loop_give_a_value(source: str, name: str) -> None:
+    script = script_of(source)
+    loop = next(node for node in script.tree.body if isinstance(node, ast.For))
+    assert left_by(script, loop) == name

@@ -1,0 +1,82 @@
+"""Evaluations of which each rank takes every W-th batch: what is added up for each batch, and what stays whole."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import EVALUATION, notes, plain, refusals, training
+
+MEAN = "total += F.cross_entropy(model(x), y).item()"
+SAMPLER = "sampler=[i for i in range(len(test_set)) if i // 8 % dist.get_world_size() == dist.get_rank()]"
+
+
+@pytest.mark.parametrize(
+    ("adds", "shown"),
+    [
+        (MEAN, "total / len(test_loader)"),
+        ("total += 1", "total"),
+        ("total -= F.cross_entropy(model(x), y).item() + 0.5", "total"),
+        (f"{MEAN}; n = len(x)", "total"),
+        (f"acc = (model(x).argmax(1) == y).float().mean().item(); {MEAN} + acc", "total"),
+    ],
+)
+def test_a_number_of_each_batch_is_added_up_over_ranks(adds: str, shown: str) -> None:
+    result = plain(training(after=EVALUATION.format(adds=adds, shown=shown)))
+    assert not refusals(result) and not notes(result)
+    assert SAMPLER in result.code
+    assert "total = sum_over_ranks(total)" in result.code and "total.double()" in result.code
+    assert ("sum_over_ranks(len(test_loader))" in result.code) == ("len(test_loader)" in shown)
+
+
+@pytest.mark.parametrize(
+    ("adds", "shown"),
+    [
+        ("total = total + F.cross_entropy(model(x), y).item()", "total"),
+        ("total += F.cross_entropy(model(x), y)", "total"),  # 0.0, and no tensor, on a rank without a batch
+        ("total += F.cross_entropy(model(x), y).item() / len(test_loader)", "total"),
+        (f"{MEAN}; last = x.shape[1]", "total, last"),  # nothing, on a rank without a batch
+        ("total *= 2", "total"),
+        (f"{MEAN}; print(total)", "total"),
+        ("hits = (model(x).argmax(1) == y).sum().item(); total = total + hits; mean += total / len(x)", "mean"),
+        ("seen += len(x); total += seen / len(x)", "total"),
+    ],
+)
+def test_what_is_not_of_one_batch_is_evaluated_whole(adds: str, shown: str) -> None:
+    after = "mean = seen = 0\n" + EVALUATION.format(adds=adds, shown=shown)
+    result = plain(training(after=after))
+    assert not refusals(result) and notes(result)
+    assert "sampler=[" not in result.code and "sampler=range" not in result.code
+
+
+@pytest.mark.parametrize("options", ["8, True", "batch_size=8, shuffle=True", "batch_size=8, drop_last=True", "len(x)"])
+def test_batches_have_to_be_those_of_one_process(options: str) -> None:
+    after = EVALUATION.format(adds=MEAN, shown="total")
+    source = training(after=after).replace("DataLoader(test_set, batch_size=8)", f"DataLoader(test_set, {options})")
+    assert f"DataLoader(test_set, {options})" in source
+    assert "sampler=[" not in plain(source).code
+
+
+@pytest.mark.parametrize("options", ["", ", batch_size=1"])
+def test_batches_of_one_sample_are_every_wth_sample(options: str) -> None:
+    after = EVALUATION.format(adds=MEAN, shown="total / len(test_loader)")
+    result = plain(training(after=after).replace("(test_set, batch_size=8)", f"(test_set{options})"))
+    assert "sampler=range(dist.get_rank(), len(test_set), dist.get_world_size())" in result.code
+    assert not notes(result) and "total = sum_over_ranks(total)" in result.code
+
+
+def test_a_function_for_training_and_evaluation_keeps_its_mean() -> None:
+    source = training(after="print(run(test_loader))\n").replace(
+        "total = 0.0\n",
+        f"""\
+def run(loader):
+    total = 0.0
+    for x, y in loader:
+        {MEAN}
+    return total / len(loader)
+
+
+print(run(train_loader))
+""",
+    )
+    result = plain(source)
+    assert not refusals(result) and notes(result) and "sampler=[" not in result.code
