@@ -9,6 +9,8 @@ from ..script import Script
 
 def left_by(script: Script, loop: ast.AST) -> str:
     """A name that only the turns of a loop give a value, and that its function reads after it; "" for none."""
+    if not isinstance(loop, ast.stmt):
+        return ""
     scope = script.scope(loop)
     names = [node for node in script.find(ast.Name) if script.scope(node) is scope]
     inside = set(ast.walk(loop))

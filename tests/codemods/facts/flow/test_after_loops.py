@@ -9,7 +9,7 @@ from ddpify_codemods.facts.flow.after_loops import left_by
 
 from tests.codemods.checks import script_of
 
-LOOP = "for x in loader:\n    y = x\n    total += y\n"
+LOOP = "total = 0\nfor x in loader:\n    y = x\n    total += y\n"
 
 
 @pytest.mark.parametrize(
@@ -29,3 +29,8 @@ def test_names_that_only_the_turns_of_a_loop_give_a_value(source: str, name: str
     script = script_of(source)
     loop = next(node for node in script.tree.body if isinstance(node, ast.For))
     assert left_by(script, loop) == name
+
+
+def test_a_comprehension_leaves_nothing() -> None:
+    script = script_of("y = [x for x in loader]\nprint(x)\n")
+    assert left_by(script, next(node for node in script.nodes if isinstance(node, ast.comprehension))) == ""
