@@ -80,3 +80,20 @@ print(run(train_loader))
     )
     result = plain(source)
     assert not refusals(result) and notes(result) and "sampler=[" not in result.code
+
+
+HITS = "(model(x).argmax(1) == y).sum().item()"
+
+
+@pytest.mark.parametrize(
+    ("adds", "shown"),
+    [
+        (f"total = {HITS}", "total"),
+        (f"best['hits'] = {HITS}", "best['hits']"),
+        (f"total = 0; total += {HITS}", "total"),
+    ],
+)
+def test_a_number_of_the_last_batch_is_no_sum(adds: str, shown: str) -> None:
+    result = plain(training(after="best = {}\n" + EVALUATION.format(adds=adds, shown=shown)))
+    assert not refusals(result) and notes(result)
+    assert "sampler=range" not in result.code and "_over_ranks" not in result.code

@@ -1,4 +1,4 @@
-"""What a loop leaves behind: names that only its turns give a value, and that are read after it."""
+"""What a loop leaves behind: names that only its turns give a value, and what its last turn alone does."""
 
 from __future__ import annotations
 
@@ -20,6 +20,24 @@ def left_by(script: Script, loop: ast.AST) -> str:
     read = (node for node in names if node.id in stored - given and isinstance(node.ctx, ast.Load))
     after = (node for node in read if _is_before(loop, node))
     return next((node.id for node in after if not any(_gives(each, node.id) for each in script.ancestors(node))), "")
+
+
+def is_of_last_turn(script: Script, loop: ast.AST, name: str) -> bool:
+    """Whether a turn of a loop may give a name a value that does not go on from that of the turn before."""
+    stores = (each for each in ast.walk(loop) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
+    return any(not _goes_on(script.parents[each], name) for each in stores if each.id == name)
+
+
+def mentions(value: ast.AST, target: ast.expr) -> bool:
+    """Whether an expression reads what an assignment writes to."""
+    written = ast.unparse(target)
+    return any(type(each) is type(target) and ast.unparse(each) == written for each in ast.walk(value))
+
+
+def _goes_on(statement: ast.AST, name: str) -> bool:
+    if isinstance(statement, ast.Assign):
+        return mentions(statement.value, ast.Name(name))
+    return isinstance(statement, ast.AugAssign)
 
 
 def _is_before(first: ast.AST, second: ast.AST) -> bool:

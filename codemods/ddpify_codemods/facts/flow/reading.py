@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..effects import effects
+from .after_loops import is_of_last_turn
 from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, settled
 from .objects import Objects
 from .operations import element
@@ -53,9 +54,10 @@ class Reading(Objects):
             self.problem(frame, loop, f"what it adds up in {name} is read in another loop over data", value.loaders)
         kind, form = found
         loaders = made_of("same", [value]).loaders
-        if any(self.status.get(each) in UNEVEN for each in loaders) and (
-            kind != "sum" or (form in ("list", "tensors") and self.grows(value))
-        ):
+        uneven = any(self.status.get(each) in UNEVEN for each in loaders)
+        if uneven and is_of_last_turn(owner.script, loop, name):
+            self.problem(frame, loop, f"{name} is read after the loop, which is of its last batch", loaders)
+        if uneven and (kind != "sum" or (form in ("list", "tensors") and self.grows(value))):
             what = "a mean over batches" if kind == "mean" else "what is kept of each batch"
             self.problem(
                 frame,

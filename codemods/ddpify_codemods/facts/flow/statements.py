@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .after_loops import mentions
 from .branches import Branches, Names, leaves
 from .calls import is_without_gradients
 from .frames import Frame, additive, local_entries
@@ -18,6 +19,7 @@ from .values import (
     NOTHING,
     PLACED,
     SAME,
+    UNEVEN,
     Class,
     Function,
     Instance,
@@ -111,7 +113,15 @@ class Follower(Branches):
     def do_assign(self, node: ast.Assign, frame: Frame) -> None:
         value = self.value(node.value, frame)
         for target in node.targets:
-            self.assign(target, value, frame, node.value)
+            self.assign(target, self.of_last_turn(value, target, node.value), frame, node.value)
+
+    def of_last_turn(self, value: Value, target: ast.expr, source: ast.expr) -> Value:
+        """The value that an object or a dict gets in each turn of a loop, where it does not go on from the last one."""
+        if not isinstance(target, ast.Attribute | ast.Subscript) or value.kind not in ("sum", "size"):
+            return value
+        if mentions(source, target) or not any(self.status.get(each) in UNEVEN for each in value.loaders):
+            return value
+        return made_of("unknown", [value], reason="it is a number of the last batch alone")
 
     def do_annassign(self, node: ast.AnnAssign, frame: Frame) -> None:
         if node.value is not None:

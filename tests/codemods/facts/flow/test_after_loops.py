@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.after_loops import left_by
+from ddpify_codemods.facts.flow.after_loops import is_of_last_turn, left_by
 
 from tests.codemods.checks import script_of
 
@@ -34,3 +34,19 @@ def test_names_that_only_the_turns_of_a_loop_give_a_value(source: str, name: str
 def test_a_comprehension_leaves_nothing() -> None:
     script = script_of("y = [x for x in loader]\nprint(x)\n")
     assert left_by(script, next(node for node in script.nodes if isinstance(node, ast.comprehension))) == ""
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("total += y", False),
+        ("total = total + y", False),
+        ("total = y", True),
+        ("total = 0\n    total += y", True),
+        ("total, n = y, 1", True),
+        ("totals.append(y)", False),
+    ],
+)
+def test_values_of_the_last_turn(body: str, expected: bool) -> None:
+    script = script_of(f"for y in loader:\n    {body}\n")
+    assert is_of_last_turn(script, script.tree.body[0], "total") is expected
