@@ -7,8 +7,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .bindings import arguments, attribute_bindings, bindings
+from .bindings import attribute_bindings, bindings
 from .hand_written import assigned_name, values_of
+from .keyword_dictionaries import only_handed_over, written_entries
 from .script import Script
 
 _STREAMS = frozenset({"torch.utils.data.IterableDataset", "torch.utils.data.dataset.IterableDataset"})
@@ -121,25 +122,13 @@ def _hides_order(script: Script, word: ast.keyword) -> bool:
 
 def _keys(script: Script, node: ast.expr) -> set[str] | None:
     """The keys of a dictionary that is only written down and handed over; None where the source does not say."""
-    if isinstance(node, ast.Dict):
-        keys = {each.value for each in node.keys if isinstance(each, ast.Constant)}
-        return {str(key) for key in keys} if len(keys) == len(node.keys) else None
     if isinstance(node, ast.IfExp):
         return _together([_keys(script, node.body), _keys(script, node.orelse)])
-    if isinstance(node, ast.Call) and script.qualified(node.func) == "dict" and not node.args:
-        return None if any(word.arg is None for word in node.keywords) else {word.arg or "" for word in node.keywords}
-    if not isinstance(node, ast.Name):
-        return None
-    uses = [each for each in script.find(ast.Name) if each.id == node.id]
-    scope = script.scope(node)
-    made = bindings(script, scope).get(node.id) or bindings(script, script.tree).get(node.id, [])
-    stored = [each for each in uses if not isinstance(each.ctx, ast.Load)]
-    handed = [each for each in uses if isinstance(script.parents[each], ast.keyword)]
-    if node.id in arguments(scope) or len(stored) != len(made) or len(stored) + len(handed) != len(uses):
-        return None
-    if not all(script.parents[each].arg is None for each in handed):  # type: ignore[attr-defined]
-        return None
-    return _together([_keys(script, value) for value in made])
+    if isinstance(node, ast.Name):
+        made = only_handed_over(script, node)
+        return None if made is None else _together([_keys(script, value) for value in made])
+    entries = written_entries(script, node)
+    return None if entries is None else {*entries}
 
 
 def _together(found: list[set[str] | None]) -> set[str] | None:

@@ -499,11 +499,11 @@ def test_options_in_a_dictionary_are_changed_there() -> None:
     assert 'test_kwargs.pop("shuffle", None)\ntest_kwargs["sampler"] = range(' in result.code
 
 
-def test_options_that_another_loader_uses_are_refused() -> None:
+def test_an_order_that_another_loader_uses_is_refused() -> None:
     source = training().replace(
         "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
         "test_loader = DataLoader(test_set, batch_size=8)\n",
-        'kwargs = {"batch_size": 8}\ntrain_loader = DataLoader(train_set, **kwargs)\n'
+        'kwargs = {"batch_size": 8, "shuffle": True}\ntrain_loader = DataLoader(train_set, **kwargs)\n'
         "test_loader = DataLoader(test_set, **kwargs)\n",
     )
     assert refusals(plain(source))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from ..keyword_dictionaries import said
 from .frames import Frame
 from .reading import Reading
-from .values import LOCAL_ROWS, SAME, Value, made_of
+from .values import LOCAL_ROWS, SAME, Loader, Value, made_of
 
 
 class Comparisons(Reading):
@@ -41,7 +42,7 @@ class Comparisons(Reading):
         for side in (node.left, node.comparators[0]):
             if isinstance(side, ast.Constant) and side.value == 0:
                 return True
-            sizes = {ast.unparse(given) for each in loaders for given in batch_sizes(each.call)}
+            sizes = {ast.unparse(given) for each in loaders for given in batch_sizes(each)}
             written = isinstance(side, ast.Name | ast.Attribute | ast.Constant)
             if written and sizes == {ast.unparse(side)} and all(each.script is frame.script for each in loaders):
                 self.found.full_batches[side] = frame.script
@@ -62,6 +63,7 @@ class Comparisons(Reading):
         return None
 
 
-def batch_sizes(loader: ast.Call) -> list[ast.expr]:
-    """The batch size that a call of DataLoader is given."""
-    return [*loader.args[1:2], *(word.value for word in loader.keywords if word.arg == "batch_size")]
+def batch_sizes(loader: Loader) -> list[ast.expr]:
+    """The batch size that a loader is made with."""
+    size = said(loader.script, loader.call).get("batch_size")
+    return [*loader.call.args[1:2], *([size] if size is not None else [])]

@@ -237,7 +237,7 @@ class Libraries(Modules):
         sizes = [word.value for word in node.keywords if word.arg == "size"] or node.args
         first = sizes[0].elts if sizes and isinstance(sizes[0], ast.Tuple | ast.List) else sizes
         training = (each for each in self.known_loaders.values() if self.status.get(each) == "training")
-        known = {ast.unparse(size) for each in training for size in batch_sizes(each.call)}
+        known = {ast.unparse(size) for each in training for size in batch_sizes(each)}
         return bool(first) and not isinstance(first[0], ast.Constant) and ast.unparse(first[0]) in known
 
     def of_common(self, name: str, last: str, node: ast.Call, args: list[Value]) -> Value:

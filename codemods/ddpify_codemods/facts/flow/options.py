@@ -5,8 +5,12 @@ from __future__ import annotations
 import ast
 
 from ..bindings import bindings
+from ..keyword_dictionaries import may_say
 from ..loaders import can_be_repeated
 from ..script import Script
+
+# What no DistributedSampler can stand in for.
+_OF_ITS_OWN = ("sampler", "batch_sampler", "collate_fn")
 
 
 def options(script: Script, call: ast.Call) -> str:
@@ -24,8 +28,13 @@ def options(script: Script, call: ast.Call) -> str:
     scope = script.scope(call)
     made = bindings(script, scope).get(name.id, [])
     sized = any(
-        isinstance(part, ast.Constant) and part.value == "batch_size" for value in made for part in ast.walk(value)
+        (isinstance(part, ast.Constant) and part.value == "batch_size")
+        or (isinstance(part, ast.keyword) and part.arg == "batch_size")
+        for value in made
+        for part in ast.walk(value)
     )
+    if any(may_say(script, call, key) for key in _OF_ITS_OWN):
+        return ""
     later = [
         node
         for node in script.find(ast.Name)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..keyword_dictionaries import may_say
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..script import Script
 from .after_loops import left_by
@@ -191,13 +192,7 @@ def _drops_last(loader: Loader) -> bool:
     for word in loader.call.keywords:
         if word.arg == "drop_last":
             return not is_false(word.value)
-        if word.arg is None:  # options from a dictionary
-            return any(
-                (isinstance(node, ast.Constant) and node.value == "drop_last")
-                or (isinstance(node, ast.keyword) and node.arg == "drop_last" and node not in loader.call.keywords)
-                for node in loader.script.nodes
-            )
-    return False
+    return may_say(loader.script, loader.call, "drop_last")
 
 
 def _once(

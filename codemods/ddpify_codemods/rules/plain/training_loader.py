@@ -9,6 +9,7 @@ from ...facts.flow.frames import Pass
 from ...facts.flow.options import options
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
 from ...facts.flow.values import Instance, Loader
+from ...facts.keyword_dictionaries import keyword_dictionary, may_say, said
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
@@ -54,13 +55,14 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if shown is None:
         yield Finding(RULE.id, "refused", call.lineno, problem, REMEDY)
         return
-    size = call.args[1] if len(call.args) > 1 else next(w.value for w in call.keywords if w.arg == "batch_size")
+    size = call.args[1] if len(call.args) > 1 else said(script, call)["batch_size"]
+    hidden = size not in call.args and all(word.value is not size for word in call.keywords)
     epoch = _made_in_epoch(script, call)
-    if words.loader and not epoch and set(statuses.values()) == {"training"}:
+    if words.loader and not epoch and not hidden and set(statuses.values()) == {"training"}:
         yield from divided_by_engine(call, shown, size, words, program_of(script).per_process)
         return
     if not program_of(script).per_process:
-        yield _part(size, words)
+        yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, call)
     others = set(statuses.values()) - {"training"}
     whether = "False" if is_false(shown.shuffle) else "{}"
@@ -99,6 +101,22 @@ def _part(size: ast.expr, words: Words) -> Replace:
     return Replace(size, f"{{}} // {words.world_size}", "give each rank its part of the batch", modules=words.imports)
 
 
+def _part_of_shared(script: Script, call: ast.Call, size: ast.expr, words: Words) -> Iterator[Edit]:
+    """Divide the batch size in the dictionary that a loader shares: there, if all that share it are of training."""
+    shared = keyword_dictionary(script, call)
+    assert shared is not None
+    status = program_of(script).followed.status
+    kinds = [{kind for each, kind in status.items() if each.call is one} for one in shared.calls]
+    together = {script.parents[script.statement(each)] for each in (shared.made, *shared.calls)}
+    if len(together) == 1 and all(each == {"training"} for each in kinds):
+        if call is shared.calls[0]:
+            yield _part(size, words)
+        return
+    name = shared.name.id
+    template = f'dict({name}, batch_size={name}["batch_size"] // {words.world_size})'
+    yield Replace(shared.name, template, "give each rank its part of the batch", modules=words.imports)
+
+
 def _changed(script: Script, call: ast.Call, name: str, words: Words) -> Edit:
     """Change the dictionary that the options come from."""
     order = f'DistributedSampler({ast.unparse(call.args[0])}{words.replicas}, shuffle={name}.pop("shuffle", False))'
@@ -110,7 +128,7 @@ def _changed(script: Script, call: ast.Call, name: str, words: Words) -> Edit:
 
 def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
     """What a training loader's call says; None, and why not, where it cannot be divided."""
-    words = {word.arg: word.value for word in call.keywords}
+    words = said(script, call)
     dataset = program_of(script).followed.found.datasets.get(call)
     for thing in dataset.only(Instance) if dataset is not None else ():
         assert isinstance(thing, Instance)
@@ -118,7 +136,8 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
             return None, "an IterableDataset is one stream, which no sampler divides over ranks (D8)"
     if "sampler" in words or "batch_sampler" in words:
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
-    if "collate_fn" in words and not _is_default(words["collate_fn"]):
+    hidden = "collate_fn" not in words and may_say(script, call, "collate_fn")
+    if hidden or not _is_default(words.get("collate_fn")):
         return (
             None,
             "batches are made by a function of the script's own: ranks may weigh their samples differently (L3)",
@@ -128,15 +147,15 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
         return None, "what this loader loads, or in which order, is not said in its call"
     size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
     if size is None:
-        hidden = None in words
+        hidden = any(word.arg is None for word in call.keywords)
         return None, "the batch size is not said in its call" if hidden else "a batch of one sample cannot be divided"
-    if isinstance(size, ast.Constant) and size.value == 1:
+    if isinstance(size, ast.Constant) and size.value in (1, None):
         return None, "a batch of one sample cannot be divided over ranks"
     return shown, ""
 
 
-def _is_default(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is None
+def _is_default(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
 def _made_in_epoch(script: Script, call: ast.Call) -> str:

@@ -4,16 +4,27 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 from ddpify_codemods.facts.flow.comparisons import batch_sizes
+from ddpify_codemods.facts.flow.values import Loader
 
+from tests.codemods.checks import node_of, script_of
 from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation
 
 
-def test_the_batch_size_of_a_loader() -> None:
-    calls = ("DataLoader(d, 4)", "DataLoader(d, batch_size=n)", "DataLoader(d)")
-    nodes = [ast.parse(call, mode="eval").body for call in calls]
-    found = [[ast.unparse(size) for size in batch_sizes(node)] for node in nodes if isinstance(node, ast.Call)]
-    assert found == [["4"], ["n"], []]
+@pytest.mark.parametrize(
+    ("call", "sizes"),
+    [
+        ("DataLoader(d, 4)", ["4"]),
+        ("DataLoader(d, batch_size=n)", ["n"]),
+        ("DataLoader(d, **options)", ["m"]),
+        ("DataLoader(d)", []),
+    ],
+)
+def test_the_batch_size_of_a_loader(call: str, sizes: list[str]) -> None:
+    script = script_of(f"options = dict(batch_size=m)\nloader = {call}")
+    loader = Loader(node_of(script, call), script)
+    assert [ast.unparse(size) for size in batch_sizes(loader)] == sizes
 
 
 def test_samples_are_compared_by_themselves() -> None:

@@ -1,0 +1,90 @@
+"""Keyword arguments from a dictionary that the file writes down: `DataLoader(dataset, **options)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from .bindings import arguments, bindings
+from .script import Script
+
+
+@dataclass(frozen=True)
+class KeywordDictionary:
+    """The one dictionary that a name stands for, and that is only handed over: `**name`.
+
+    made: the dict display or the call of dict, and entries: its values by key. calls: what it is handed to, in order.
+    """
+
+    name: ast.Name
+    made: ast.expr
+    entries: Mapping[str, ast.expr]
+    calls: tuple[ast.Call, ...]
+
+
+def keyword_dictionary(script: Script, call: ast.Call) -> KeywordDictionary | None:
+    """The dictionary behind the `**name` of a call; None where there is none, or several, or its keys are not said."""
+    hidden = [word.value for word in call.keywords if word.arg is None]
+    if len(hidden) != 1 or not isinstance(hidden[0], ast.Name):
+        return None
+    name = hidden[0]
+    made = only_handed_over(script, name)
+    entries = written_entries(script, made[0]) if made is not None and len(made) == 1 else None
+    if made is None or entries is None:
+        return None
+    same = (each for each in script.find(ast.Name) if each.id == name.id and isinstance(each.ctx, ast.Load))
+    handed = (script.parents[script.parents[each]] for each in same)
+    calls = sorted((each for each in handed if isinstance(each, ast.Call)), key=lambda each: each.lineno)
+    return KeywordDictionary(name, made[0], entries, tuple(calls))
+
+
+def said(script: Script, call: ast.Call) -> dict[str, ast.expr]:
+    """The keyword arguments of a call, those in a dictionary that the file writes down included."""
+    hidden = keyword_dictionary(script, call)
+    words = {word.arg: word.value for word in call.keywords if word.arg is not None}
+    return {**(hidden.entries if hidden is not None else {}), **words}
+
+
+def may_say(script: Script, call: ast.Call, key: str) -> bool:
+    """Whether `**name` may give a call an argument: where its keys are not known, all that the file writes down."""
+    if all(word.arg is not None for word in call.keywords):
+        return False
+    hidden = keyword_dictionary(script, call)
+    if hidden is not None:
+        return key in hidden.entries
+    return any(
+        (isinstance(node, ast.Constant) and node.value == key)
+        or (isinstance(node, ast.keyword) and node.arg == key and not _is_given_to_loader(script, node))
+        for node in script.nodes
+    )
+
+
+def _is_given_to_loader(script: Script, word: ast.keyword) -> bool:
+    call = script.parents[word]
+    return isinstance(call, ast.Call) and script.qualified(call.func).rpartition(".")[2] == "DataLoader"
+
+
+def only_handed_over(script: Script, name: ast.Name) -> list[ast.expr] | None:
+    """What a name is made of; None where it is used other than as `**name`, or comes from elsewhere."""
+    uses = [each for each in script.find(ast.Name) if each.id == name.id]
+    scope = script.scope(name)
+    made = bindings(script, scope).get(name.id) or bindings(script, script.tree).get(name.id, [])
+    stored = [each for each in uses if not isinstance(each.ctx, ast.Load)]
+    handed = [script.parents[each] for each in uses if isinstance(script.parents[each], ast.keyword)]
+    if name.id in arguments(scope) or len(stored) != len(made) or len(stored) + len(handed) != len(uses):
+        return None
+    return made if all(each.arg is None for each in handed) else None  # type: ignore[attr-defined]
+
+
+def written_entries(script: Script, node: ast.expr) -> dict[str, ast.expr] | None:
+    """The entries of a dict display or a call of dict by their keys; None where the source does not say them."""
+    if isinstance(node, ast.Dict):
+        if not all(isinstance(key, ast.Constant) for key in node.keys):
+            return None
+        pairs = zip(node.keys, node.values, strict=True)
+        return {str(key.value): value for key, value in pairs if isinstance(key, ast.Constant)}
+    if isinstance(node, ast.Call) and script.qualified(node.func) == "dict" and not node.args:
+        named = {word.arg: word.value for word in node.keywords if word.arg is not None}
+        return named if len(named) == len(node.keywords) else None
+    return None
