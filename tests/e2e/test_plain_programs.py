@@ -53,6 +53,14 @@ for epoch in range(2):
     evaluate(model, test_loader)
     evaluate(model, train_loader)
 """,
+    "options that training and evaluations share": """\
+options = dict(batch_size=12, num_workers=0)
+train_loader = DataLoader(train_set, shuffle=True, **options)
+test_loader = DataLoader(test_set, shuffle=False, **options)
+for epoch in range(2):
+    train(model, optimizer, train_loader)
+    evaluate(model, test_loader)
+""",
     "a sampler that is left open": """\
 train_sampler = None
 train_loader = DataLoader(

@@ -25,6 +25,14 @@ def test_an_evaluation_that_shares_it_keeps_its_batch_size(made: str) -> None:
     assert result.code.count("// dist.get_world_size()") == 1
 
 
+def test_an_evaluation_that_is_divided_leaves_it_alone() -> None:
+    added = "for x, y in test_loader:\n    total += (model(x).argmax(1) == y).sum().item()\nprint(total)\n"
+    result = plain(with_loaders(f"options = dict(batch_size=8)\n{TRAINS}{EVALUATES}", after=added))
+    assert not refusals(result)
+    assert "sampler=range(dist.get_rank(), len(test_set), dist.get_world_size())" in result.code
+    assert "options[" not in result.code.replace('options["batch_size"] // ', "")
+
+
 def test_loaders_of_training_alone_have_it_divided_there() -> None:
     others = "others = DataLoader(test_set, shuffle=True, **options)\n"
     source = with_loaders(f"options = dict(batch_size=8)\n{TRAINS}{others}").replace(

@@ -131,6 +131,40 @@ def test_a_model_is_chosen_in_the_run_from_a_file(chosen: str, coupled: bool) ->
     assert ("ddp_net = DistributedDataParallel(net)" in results[Path("train.py")].code) != coupled
 
 
+PARTS = """\
+def layer(width, out):
+    return nn.Linear(width, out)
+
+
+class Part(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.f = layer(width, 3)
+    def forward(self, x):
+        return self.f(x)
+
+
+class Whole(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = Part(4)
+    def forward(self, x):
+        return self.part(x)
+
+
+"""
+
+
+@pytest.mark.parametrize("chosen", CHOSEN)
+def test_what_cannot_be_called_so_is_not_the_model(chosen: str) -> None:
+    """The layers of one model, which a function of the same file makes, were taken for another model."""
+    script = "import nets\n" + DATA + MADE.format(chosen=chosen) + "train(net, optimizer)\n"
+    files = {Path("train.py"): script, Path("nets.py"): "import torch.nn as nn\n\n\n" + PARTS + FIRST}
+    results = convert(files, "cpu", style="plain")
+    assert not any(map(refusals, results.values()))
+    assert "ddp_net = DistributedDataParallel(net" in results[Path("train.py")].code
+
+
 @pytest.mark.parametrize("coupled", [False, True])
 def test_a_model_is_chosen_from_a_dict_by_the_settings(coupled: bool) -> None:
     classes = f"{FIRST}{COUPLED}classes = {{'first': First, 'other': {'Coupled' if coupled else 'First'}}}\n"

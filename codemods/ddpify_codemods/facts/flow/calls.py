@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..optimizer_classes import is_optimizer_class
 from .frames import Frame, local_entries
 from .methods import Methods
+from .signatures import takes
 from .values import (
     NOTHING,
     SAME,
@@ -21,6 +22,7 @@ from .values import (
     Logger,
     Method,
     Module,
+    Thing,
     Value,
     cut,
     differentiated,
@@ -58,7 +60,7 @@ class Calls(Methods):
         chosen = not own and not function.only(Library) and is_optimizer_class(frame.script, node.func)
         if chosen:  # getattr(torch.optim, name)
             found = self.library("", node, args, keywords, frame, alone)
-        for thing in function.things if not chosen else ():
+        for thing in self.called_things(function, node) if not chosen else ():
             one = self.called(thing, node, args, keywords, frame, alone)
             found = one if found is None else join(found, one)
         if found is None:
@@ -84,6 +86,24 @@ class Calls(Methods):
         if value.is_local or local_entries(value):
             return [made_of("unknown", [value], reason="how many values there are depends on this rank's batches")]
         return [value]
+
+    def called_things(self, function: Value, node: ast.Call) -> frozenset[Thing]:
+        """What a call calls: of several functions and classes of the program, `models.__dict__[name]()`, those that
+        take what it gives."""
+        own = {thing for thing in function.things if isinstance(thing, Function | Class)}
+        taking = {thing for thing in own if self.may_be_called(thing, node)}
+        return function.things - (own - taking) if len(own) > 1 and taking else function.things
+
+    def may_be_called(self, thing: Function | Class, node: ast.Call) -> bool:
+        """Whether a function or class may take what a call gives."""
+        if getattr(thing.node, "decorator_list", ()):
+            return True
+        if isinstance(thing, Function):
+            return takes(thing.node.args, node, is_bound=thing.owner is not None)
+        makes = [self.method_of(thing, name, None) for name in ("__new__", "__init__")]
+        if thing.node.keywords or makes[0] is not None or makes[1] is None:
+            return True
+        return takes(makes[1].node.args, node, is_bound=True)
 
     def called(
         self, thing: object, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool

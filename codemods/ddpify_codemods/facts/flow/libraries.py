@@ -28,6 +28,7 @@ from .values import (
     Function,
     Items,
     Iteration,
+    Library,
     Loader,
     Logger,
     Method,
@@ -112,6 +113,8 @@ class Libraries(Modules):
         passed = self.iteration(name, last, args, node, frame)
         if passed is not None:
             return passed
+        if name == "map" and (mapped := self.mapped(node, args, frame)) is not None:
+            return mapped
         modules = self.parameters_in(given)
         if modules and last in (
             "filter",
@@ -168,6 +171,24 @@ class Libraries(Modules):
         if not local:
             return self.of_own_size(self.of_common(name, last, node, args), name, last, node)
         return self.of_local(name, last, node, args, given, frame, alone)
+
+    def mapped(self, node: ast.Call, args: list[Value], frame: Frame) -> Value | None:
+        """What a function makes of each of several tensors: `x, y = map(Variable, (x, y))`; None for other uses."""
+        if len(args) != 2 or any(len(value.things) != 1 or value.is_local for value in args):
+            return None
+        ((function,), (items,)) = (value.things for value in args)
+        if not isinstance(items, Items) or items.shape == "dict" or any(value.things for value in items.all()):
+            return None
+        if isinstance(function, Function) and isinstance(function.node, ast.Lambda):
+            made: dict[object, Value] = {
+                key: self.enter(function, node, [value], {}, frame) for key, value in items.known.items()
+            }
+            rest = None if items.rest is None else self.enter(function, node, [items.rest], {}, frame)
+        elif isinstance(function, Library) and function.name == "torch.autograd.Variable":
+            made, rest = items.known, items.rest
+        else:
+            return None
+        return of(Items("list" if items.shape == "list" else "tuple", made, rest))
 
     def gradients_of(self, node: ast.Call, args: list[Value], keywords: dict[str, Value]) -> Value:
         """Gradients that are taken by themselves: of samples, or of anything else."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from ..bindings import bindings
-from ..keyword_dictionaries import may_say
+from ..keyword_dictionaries import keyword_dictionary, may_say
 from ..loaders import can_be_repeated
 from ..script import Script
 
@@ -14,7 +14,8 @@ _OF_ITS_OWN = ("sampler", "batch_sampler", "collate_fn")
 
 
 def options(script: Script, call: ast.Call) -> str:
-    """The name of the dictionary that a loader's batch size and order come from; "" where it cannot be changed.
+    """The name of the dictionary that a loader's batch size and order come from; "" where it cannot be changed, or
+    need not: its entries are written down, and say no order.
 
     Args: the file; a call of DataLoader. The dictionary has to be made in the same function, for this loader alone.
     """
@@ -33,7 +34,8 @@ def options(script: Script, call: ast.Call) -> str:
         for value in made
         for part in ast.walk(value)
     )
-    if any(may_say(script, call, key) for key in _OF_ITS_OWN):
+    written = keyword_dictionary(script, call)
+    if any(may_say(script, call, key) for key in _OF_ITS_OWN) or (written and "shuffle" not in written.entries):
         return ""
     later = [
         node

@@ -24,3 +24,17 @@ def test_values_of_a_ranks_rows() -> None:
 )
 def test_losses_over_samples_and_over_pairs_of_them(loss: str, fine: bool) -> None:
     assert (reasons(TRAINING.replace("F.cross_entropy(model(x), y)", loss)) == []) is fine
+
+
+@pytest.mark.parametrize(
+    ("made", "fine"),
+    [
+        ("map(torch.autograd.Variable, (x, y))", True),
+        ("map(lambda part: part.to('cpu'), (x, y))", True),
+        ("map(lambda part: part.flip(0), [x, y])", False),
+        ("map(torch.special.expit, (x, y))", False),
+    ],
+)
+def test_what_map_makes_of_several_tensors(made: str, fine: bool) -> None:
+    source = TRAINING.replace("        optimizer.zero", f"        x, y = {made}\n        optimizer.zero", 1)
+    assert (reasons(source) == []) is fine

@@ -27,3 +27,8 @@ def test_a_dictionary_for_this_loader_alone(lines: str, name: str) -> None:
 def test_arguments_of_the_loaders_own() -> None:
     script = script_of(HEAD + "loader = DataLoader(data, batch_size=3, **config)")
     assert options(script, node_of(script, "DataLoader(data, batch_size=3, **config)")) == ""
+
+
+def test_one_that_says_no_order_is_left_as_it_is() -> None:
+    script = script_of(HEAD.replace(", 'shuffle': True", "") + "loader = DataLoader(data, **config)")
+    assert options(script, node_of(script, "DataLoader(data, **config)")) == ""

@@ -1,0 +1,28 @@
+"""Which functions and classes a call may call: those that take what it gives."""
+
+from __future__ import annotations
+
+import ast
+
+
+def takes(parameters: ast.arguments, call: ast.Call, is_bound: bool = False) -> bool:
+    """Whether a function may be called so, without a TypeError.
+
+    Args: its parameters; the call; whether the first of them is the object whose method it is.
+    """
+    given = [word.arg for word in call.keywords]
+    if None in given or any(isinstance(each, ast.Starred) for each in call.args):
+        return True
+    positional = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    needed = positional[: len(positional) - len(parameters.defaults)]
+    needed += [
+        each.arg for each, default in zip(parameters.kwonlyargs, parameters.kw_defaults, strict=True) if default is None
+    ]
+    count = len(call.args) + is_bound
+    if count > len(positional) and parameters.vararg is None:
+        return False
+    known = {each.arg for each in (*parameters.args, *parameters.kwonlyargs)}
+    if parameters.kwarg is None and not known.issuperset(given):
+        return False
+    by_place = positional[:count]
+    return not set(by_place) & set(given) & known and set(needed) <= {*by_place, *given}

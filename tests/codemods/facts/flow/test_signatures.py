@@ -1,0 +1,40 @@
+"""Which functions a call may call."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.signatures import takes
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "answer"),
+    [
+        ("", "", True),
+        ("a", "", False),
+        ("a=1", "", True),
+        ("a, b=1", "2", True),
+        ("a", "2, 3", False),
+        ("*a", "2, 3", True),
+        ("a", "b=1", False),
+        ("a", "1, a=1", False),
+        ("a, /", "a=1", False),
+        ("a, /, **k", "1, a=1", True),
+        ("**k", "b=1", True),
+        ("*, b", "", False),
+        ("*, b", "b=1", True),
+        ("a, b", "*c", True),
+        ("a, b", "**c", True),
+    ],
+)
+def test_what_a_function_takes(parameters: str, given: str, answer: bool) -> None:
+    function, call = (ast.parse(each, mode="eval").body for each in (f"lambda {parameters}: 0", f"f({given})"))
+    assert isinstance(function, ast.Lambda) and isinstance(call, ast.Call)
+    assert takes(function.args, call) is answer
+
+
+def test_a_method_has_its_object() -> None:
+    function, call = (ast.parse(each, mode="eval").body for each in ("lambda self, a: 0", "f(1)"))
+    assert isinstance(function, ast.Lambda) and isinstance(call, ast.Call)
+    assert takes(function.args, call, is_bound=True) and not takes(function.args, call)
