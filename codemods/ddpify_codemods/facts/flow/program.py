@@ -235,7 +235,7 @@ def _has_batches_in_order(loader: Loader, status: dict[Loader, str]) -> bool:
     if loader.training is not None or any(each.call is loader.call and status[each] == "training" for each in status):
         return False
     shown = seen(loader.script, loader.call)
-    sizes = batch_sizes(loader.call)
+    sizes = batch_sizes(loader)
     return (
         shown is not None
         and shown.sampler is None

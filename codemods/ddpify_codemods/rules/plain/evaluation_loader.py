@@ -63,7 +63,7 @@ def _divided(script: Script, loader: Loader, words: Words) -> Edit:
 
 def _by_batches(script: Script, loader: Loader, words: Words) -> Edit:
     """Give each rank every W-th batch, where numbers of batches are added up."""
-    sizes = batch_sizes(loader.call)
+    sizes = batch_sizes(loader)
     if not sizes or (isinstance(sizes[0], ast.Constant) and sizes[0].value == 1):
         return _divided(script, loader, words)
     shown = seen(script, loader.call)
