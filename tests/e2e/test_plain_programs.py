@@ -132,6 +132,26 @@ for epoch in range(2):
         if phase == "val":
             print(phase, total / len(sets[phase]), correct)
 """,
+    "evaluations of means of batches, of which there may be fewer than ranks": """\
+def means(loader):
+    total, hits, count = 0, 0, 0
+    for x, y in loader:
+        with torch.no_grad():
+            out = model(x)
+        total += F.cross_entropy(out, y).item()
+        hits += (out.argmax(1) == y).sum().item()
+        count += 1
+    print(total / len(loader), hits, count)
+    return total / count
+
+
+best = 9.0
+few = torch.utils.data.Subset(test_set, range(5))
+for epoch in range(2):
+    train(model, optimizer, DataLoader(train_set, batch_size=12))
+    best = min(best, means(DataLoader(test_set, 6)), means(DataLoader(few, batch_size=5, shuffle=False)))
+print(best)
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
