@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
+from .bare_tensors import bare_tensors, parameters_given
 from .comparisons import batch_sizes
 from .draws import changes, library_of
 from .einsum import einsum
@@ -67,6 +68,8 @@ _LOOK = frozenset(
     | {"zip", "iter", "reversed", "itertools.islice", "islice"}
 )
 
+_BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
+
 
 class Libraries(Modules):
     """What libraries make of values."""
@@ -101,6 +104,8 @@ class Libraries(Modules):
         if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):
             modules = self.parameters_in(given)
             if modules:
+                if any(True for each in parameters_given(node) for _ in bare_tensors(frame.script, each)):
+                    self.problem(frame, node, _BARE)
                 self.found.optimizer_calls[node] = frame.script
                 self.makes_optimizer(node, modules)
                 self.found.trained |= set(modules)
@@ -358,6 +363,8 @@ class Libraries(Modules):
             if kinds <= LOCAL_ROWS and last == "stack" and isinstance(node.args[0], ast.List) and not self.in_rows():
                 at = self.dimension(node, 1, frame)
                 return made_of(unsqueezed(together(kinds), at if isinstance(at, int) else 0), inner)
+            if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):
+                return made_of("unknown", inner, reason=COUPLES)
             if kinds <= LOCAL_ROWS:
                 return made_of("rows", inner)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
@@ -376,6 +383,14 @@ class Libraries(Modules):
         found = self.unknown_call(node, given, frame, alone)
         counts = last in ("range", "arange") and all(each.kind == "size" for each in local)
         return replace(found, couples=False) if counts else found  # as an index, as a rule
+
+    def is_padded(self, node: ast.Call, frame: Frame) -> bool:
+        """Whether rows of the script's own are put to those of a batch: each rank would put all of them to its part."""
+        if self.dimension(node, 1, frame) not in (0, None) or not isinstance(node.args[0], ast.List | ast.Tuple):
+            return False
+        made = (each for each in node.args[0].elts if isinstance(each, ast.Call))
+        own = (each for each in made if frame.script.qualified(each.func).rpartition(".")[2] in FACTORIES)
+        return any(not self.value(each, frame).is_local for each in own)
 
     def of_list(self, name: str, args: list[Value]) -> Value | None:
         """The sum, or mean, of a list of numbers or of a generator."""

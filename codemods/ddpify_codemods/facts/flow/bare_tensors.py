@@ -1,0 +1,81 @@
+"""Tensors that an optimizer gets beside the parameters of modules, whose gradients no wrapper averages (L16)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from ..script import Script
+
+_ADDS = frozenset({"append", "extend", "insert", "add_param_group"})
+_OF_MODULES = frozenset({"parameters", "named_parameters"})
+_DEPTH = 4
+
+
+def parameters_given(call: ast.Call) -> list[ast.expr]:
+    """What an optimizer's class is given to train."""
+    named = [keyword.value for keyword in call.keywords if keyword.arg in ("params", "parameters", "param_group")]
+    return [*call.args[:1], *named]
+
+
+def bare_tensors(script: Script, given: ast.expr, depth: int = _DEPTH) -> Iterator[ast.expr]:
+    """The tensors in an expression, or in what its variables are given in the file, that are learned by themselves."""
+    for part in _parts(given):
+        if isinstance(part, ast.Call) and _is_learned(part) and not _is_of_module(script, part):
+            yield part
+        elif isinstance(part, ast.Name | ast.Attribute) and depth:
+            for value in _given_to(script, ast.unparse(part)):
+                yield from bare_tensors(script, value, depth - 1)
+
+
+def _parts(given: ast.AST) -> Iterator[ast.AST]:
+    """An expression and what is in it, but for the modules whose parameters it takes."""
+    yield given
+    if isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute) and given.func.attr in _OF_MODULES:
+        return
+    for part in ast.iter_child_nodes(given):
+        yield from _parts(part)
+
+
+def _is_learned(call: ast.Call) -> bool:
+    """Whether a call makes a tensor that gets a gradient: `nn.Parameter(x)`, `x.requires_grad_()`."""
+    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+    constants = (each.value for each in call.keywords if each.arg == "requires_grad")
+    learned = any(not (isinstance(each, ast.Constant) and each.value is False) for each in constants)
+    return learned or name in ("Parameter", "requires_grad_")
+
+
+def _is_of_module(script: Script, call: ast.Call) -> bool:
+    """Whether what a call makes becomes a module's own: an attribute of `self`, within a class of modules."""
+    inside = [each for each in script.ancestors(call) if isinstance(each, ast.ClassDef)]
+    return any("Module" in ast.unparse(base) for each in inside for base in each.bases)
+
+
+def _given_to(script: Script, name: str) -> Iterator[ast.expr]:
+    """What a variable is given, or what is added to it."""
+    for node in script.find(ast.Assign):
+        if name in map(ast.unparse, node.targets):
+            yield node.value
+    for typed in script.find(ast.AnnAssign):
+        if typed.value is not None and ast.unparse(typed.target) == name:
+            yield typed.value
+    for added in script.find(ast.AugAssign):
+        if ast.unparse(added.target) == name:
+            yield added.value
+    for call in script.find(ast.Call):
+        if isinstance(call.func, ast.Attribute) and call.func.attr in _ADDS and ast.unparse(call.func.value) == name:
+            yield from call.args
+    for function in script.find(ast.FunctionDef):
+        names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+        if name in names:
+            yield from _passed(script, function, name, names)
+
+
+def _passed(script: Script, function: ast.FunctionDef, name: str, names: list[str]) -> Iterator[ast.expr]:
+    """What the calls of a function give for an argument."""
+    for call in script.find(ast.Call):
+        if ast.unparse(call.func).rpartition(".")[2] != function.name:
+            continue
+        taken = [each for each in names if each != "self"]
+        yield from (value for key, value in zip(taken, call.args, strict=False) if key == name)
+        yield from (each.value for each in call.keywords if each.arg == name)
