@@ -104,3 +104,10 @@ def test_a_batch_that_is_only_looked_at_is_one_of_all_ranks() -> None:
 def test_what_cannot_be_told_the_epoch_or_followed_is_refused(loop: str) -> None:
     source = taken(loop).replace("for epoch", "batches = iter(train_loader)\nfor epoch", 1)
     assert refusals(plain(source))
+
+
+@pytest.mark.parametrize("shown", ["counts", "sorted(counts.items())", "max(counts.values())", "dict(counts)"])
+def test_what_is_counted_by_the_samples_themselves_is_not_shown(shown: str) -> None:
+    loop = "    for x, y in train_loader:\n        for t in y.tolist():\n            counts[t] = counts.get(t, 0) + 1"
+    source = taken(loop, after=f"print({shown})\n").replace("for epoch", "counts = {}\nfor epoch", 1)
+    assert refusals(plain(source))

@@ -7,12 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..script import Script
-from .values import ADDITIVE, SAME, Items, Kind, Loader, Logger, Module, Value
+from .values import ADDITIVE, SAME, Items, Iteration, Kind, Loader, Logger, Module, Value
 from .weighing import Weighed
-
-Status = (
-    str  # of a loader: "training", "sharded" (evaluation, each rank its part) or "whole" (evaluation on every rank)
-)
 
 
 @dataclass(eq=False)
@@ -239,6 +235,12 @@ def local_entries(value: Value) -> bool:
         for entry in thing.all()
         if entry is not value
     )
+
+
+def local_runs(value: Value) -> list[Value]:
+    """What it runs over whose entries differ between the ranks: `counts.items()`."""
+    inner = [each for thing in value.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
+    return [found for each in inner for found in ([each] if local_entries(each) else local_runs(each))]
 
 
 def ancestors(script: Script, node: ast.AST, until: ast.AST) -> Iterator[ast.stmt]:

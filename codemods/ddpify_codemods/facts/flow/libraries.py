@@ -12,7 +12,7 @@ from .bare_tensors import bare_tensors, parameters_given
 from .comparisons import batch_sizes
 from .draws import changes, library_of
 from .einsum import einsum
-from .frames import Frame, local_entries
+from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of, of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
@@ -173,6 +173,8 @@ class Libraries(Modules):
             return loss_of(given, reduction, False)
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
             return self.library_module(name, node, given, frame)
+        if over := [inner for value in given for inner in local_runs(value)]:
+            return made_of("unknown", over, reason=f"{ast.unparse(node.func)} runs over numbers of this rank")
         if not local:
             return self.of_own_size(self.of_common(name, last, node, args), name, last, node)
         return self.of_local(name, last, node, args, given, frame, alone)

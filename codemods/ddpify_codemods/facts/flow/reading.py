@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..effects import effects
 from .after_loops import is_of_last_turn
-from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, settled
+from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, local_runs, settled
 from .objects import Objects
 from .operations import element
 from .values import (
@@ -94,10 +94,12 @@ class Reading(Objects):
 
         gathers: what holds each sample will do as well, of all ranks.
         """
-        if value.things and not value.is_local and local_entries(value):
+        if value.things and not value.is_local and (local_entries(value) or local_runs(value)):
             found = additive(value)
             value = made_of(
-                found[0] if found else "unknown", [value], reason="" if found else "it holds numbers of this rank"
+                found[0] if found else "unknown",
+                [value, *local_runs(value)],
+                reason="" if found else "it holds numbers of this rank",
             )
         if not value.is_local:
             self.found.read_same.add(node)

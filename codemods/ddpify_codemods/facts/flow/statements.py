@@ -243,6 +243,9 @@ class Follower(Branches):
     def assign_item(self, target: ast.Subscript, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
         owner, key = self.value(target.value, frame), self.key(target.slice, frame)
         rows = [context for context in self.contexts if context.how == "rows"]
+        index = self.value(target.slice, frame)
+        if rows and index.is_local and owner.only(Items) and not (value.is_local or self.in_forward):
+            value = made_of("unknown", [index], reason="its keys are those of samples")  # counts[y] = counts.get(y) + 1
         known = False
         for thing in owner.only(Items):
             assert isinstance(thing, Items)
@@ -258,7 +261,6 @@ class Follower(Branches):
             self.assign(target.value, made_of("unknown", [owner, value], reason=COUPLES), frame)
             return
         if not known and adds and isinstance(target.value, ast.Name | ast.Attribute):
-            index = self.value(target.slice, frame)
             first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
             is_place = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
             unseen = is_place or (index.is_local and not rows)
