@@ -8,7 +8,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from .flow.frames import FlowFacts, Reduction, Site
-from .flow.program import Program
 from .plain_code import METER
 from .script import Script
 
@@ -29,16 +28,15 @@ class Meter:
     reads: tuple[Site, ...]
 
 
-def meters(program: Program) -> tuple[Meter, ...]:
-    """The meters of a program."""
-    found = program.followed.found
+def meters(scripts: Sequence[Script], found: FlowFacts) -> tuple[Meter, ...]:
+    """The meters of a program. Args: its files, and what is known of them."""
     inside: dict[ast.ClassDef, list[Reduction]] = {}
     for reductions in found.reductions.values():
         for each in reductions:
             owner = next((one for one in each.script.ancestors(each.node) if isinstance(one, ast.ClassDef)), None)
             if owner is not None:
                 inside.setdefault(owner, []).append(each)
-    known = (_meter(program.scripts, found, node, reductions) for node, reductions in inside.items())
+    known = (_meter(scripts, found, node, reductions) for node, reductions in inside.items())
     return tuple(each for each in known if each is not None)
 
 
@@ -57,6 +55,8 @@ def _meter(
     method = script.parents[next(iter(made.values()))]
     reads = [found.attributes_read.get((node, name), set()) for name in made]
     sites = {site.node: site for several in reads for site in several if site is not None}
+    if any(node in found.reductions for node in sites):
+        return None
     is_known = None not in {site for several in reads for site in several} and sites
     if not is_known or (node, "") in found.attributes_read or not _is_alone(scripts, node):
         return None
@@ -65,6 +65,11 @@ def _meter(
     if not _all_seen(scripts, found, node, made, sites):
         return None
     return Meter(script, node, made, {each.node: each.kind for each in reductions}, tuple(sites.values()))
+
+
+def is_made(script: Script, statement: ast.stmt) -> bool:
+    """Whether a statement of a method makes an attribute of what its object has added up."""
+    return _made(script, statement) is not None
 
 
 def _made(script: Script, statement: ast.stmt) -> ast.Attribute | None:

@@ -25,11 +25,11 @@ def test_a_meter_is_known_by_what_it_does() -> None:
     read = "        losses.update(loss.item(), len(x))\n    print(losses.avg)\n"
     (script,) = in_program([script_of(HEAD + METER + TRAINING + read)])
     assert script.program is not None
-    (meter,) = meters(script.program)
+    (meter,) = meters(script.program.scripts, script.program.followed.found)
     assert meter.node.name == "AverageMeter" and list(meter.made) == ["avg"]
     assert set(meter.reductions.values()) == {"sum"}
 
 
 def test_a_program_without_one() -> None:
     (script,) = in_program([script_of(HEAD + TRAINING)])
-    assert script.program is not None and meters(script.program) == ()
+    assert script.program is not None and meters(script.program.scripts, script.program.followed.found) == ()

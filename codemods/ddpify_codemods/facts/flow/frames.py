@@ -135,8 +135,9 @@ class FlowFacts:
     loaders that something unknown is given in a list or an object, and where.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; not_weighed: what makes losses that are called in another way, too.
-    by_batches: where numbers of every W-th batch are brought together, by expressions or by what AfterLoop names; a
-    problem where others are, too.
+    deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
+    brought together where it is read. by_batches: where numbers of every W-th batch are brought together, by
+    expressions or by what AfterLoop names; a problem where others are, too.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -186,6 +187,7 @@ class FlowFacts:
     weighed: dict[ast.Call, Weighed] = field(default_factory=dict)
     weighs: set[ast.Call] = field(default_factory=set)
     not_weighed: set[ast.Call] = field(default_factory=set)
+    deferred: dict[ast.expr, set[Problem]] = field(default_factory=dict)
     by_batches: dict[object, set[Problem]] = field(default_factory=dict)
 
 
@@ -199,6 +201,8 @@ def additive(value: Value) -> tuple[Kind, str] | None:
             return None
         entries = [part for entry in thing.all() for part in _numbers(entry)]
         kinds = {entry.kind for entry in entries} - {"same"}
+        if kinds & {"sum", "size"} and any(entry.kind == "same" and not entry.zero for entry in entries):
+            return None  # a sum over ranks of what they have alike
         nested = any(local_entries(entry) for entry in thing.all())
         host = all(entry.host or entry.zero for entry in entries)
         if len(kinds) == 1 and kinds <= ADDITIVE and (host or not nested):

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from ..keyword_dictionaries import may_say
 from ..loaders import can_be_repeated, is_false, new_name, seen
+from ..meters import meters
 from ..script import Script
 from .after_loops import left_by
 from .comparisons import batch_sizes
@@ -103,7 +104,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             or _evaluates_training(found, status, evaluated)
         ):
             continue
-        stuck = _whole(found, status, whole)
+        stuck = _whole(scripts, found, status, whole)
         wanted = found.wanted - found.differentiated - of_all
         if not stuck and not wanted:
             break
@@ -214,10 +215,12 @@ def _once(
     return follower.found, None
 
 
-def _whole(found: FlowFacts, status: dict[Loader, str], whole: dict[Loader, Problem]) -> bool:
+def _whole(
+    scripts: Sequence[Script], found: FlowFacts, status: dict[Loader, str], whole: dict[Loader, Problem]
+) -> bool:
     """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
     changed, before = False, dict(status)
-    for problem in [*found.problems, *_of_both(found, status)]:
+    for problem in [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found)]:
         for loader in problem.loaders:
             if status.get(loader) in UNEVEN:
                 changed = True
@@ -244,6 +247,14 @@ def _has_batches_in_order(loader: Loader, status: dict[Loader, str]) -> bool:
         and all(word.arg for word in loader.call.keywords)
         and not isinstance(loader.script.scope(loader.call), ast.ClassDef)
     )
+
+
+def _not_deferred(scripts: Sequence[Script], found: FlowFacts) -> Iterator[Problem]:
+    """Where numbers of a rank's part of an evaluation are read that are those of no meter."""
+    deferred = {node for meter in meters(scripts, found) for node in meter.reductions} if found.deferred else set()
+    for node, problems in found.deferred.items():
+        if node not in deferred:
+            yield from problems
 
 
 def _of_both(found: FlowFacts, status: dict[Loader, str]) -> Iterator[Problem]:

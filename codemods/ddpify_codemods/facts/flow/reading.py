@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..effects import effects
+from ..meters import is_made
 from .after_loops import is_of_last_turn
 from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, local_runs, settled
 from .objects import Objects
@@ -114,12 +115,14 @@ class Reading(Objects):
             reason = value.reason or "it holds samples of this rank alone"
             self.problem(frame, node, f"`{ast.unparse(node)}` is read here: {reason}", value.loaders)
         elif any(context.how == "rows" or self.uneven(context) for context in self.contexts):
-            self.problem(
-                frame,
-                node,
-                f"`{ast.unparse(node)}` is read here, where the ranks are at different places",
-                value.loaders,
-            )
+            reason = f"`{ast.unparse(node)}` is read here, where the ranks are at different places"
+            if self.in_rows() or not is_made(frame.script, frame.script.statement(node)):
+                self.problem(frame, node, reason, value.loaders)
+                return
+            self.found.scripts[node] = frame.script
+            self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, value.kind))
+            self.found.deferred.setdefault(node, set()).add(Problem(frame.script, node, reason, value.loaders))
+            self.by_batches_too(node, node, value.loaders, value.host, frame)
         else:
             self.found.scripts[node] = frame.script
             kind = value.kind if value.kind in ADDITIVE else "rows"

@@ -21,7 +21,8 @@ _MESSAGE = "bring the numbers of the meter together from all ranks"
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Give meters a method for it, and call it where their numbers are read."""
     taken: set[tuple[ast.AST | None, str]] = {(None, name.id) for name in script.find(ast.Name)}
-    for meter in meters(program_of(script)):
+    program = program_of(script)
+    for meter in meters(program.scripts, program.followed.found):
         if is_here(script, meter.script):
             yield _method(meter)
         here = [site.node for site in meter.reads if is_here(script, site.script)]

@@ -74,7 +74,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     found = program_of(script).followed.found
     kinds = {"mean"} if _weighs(script) else set[str]()
     taken = {name.id for name in script.find(ast.Name)}
-    deferred = {node for meter in meters(program_of(script)) for node in meter.reductions}
+    deferred = {node for meter in meters(program_of(script).scripts, found) for node in meter.reductions}
     for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
         if is_here(script, each.script):
             kinds.add("mean" if each.kind == "mean" else "sum")
