@@ -204,3 +204,29 @@ def test_a_function_is_given_a_model_and_something_that_is_not_trained() -> None
     text = PENALTY.replace("out = net(x)", "out = net.forward(x) + net(x)")
     frozen = text.replace("penalty(second, x)", "penalty(third, x)").replace("one =", "third = nn.Linear(4, 3)\none =")
     assert refusals(plain(DATA + frozen))
+
+
+GENERATORS = {
+    "parts(net)": """\
+def parts(model):
+    layers = [model[0], model[2]]
+    for i in range(len(layers)):
+        for p in layers[i].parameters():
+            if p.requires_grad:
+                yield p
+""",
+    "[p for _, p in named(net)]": "def named(model):\n    yield from model.named_parameters()\n",
+    '[{"params": chosen(net), "lr": 0.2}]': "def chosen(model):\n    yield model.parameters\n".replace(
+        "yield model.parameters\n", "for name, p in model.named_parameters():\n        yield p\n"
+    ),
+}
+NET = 'net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to("cpu")\n'
+
+
+@pytest.mark.parametrize("given", GENERATORS)
+def test_a_generator_gives_the_parameters(given: str) -> None:
+    script = f"{DATA}{GENERATORS[given]}\n\n{NET}optimizer = torch.optim.SGD({given}, lr=0.1)\ntrain(net, optimizer)\n"
+    result = plain(script)
+    assert not refusals(result)
+    assert "ddp_net = DistributedDataParallel(net)\noptimizer = " in result.code
+    assert "train(ddp_net, optimizer)" in result.code

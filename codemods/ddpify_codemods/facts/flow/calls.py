@@ -22,6 +22,7 @@ from .values import (
     Logger,
     Method,
     Module,
+    Parameters,
     Thing,
     Value,
     cut,
@@ -155,7 +156,12 @@ class Calls(Methods):
         if inner.returns and not ends(function.node.body):
             result = replace(result, is_none=True if result.is_none else None)
         generates = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(function.node))
-        return SAME if generates else result
+        return self.generated(inner.yields) if generates else result
+
+    def generated(self, yields: Sequence[Value]) -> Value:
+        """What a generator gives to its loop, of which parameters are followed."""
+        modules = self.parameters_in(yields)
+        return of(Parameters(modules)) if modules else SAME
 
     def own_method(self, owner: Value, name: str, node: ast.AST, args: list[Value], frame: Frame) -> Value | None:
         """What a method that the program defines gives back; None where no object has it."""

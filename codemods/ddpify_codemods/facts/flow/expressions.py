@@ -336,6 +336,7 @@ class Expressions(Comparisons):
         if value.is_local or local_entries(value) or (divided and isinstance(node, ast.YieldFrom)):
             loaders = frozenset().union(divided, *(each.loaders for each in entries([value])))
             self.problem(frame, node, "what a generator gives to its loop is not followed", loaders)
+        frame.yields.append(value)
         return SAME
 
     on_yieldfrom = on_yield

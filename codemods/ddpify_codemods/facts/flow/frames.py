@@ -16,7 +16,7 @@ class Frame:
     """The names of a module, or of one call of a function.
 
     statement: the innermost that is being followed. caller: the frame of the call, and call: the call. left: whether it
-    has returned in any case.
+    has returned in any case. yields: what a generator gives to its loop.
     """
 
     script: Script
@@ -25,6 +25,7 @@ class Frame:
     outer: Frame | None = None
     outside: set[str] = field(default_factory=set)
     returns: list[Value] = field(default_factory=list)
+    yields: list[Value] = field(default_factory=list)
     statement: ast.stmt | None = None
     this: Value | None = None
     caller: Frame | None = None
