@@ -216,8 +216,8 @@ def parts(model):
                 yield p
 """,
     "[p for _, p in named(net)]": "def named(model):\n    yield from model.named_parameters()\n",
-    '[{"params": chosen(net), "lr": 0.2}]': "def chosen(model):\n    yield model.parameters\n".replace(
-        "yield model.parameters\n", "for name, p in model.named_parameters():\n        yield p\n"
+    '[{"params": chosen(net), "lr": 0.2}]': (
+        "def chosen(model):\n    for name, p in model.named_parameters():\n        yield p\n"
     ),
 }
 NET = 'net = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3)).to("cpu")\n'
@@ -229,4 +229,22 @@ def test_a_generator_gives_the_parameters(given: str) -> None:
     result = plain(script)
     assert not refusals(result)
     assert "ddp_net = DistributedDataParallel(net)\noptimizer = " in result.code
+    assert "train(ddp_net, optimizer)" in result.code
+
+
+@pytest.mark.parametrize("frozen", ["net[0].parameters()", "list(net.parameters())[:2]", "parts(net)"])
+@pytest.mark.parametrize("late", [False, True])
+def test_what_is_trained_beside_frozen_parameters_is_wrapped(frozen: str, late: bool) -> None:
+    freezes = f"for p in {frozen}:\n    p.requires_grad = False\n"
+    steps = "optimizer = set_optimizer(net, 0.1)\n{}train(net, optimizer)\n"
+    lines = steps.format(freezes) if late else freezes + steps.format("")
+    result = plain(f"{DATA}{GENERATORS['parts(net)']}\n\n{NET}{lines}")
+    assert bool(refusals(result)) == late
+    assert ("train(ddp_net, optimizer)" in result.code) != late
+
+
+def test_a_new_head_on_a_frozen_model_is_wrapped() -> None:
+    freezes = "for p in net.parameters():\n    p.requires_grad = False\nnet[2] = nn.Linear(8, 3)\n"
+    result = plain(f"{DATA}{NET}{freezes}optimizer = set_optimizer(net, 0.1)\ntrain(net, optimizer)\n")
+    assert not refusals(result)
     assert "train(ddp_net, optimizer)" in result.code

@@ -26,14 +26,26 @@ class Training(Expressions):
                 models.setdefault(model, set()).add(forward)
         for model, forwards in models.items():
             frozen = self.gradients.frozen.get(model, False)
+            self.found.reached.setdefault((node, model), set()).update(forwards)
             if frozen:
+                self.may_be_frozen(node, model, frame)
                 continue
+            self.not_frozen.add((node, model))
             if frozen is None:
                 self.problem(frame, node, _FROZEN)
-            self.found.reached.setdefault((node, model), set()).update(forwards)
             if model not in self.gradients.awaited:
                 self.found.not_averaged[node, model] = Problem(frame.script, node, _TWICE)
             self.gradients = self.gradients.passed(model, node)
+
+    def may_be_frozen(self, node: ast.Call, model: ast.AST, frame: Frame) -> None:
+        """A backward pass goes through a model that seems frozen: all of it is, unless a step is made with what it
+        leaves. Then parts are trained: `for p in model.parameters(): p.requires_grad = False; model.fc = Linear(8, 3)`.
+        """
+        if model not in self.frozen_when_wrapped:
+            self.found.not_averaged[node, model] = Problem(frame.script, node, _FROZEN)
+        elif model not in self.gradients.awaited:
+            self.found.not_averaged[node, model] = Problem(frame.script, node, _TWICE)
+        self.gradients = self.gradients.passed(model, node)
 
     def calls_wrapper(self, model: ast.AST, node: ast.Call) -> None:
         """A trained model is called, by its wrapper if steps are made with the gradients that follow."""
@@ -102,7 +114,11 @@ class Training(Expressions):
         """Decide which calls have to go through wrappers: those by whose gradients steps are made."""
         found = self.found
         known = set() if self.reads_gradients() else {model for _, model in found.stepped}
-        found.stepped |= {pair for pair in found.reached if pair[1] not in known}
+        partly = {model for _, model in found.reached} - {model for _, model in self.not_frozen}
+        unseen = {pair for pair in found.reached if pair[1] not in known}
+        found.stepped |= {pair for pair in unseen if pair in self.not_frozen or pair[1] in partly}
+        for pair in found.reached.keys() - found.stepped - self.not_frozen:
+            del found.reached[pair]
         found.training_forwards = {call for pair in found.stepped for call in found.reached.get(pair, ())}
         found.problems += [problem for pair, problem in found.not_averaged.items() if pair in found.stepped]
 
