@@ -248,3 +248,37 @@ def test_a_new_head_on_a_frozen_model_is_wrapped() -> None:
     result = plain(f"{DATA}{NET}{freezes}optimizer = set_optimizer(net, 0.1)\ntrain(net, optimizer)\n")
     assert not refusals(result)
     assert "train(ddp_net, optimizer)" in result.code
+
+
+CONDITION = """\
+for name, p in net.named_parameters():
+    if "0" in name:
+        p.requires_grad = False
+"""
+ONLY_THE_LAST = "if len(x) > 8:\n    net.requires_grad_(requires_grad=False)\n    net[2].requires_grad_(True)\n"
+
+
+@pytest.mark.parametrize(
+    "freezes", [CONDITION, CONDITION.replace(".requires_grad = False", ".requires_grad_(False)"), ONLY_THE_LAST]
+)
+def test_parameters_that_a_condition_freezes_are_left_out_by_the_wrapper(freezes: str) -> None:
+    result = plain(f"{DATA}{NET}{freezes}optimizer = set_optimizer(net, 0.1)\ntrain(net, optimizer)\n")
+    assert not refusals(result)
+    assert "train(ddp_net, optimizer)" in result.code
+
+
+THAWS = [
+    "for p in net.parameters():\n    p.requires_grad = True\n",
+    CONDITION.replace("False", "True"),
+    "for layer in net.children():\n    for p in layer.parameters():\n        p.requires_grad = True\n",
+    "for layer in net.modules():\n    layer.requires_grad_()\n",
+    "net[0].weight.requires_grad = True\n",
+]
+
+
+@pytest.mark.parametrize("thaws", THAWS)
+def test_what_is_unfrozen_after_the_wrapper_was_made_is_refused(thaws: str) -> None:
+    """DistributedDataParallel averages the gradients of the parameters that were not frozen when it was made."""
+    lines = f"{CONDITION}optimizer = set_optimizer(net, 0.1)\n{thaws}train(net, optimizer)\n"
+    (refusal,) = refusals(plain(f"{DATA}{NET}{lines}"))
+    assert "frozen or unfrozen" in refusal

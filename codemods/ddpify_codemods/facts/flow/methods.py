@@ -79,6 +79,8 @@ class Methods(InPlace):
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         self.steps(owner, name, node, frame)
+        if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
+            self.freezes(owner, node.func, given[0].constant if given else True, frame)
         if name in (*DRAWING, "sample", "rsample") and owner.kind in LOCAL_ROWS and self.contexts:
             self.drawn.add("torch")
         if name in ("sample", "rsample", "log_prob", "entropy", "cdf", "icdf") and (
@@ -206,8 +208,6 @@ class Methods(InPlace):
     ) -> Value | None:
         """A method of something that is known; None for others."""
         if isinstance(thing, Module):
-            if name == "requires_grad_":
-                self.freezes(owner, node, args[0].constant if args else True)
             if name in ("train", "eval"):
                 on = args[0].constant if args else name == "train"
                 root_of(thing).evaluates = on is False
@@ -251,9 +251,7 @@ class Methods(InPlace):
                     owner, made_of("unknown", [v for v in given if v.is_local] or [SAME], reason=".update() of it")
                 )
                 return SAME
-        if isinstance(thing, Parameters) and name == "requires_grad_":
-            self.freezes(owner, node, args[0].constant if args else True)
-        elif isinstance(thing, Parameters) and name.endswith("_"):
+        if isinstance(thing, Parameters) and name.endswith("_") and name != "requires_grad_":
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
         if isinstance(thing, Loader | Parameters | OptimizerValue):

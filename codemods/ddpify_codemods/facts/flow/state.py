@@ -60,6 +60,7 @@ class State:
         self.wrapped_calls, self.by_next = wrapped_calls, by_next
         self.gradients, self.left_early = Gradients(), list[Gradients]()
         self.frozen_when_wrapped: set[ast.AST] = set()
+        self.partly_frozen: set[ast.AST] = set()
         self.not_frozen: set[tuple[ast.Call, ast.AST]] = set()  # backward passes, and models
         self.optimizers_of: dict[ast.AST, set[ast.Call]] = {}
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0

@@ -207,8 +207,8 @@ class Follower(Branches):
             value = SAME if value.is_local else value
         elif value.is_local and any((thing, target.attr) in self.parts for thing in owner.only(Module)):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
-        if target.attr == "requires_grad" and (owner.only(Parameters) or owner.only(Module)):
-            self.freezes(owner, target, value.constant)
+        if target.attr == "requires_grad":
+            self.freezes(owner, target, value.constant, frame)
         if owner.only(Module) or owner.only(Class):
             self.written_in(owner, target.attr, value)
         for thing in owner.things:

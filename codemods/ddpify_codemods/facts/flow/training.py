@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from ..bindings import names_in
 from ..script import Script
 from .expressions import Expressions
 from .frames import Frame, Problem
-from .values import Items, Module, OptimizerValue, Parameters, Value, entries, root_of
+from .values import SAME, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
@@ -87,7 +88,7 @@ class Training(Expressions):
         for module in modules:
             model = root_of(module).made
             self.optimizers_of.setdefault(model, set()).add(node)
-            if self.gradients.frozen.get(model, False) is not False:
+            if self.gradients.frozen.get(model, False) is not False or model in self.partly_frozen:
                 self.frozen_when_wrapped.add(model)
 
     def belongs(self, part: Module, module: Module) -> None:
@@ -98,16 +99,24 @@ class Training(Expressions):
             self.found.shared.add((part, module))
         part.parent = part.parent or module
 
-    def freezes(self, owner: Value, node: ast.AST, requires: object) -> None:
+    def freezes(self, owner: Value, node: ast.Attribute, requires: object, frame: Frame) -> None:
         """Parameters are frozen or unfrozen; requires: what requires_grad is set to, if that is known."""
         modules = [thing for thing in owner.things if isinstance(thing, Module)] + list(self.parameters_in([owner]))
+        loop = loop_over(frame.script, node.value)
+        if not modules and (owner != SAME or not (loop or isinstance(node.value, ast.Attribute))):
+            return
         models = {each.made for each in modules if root_of(each) is each}
-        whole = len(owner.things) == 1 and len(models) == len(modules)
+        whole = len(owner.things) == 1 and len(models) == len(modules) and not (loop and chooses(loop))
+        reached = {root_of(each).made for each in modules} or self.trained
         late = True
         if whole and isinstance(requires, bool):
             self.gradients = self.gradients.froze(models, not requires)
             late = requires and bool(models & self.frozen_when_wrapped)
-        if late and self.wrapped and not self.in_forward and {root_of(each).made for each in modules} & self.trained:
+        elif requires is True:
+            self.gradients = self.gradients.froze(reached & self.gradients.frozen.keys(), False)
+        if not self.wrapped and requires is not True:
+            self.partly_frozen |= reached
+        if late and self.wrapped and not self.in_forward and reached & self.trained:
             self.frozen = node
 
     def end_gradients(self) -> None:
@@ -129,6 +138,20 @@ class Training(Expressions):
             for script in self.scripts
             for node in script.find(ast.Attribute)
         )
+
+
+def loop_over(script: Script, node: ast.expr) -> ast.For | None:
+    """The loop that gives what a name stands for: `for p in model.parameters()`."""
+    for parent in script.ancestors(node):
+        if isinstance(parent, ast.For) and isinstance(node, ast.Name) and node.id in names_in(parent.target):
+            return parent
+    return None
+
+
+def chooses(loop: ast.For) -> bool:
+    """Whether a loop chooses from what it runs over: `if "fc" not in name: p.requires_grad = False`."""
+    given = names_in(loop.target)
+    return any(isinstance(part, ast.If) and given & names_in(part.test) for part in ast.walk(loop))
 
 
 def leaves_outputs(script: Script, call: ast.Call, result: Value) -> bool:

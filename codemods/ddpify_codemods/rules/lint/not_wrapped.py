@@ -57,10 +57,24 @@ def _is_wrapped(script: Script, base: Base, calls: tuple[ast.Call, ...]) -> bool
     inside = {ast.unparse(part) for call in calls for part in ast.walk(call)}
     if base.code in inside | wrapped_names(script) or _is_handed_over(script, base, calls):
         return True
+    if _is_part(script, base, calls):
+        return True
     return any(
         base.code in {ast.unparse(value) for value in (*call.args, *(word.value for word in call.keywords))}
         and _makes_module(script, call, inside)
         for call in script.find(ast.Call)
+    )
+
+
+def _is_part(script: Script, base: Base, calls: tuple[ast.Call, ...]) -> bool:
+    """Whether it became a part of a module before that was wrapped: `net.fc = Linear(8, 3); model = DDP(net)`."""
+    if not isinstance(base.node, ast.Attribute):
+        return False
+    module = ast.unparse(base.node.value)
+    made = max(value.lineno for value in _values(script, base))
+    return any(
+        call.lineno > made and script.scope(call) is script.scope(base.node) and module in map(ast.unparse, call.args)
+        for call in calls
     )
 
 
