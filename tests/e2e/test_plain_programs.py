@@ -152,6 +152,52 @@ for epoch in range(2):
     best = min(best, means(DataLoader(test_set, 6)), means(DataLoader(few, batch_size=5, shuffle=False)))
 print(best)
 """,
+    "one function trains a model, and then the new head of a frozen one": """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 5)
+        self.fc = torch.nn.Linear(5, 7)
+
+    def forward(self, x):
+        return self.fc(torch.relu(self.body(x)))
+
+
+sets = {"train": train_set, "val": test_set}
+loaders = {phase: DataLoader(sets[phase], batch_size=12, shuffle=True) for phase in ["train", "val"]}
+
+
+def fit(model, optimizer):
+    best = 0.0
+    for epoch in range(2):
+        for phase in ["train", "val"]:
+            if phase == "train":
+                model.train()
+            else:
+                model.eval()
+            hits = 0
+            for x, y in loaders[phase]:
+                optimizer.zero_grad()
+                with torch.set_grad_enabled(phase == "train"):
+                    out = model(x)
+                    loss = F.cross_entropy(out, y)
+                    if phase == "train":
+                        loss.backward()
+                        optimizer.step()
+                hits += (out.argmax(1) == y).sum().item()
+            if phase == "val":
+                best = max(best, hits / len(sets[phase]))
+    print(best)
+    return model
+
+
+model = fit(model, optimizer)
+part = Net()
+for p in part.parameters():
+    p.requires_grad = False
+part.fc = torch.nn.Linear(part.fc.in_features, 3)
+part = fit(part, torch.optim.SGD(part.fc.parameters(), lr=0.1))
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]

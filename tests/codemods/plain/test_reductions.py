@@ -47,4 +47,7 @@ criterion = Own({})
         assert not refusals(result)
         assert ("(loss * dist.get_world_size()).backward()" in result.code) is scaled
     both = loss.format("True") + "other = Own(False)\n"
-    assert refusals(plain(training("criterion(model(x), y)").replace("for epoch", both + "for epoch", 1)))
+    for used, scaled in (("other", True), ("criterion", False)):
+        result = plain(training(f"{used}(model(x), y)").replace("for epoch", both + "for epoch", 1))
+        assert not refusals(result)
+        assert ("(loss * dist.get_world_size()).backward()" in result.code) is scaled

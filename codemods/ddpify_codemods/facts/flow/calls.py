@@ -215,11 +215,12 @@ class Calls(Methods):
         """Make an instance of a class of the program."""
         made: Module | Instance = Module(node, cls=cls) if self.is_module_class(cls) else Instance(cls)
         initial = self.method_of(cls, "__init__", of(made))
-        if isinstance(made, Module) and (known := self.own_modules.get((node, cls.node))) is not None:
+        key = node, cls.node, frame.owners
+        if isinstance(made, Module) and (known := self.own_modules.get(key)) is not None:
             made = known
             initial = self.method_of(cls, "__init__", of(made))
         elif isinstance(made, Module):
-            self.own_modules[node, cls.node] = made
+            self.own_modules[key] = made
         if isinstance(made, Module):
             self.new_modules.add(made)
             made.networks = made.networks or self.is_layer_class(cls)

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from .comparisons import Comparisons
-from .frames import Frame, Reduction, local_entries
+from .frames import Frame, Reduction, local_entries, local_runs
 from .layout import axis, reduced, unsqueezed
 from .operation_names import LOSS_CLASSES
 from .operations import combined, element
@@ -105,7 +105,7 @@ class Expressions(Comparisons):
             value = (
                 self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame)
             )
-            if value.is_local or local_entries(value):
+            if value.is_local or local_entries(value) or local_runs(value):
                 self.demand(part, value, frame, gathers=True)
             elif not value.zero:
                 self.found.read_same.add(part)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..script import Script
-from .values import ADDITIVE, SAME, Items, Iteration, Kind, Loader, Logger, Module, Value
+from .values import ADDITIVE, SAME, Items, Iteration, Kind, Loader, Logger, Module, Thing, Value
 from .weighing import Weighed
 
 
@@ -31,6 +31,11 @@ class Frame:
     caller: Frame | None = None
     call: ast.AST | None = None
     left: bool = False
+
+    @property
+    def owners(self) -> frozenset[Thing]:
+        """The objects of which a method is being followed."""
+        return self.this.things if self.this is not None else frozenset()
 
     @property
     def calls(self) -> tuple[ast.AST | None, ...]:

@@ -22,6 +22,7 @@ from .reductions import reduction_of
 from .values import (
     COUPLES,
     DRAWN,
+    KEYED,
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
@@ -176,7 +177,7 @@ class Libraries(Modules):
         if over := [inner for value in given for inner in local_runs(value)]:
             return made_of("unknown", over, reason=f"{ast.unparse(node.func)} runs over numbers of this rank")
         if not local:
-            return self.of_own_size(self.of_common(name, last, node, args), name, last, node)
+            return self.of_own_size(self.of_common(name, last, node, args, frame), name, last, node)
         return self.of_local(name, last, node, args, given, frame, alone)
 
     def mapped(self, node: ast.Call, args: list[Value], frame: Frame) -> Value | None:
@@ -268,7 +269,7 @@ class Libraries(Modules):
         known = {ast.unparse(size) for each in training for size in batch_sizes(each)}
         return bool(first) and not isinstance(first[0], ast.Constant) and ast.unparse(first[0]) in known
 
-    def of_common(self, name: str, last: str, node: ast.Call, args: list[Value]) -> Value:
+    def of_common(self, name: str, last: str, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         """What a library makes of values that are the same on all ranks."""
         if last in ("zeros", "zeros_like") or (name in ("float", "int") and not node.args):
             return ZERO
@@ -309,7 +310,7 @@ class Libraries(Modules):
             return SAME
         if name == "torch.autograd.Variable" and args:
             return replace(args[0], constant=None)
-        return of(self.modules.setdefault(node, Module(node, name, networks=True)))
+        return of(self.modules.setdefault((node, frame.owners), Module(node, name, networks=True)))
 
     def of_local(
         self, name: str, last: str, node: ast.Call, args: list[Value], given: list[Value], frame: Frame, alone: bool
@@ -418,9 +419,10 @@ class Libraries(Modules):
             return made_of("size" if value.kind != "picked" else "sum", [value], host=True)
         if value.kind == "unknown":
             return value
-        if local_entries(value) and not any(context.how == "batches" for context in self.contexts):
-            return SAME
-        return SAME
+        of_samples = [
+            each for each in entries([value]) if each.reason == KEYED or (each.kind in LOCAL_ROWS and each.host)
+        ]
+        return made_of("unknown", of_samples, reason="it has an entry for each sample") if of_samples else SAME
 
     def iteration(self, name: str, last: str, args: list[Value], node: ast.Call, frame: Frame) -> Value | None:
         """What loops run over, if the call makes that."""

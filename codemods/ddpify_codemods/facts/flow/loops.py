@@ -172,7 +172,7 @@ class Loops(OneByOne):
                         if entry.things == frozenset({loader}) and isinstance(key, str):
                             return f'{name}["{key}"]'
             place = place.outer
-        for thing in frame.this.things if frame.this is not None else ():
+        for thing in frame.owners:
             for name, value in thing.attributes.items() if isinstance(thing, Instance) else ():
                 if value.things == frozenset({loader}) or _one_of(loader, value):
                     return f"self.{name}"

@@ -17,6 +17,7 @@ from .operations import combined, of_sizes, on_number, on_rows
 from .values import (
     ADDITIVE,
     COUPLES,
+    KEYED,
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
@@ -236,7 +237,7 @@ class Methods(InPlace):
                     entries = value.only(Items) if name == "extend" else []
                     inner = [each for one in entries if isinstance(one, Items) for each in one.all()]
                     for each in inner or [value]:
-                        self.append(owner, each)
+                        self.append(owner, self.one_of_several(each, name))
                 return SAME
             if name in ("items", "values", "keys"):
                 return of(
@@ -247,9 +248,7 @@ class Methods(InPlace):
             if name == "update":
                 self.updated(thing, node, args, frame)
             if name == "update" and any(value.is_local or local_entries(value) for value in given):
-                self.append(
-                    owner, made_of("unknown", [v for v in given if v.is_local] or [SAME], reason=".update() of it")
-                )
+                self.append(owner, made_of("unknown", [v for v in given if v.is_local] or [SAME], reason=KEYED))
                 return SAME
         if isinstance(thing, Parameters) and name.endswith("_") and name != "requires_grad_":
             for argument, value in zip(node.args, args, strict=False):
@@ -273,6 +272,16 @@ class Methods(InPlace):
                 items.known[key] = join(value, given[key])
             elif not complete:
                 items.known[key] = replace(value, constant=None)
+
+    def one_of_several(self, value: Value, name: str) -> Value:
+        """What a method puts into a list or set."""
+        if name == "extend" and value.kind in LOCAL_ROWS:
+            return replace(value, host=True)
+        return self.keyed(value) if name == "add" else value
+
+    def keyed(self, value: Value) -> Value:
+        """What a set gets: other entries on each rank, some of which several ranks have."""
+        return made_of("unknown", [value], reason=KEYED) if value.is_local else value
 
     def append(self, owner: Value, value: Value) -> None:
         """Put a value into a list, dict or set."""

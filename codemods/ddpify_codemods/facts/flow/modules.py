@@ -62,7 +62,7 @@ class Modules(Training):
             numbers = module.cls and not trained and all(value.kind in ADDITIVE for value in unknown)
             loss = self.own_loss(module, node, args, keywords, frame) if numbers else None
             result = loss or made_of("unknown", unknown)
-            return self.tagged(result, node) if trained else result
+            return self.tagged(result, (node, root.made)) if trained else result
         if module.cls:
             own = self.own_forward(module, node, args, keywords, frame, trained)
         else:
@@ -82,7 +82,7 @@ class Modules(Training):
             self.calls_wrapper(root.made, node)
             if len(self.trained) > 1 and leaves_outputs(frame.script, node, result):
                 self.found.unused.add(root.made)
-            result = self.tagged(result, node)
+            result = self.tagged(result, (node, root.made))
         elif trained:
             result = self.tagged(result, None, node)
         return result
@@ -106,7 +106,7 @@ class Modules(Training):
             name = self.named(module, loop.frame) if loop is not None else ""
             self.found.evaluations.setdefault(node, set()).add((loop.node, loop.frame.script, name) if loop else None)
 
-    def tagged(self, value: Value, forward: ast.Call | None, bypass: ast.AST | None = None) -> Value:
+    def tagged(self, value: Value, forward: tuple[ast.Call, ast.AST] | None, bypass: ast.AST | None = None) -> Value:
         """The value, and those in it, with what it was made by."""
         for thing in value.only(Items):
             assert isinstance(thing, Items)
@@ -207,6 +207,7 @@ class Modules(Training):
         self.backwards += 1
         self.found.scripts[node] = frame.script
         self.found.backwards.setdefault(node, set()).add(loss.kind)
+        self.weighs(node, frame)
         self.reaches(node, loss, frame)
         evaluated = {
             each for each in loss.loaders if each.training in loss.loaders
@@ -242,8 +243,14 @@ class Modules(Training):
             )
         return SAME
 
+    def weighs(self, node: ast.Call, frame: Frame) -> None:
+        """A backward pass is given a gradient to begin with: `loss.backward(torch.tensor(1 / len(x)))`."""
+        for each in (*node.args, *(word.value for word in node.keywords)):
+            if not isinstance(each, ast.Call) or not frame.script.qualified(each.func).endswith(".ones_like"):
+                self.demand(each, self.value(each, frame), frame)
+
     def library_module(self, name: str, node: ast.Call, given: list[Value], frame: Frame) -> Value:
-        module = self.modules.setdefault(node, Module(node, name))
+        module = self.modules.setdefault((node, frame.owners), Module(node, name))
         self.new_modules.add(module)
         last = name.rpartition(".")[2]
         module.networks = last not in LOSS_CLASSES

@@ -20,6 +20,7 @@ from .values import (
     Logger,
     Module,
     Parameters,
+    Thing,
     Value,
     of,
 )
@@ -68,8 +69,8 @@ class State:
         self.contexts: list[Context] = []
         self.in_forward: list[Module] = []
         self.stack: list[ast.AST] = []
-        self.modules: dict[ast.AST, Module] = {}
-        self.own_modules: dict[tuple[ast.AST, ast.ClassDef], Module] = {}
+        self.modules: dict[tuple[ast.AST, frozenset[Thing]], Module] = {}
+        self.own_modules: dict[tuple[ast.AST, ast.ClassDef, frozenset[Thing]], Module] = {}
         self.settings: dict[ast.AST, Instance] = {}
         self.new_modules: set[Module] = set()
         self.classes: dict[ast.ClassDef, Class] = {}

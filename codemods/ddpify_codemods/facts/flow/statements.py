@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .after_loops import mentions
+from .after_loops import is_of_last_turn, mentions
 from .branches import Branches, Names, leaves
 from .calls import is_without_gradients
 from .frames import Frame, additive, local_entries
@@ -15,6 +15,7 @@ from .values import (
     ADDED,
     ADDITIVE,
     COUPLES,
+    KEYED,
     LOCAL_ROWS,
     NOTHING,
     PLACED,
@@ -138,7 +139,7 @@ class Follower(Branches):
                 for entry in thing.all():
                     self.append(before, entry)
             if not added.only(Items):
-                self.append(before, added)
+                self.append(before, self.keyed(added) if isinstance(node.op, ast.BitOr) else added)
             return
         uneven = [context for context in self.contexts if self.uneven(context)]
         by_batches = len(uneven) == 1 and self.by_batches(uneven[0])
@@ -244,8 +245,8 @@ class Follower(Branches):
         owner, key = self.value(target.value, frame), self.key(target.slice, frame)
         rows = [context for context in self.contexts if context.how == "rows"]
         index = self.value(target.slice, frame)
-        if rows and index.is_local and owner.only(Items) and not (value.is_local or self.in_forward):
-            value = made_of("unknown", [index], reason="its keys are those of samples")  # counts[y] = counts.get(y) + 1
+        if rows and index.is_local and owner.only(Items) and not self.in_forward:
+            value = made_of("unknown", [index, value], reason=KEYED)  # counts[y] = …
         known = False
         for thing in owner.only(Items):
             assert isinstance(thing, Items)
@@ -318,7 +319,8 @@ class Follower(Branches):
                 self.turn(node.body, frame, always=bool(over.only(Parameters)))
                 if self.in_forward and self.in_rows():
                     self.carried(before, frame)
-                self.merge(frame, before)
+                if count or not self.loaders_in(over):  # a loader has a batch
+                    self.merge(frame, before)
                 self.carried_on(before, frame)
         self.mark(node, over, frame)
         self.block(node.orelse, frame)
@@ -346,6 +348,13 @@ class Follower(Branches):
             for name, value in owner.names.items():
                 if value.pending is None and additive(value) is not None and not value.only(Instance):
                     owner.names[name] = replace(value, pending=(node, name))
+                elif self.is_left(value, name, node, owner):
+                    owner.names[name] = made_of("unknown", [value], reason="it is of the last batch alone")
+
+    def is_left(self, value: Value, name: str, loop: ast.For | ast.While, frame: Frame) -> bool:
+        """Whether a name stands for samples of the last batch of an evaluation, of which ranks have different ones."""
+        uneven = value.kind in LOCAL_ROWS and any(self.status.get(each) in UNEVEN for each in value.loaders)
+        return uneven and not value.things and is_of_last_turn(frame.script, loop, name)
 
     def visible(self, frame: Frame) -> list[Frame]:
         """A frame and those around it."""

@@ -22,8 +22,8 @@ class Training(Expressions):
     def reaches(self, node: ast.Call, loss: Value, frame: Frame) -> None:
         """A backward pass goes through calls of trained models."""
         models: dict[ast.AST, set[ast.Call]] = {}
-        for forward in loss.forwards:
-            for model in self.found.called_models.get(forward, ()):
+        for forward, model in loss.forwards:
+            if model in self.found.called_models.get(forward, ()):
                 models.setdefault(model, set()).add(forward)
         for model, forwards in models.items():
             frozen = self.gradients.frozen.get(model, False)
@@ -98,6 +98,11 @@ class Training(Expressions):
         elif part.parent is not None and not isinstance(part.made, ast.Attribute):
             self.found.shared.add((part, module))
         part.parent = part.parent or module
+        self.has_trained_parts(root_of(module).made)
+
+    def has_trained_parts(self, *models: ast.AST) -> None:
+        """Frozen models get parameters that are not: `model.fc = Linear(8, 3)`."""
+        self.gradients = self.gradients.froze(self.gradients.frozen.keys() & set(models), False)
 
     def freezes(self, owner: Value, node: ast.Attribute, requires: object, frame: Frame) -> None:
         """Parameters are frozen or unfrozen; requires: what requires_grad is set to, if that is known."""
@@ -113,7 +118,7 @@ class Training(Expressions):
             self.gradients = self.gradients.froze(models, not requires)
             late = requires and bool(models & self.frozen_when_wrapped)
         elif requires is True:
-            self.gradients = self.gradients.froze(reached & self.gradients.frozen.keys(), False)
+            self.has_trained_parts(*reached)
         if not self.wrapped and requires is not True:
             self.partly_frozen |= reached
         if late and self.wrapped and not self.in_forward and reached & self.trained:

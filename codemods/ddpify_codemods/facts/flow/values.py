@@ -40,6 +40,7 @@ DRAWN = "it is drawn by a generator that each rank has used for its own samples 
 PLACED = "samples are put at places of it that depend on their number"
 ADDED = "it is added up over this rank's batches"
 PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
+KEYED = "its keys are those of samples"
 KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED})
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
@@ -185,17 +186,17 @@ Thing = (
 class Value:
     """What an expression may hold.
 
-    loaders: those whose batches it is made of. forwards: calls of trained modules that it is made by; bypasses: uses of
-    their parameters other than that. things: what it may be. zero: it adds nothing (0, None, an empty list). host: a
-    number of Python. pending: the loop that has added it up, and the name it has there. reason: why it is unknown.
-    is_none: whether it is None; None where it may be. couples: whether a mean, a sum or the number of a rank's samples
-    goes into something unknown. made_at: where that began, or where it was computed from the batches of all ranks.
-    dimensions: how many a tensor has.
+    loaders: those whose batches it is made of. forwards: calls of trained models that it is made by, and which
+    model that was; bypasses: uses of their parameters other than that. things: what it may be. zero: it adds
+    nothing (0, None, an empty list). host: a number of Python. pending: the loop that has added it up, and the name
+    it has there. reason: why it is unknown. is_none: whether it is None; None where it may be. couples: whether a
+    mean, a sum or the number of a rank's samples goes into something unknown. made_at: where that began, or where
+    it was computed from the batches of all ranks. dimensions: how many a tensor has.
     """
 
     kind: Kind = "same"
     loaders: frozenset[Loader] = frozenset()
-    forwards: frozenset[ast.Call] = frozenset()
+    forwards: frozenset[tuple[ast.Call, ast.AST]] = frozenset()
     bypasses: frozenset[ast.AST] = frozenset()
     things: frozenset[Thing] = frozenset()
     zero: bool = False

@@ -56,6 +56,21 @@ def draw_by_sample() -> None:
     _MapDatasetFetcher.fetch = seeded  # type: ignore[method-assign]
 
 
+def draw_orders_apart() -> None:
+    """Leave the generators as they are while an order is drawn, so that a model that is made later begins alike."""
+    for name in ("__init__", "_reset", "_next_index"):
+        setattr(Pass, name, _kept(getattr(Pass, name)))
+
+
+def _kept(own: Callable[..., Any]) -> Callable[..., Any]:
+    @functools.wraps(own)
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        with _kept_generators():
+            return own(*args, **kwargs)
+
+    return drawn
+
+
 class _Seeded:
     """A data set that is asked for one sample at a time, after the generators were seeded for it."""
 

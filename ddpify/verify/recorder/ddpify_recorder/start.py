@@ -39,6 +39,7 @@ def start(folder: Path, seed: int) -> None:
         neutral.normalize_with_running_statistics()
         neutral.draw_by_sample()
         neutral.leave_out_noise()
+        neutral.draw_orders_apart()
     if "DDPIFY_UNIONS" in os.environ:
         unions.give(Path(os.environ["DDPIFY_UNIONS"]))
     torch.manual_seed(seed)

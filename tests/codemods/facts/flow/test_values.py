@@ -6,13 +6,14 @@ import ast
 
 from ddpify_codemods.facts.flow.values import Items, Library, Module, Value, cut, entries, join, made_of, of, root_of
 
-CALL = ast.Call(ast.Name("f"), [], [])
+MODEL = ast.Call(ast.Name("Net"), [], [])
+CALL = ast.Call(ast.Name("net"), [], [])
 
 
 def test_values_of_which_one_differs_between_the_ranks() -> None:
-    rows = Value("rows", forwards=frozenset([CALL]))
+    rows = Value("rows", forwards=frozenset([(CALL, MODEL)]))
     made = made_of("sum", [rows, Value()])
-    assert made.is_local and made.forwards == {CALL} and not Value().is_local
+    assert made.is_local and made.forwards == {(CALL, MODEL)} and not Value().is_local
     assert cut(made).forwards == frozenset()
 
 

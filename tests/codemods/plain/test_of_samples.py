@@ -1,0 +1,53 @@
+"""What is kept by the samples of a rank alone: sets, dicts by key, the last batch, gradients to begin with."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_followed import HEAD, notes, plain, refusals, training
+
+EACH = HEAD.replace("torch.randint(3, (64,)))", "torch.randint(3, (64,)), torch.arange(64))", 1)
+KEEPING = """\
+for x, y, place in train_loader:
+    losses = F.cross_entropy(model(x), y, reduction="none")
+    loss = losses.mean()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    {keeps}
+print({shown})
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "keeps", "shown"),
+    [
+        ("{}", "for k, v in zip(place.tolist(), losses.tolist()): kept[k] = v", "len(kept)"),
+        ("{}", "for k, v in zip(place.tolist(), losses.tolist()): kept[k] = v", "sum(kept.values())"),
+        ("set()", "for k in place.tolist(): kept.add(k)", "len(kept)"),
+        ("set()", "kept.update(place.tolist())", "len(kept)"),
+        ("[]", "kept.extend(losses.tolist())", "len(kept)"),
+    ],
+)
+def test_what_each_rank_keeps_of_its_own_samples_is_no_number_of_all(made: str, keeps: str, shown: str) -> None:
+    assert refusals(plain(f"{EACH}kept = {made}\n" + KEEPING.format(keeps=keeps, shown=shown)))
+
+
+@pytest.mark.parametrize("shown", ["len(x)", "out.sum().item()", "out.argmax(1).tolist()"])
+def test_the_last_batch_of_an_evaluation_is_no_rank_s(shown: str) -> None:
+    loop = "with torch.no_grad():\n    for x, y in test_loader:\n        out = model(x)\n"
+    result = plain(training(after=f"{loop}        total += len(x)\nprint(total, {shown})\n"))
+    assert not refusals(result)
+    assert "it is of the last batch alone" in " ".join(notes(result))
+    assert f"print(total, {shown})" in result.code
+
+
+def test_a_gradient_to_begin_with_is_that_of_the_whole_batch() -> None:
+    weighed = training().replace("loss.backward()", "loss.backward({})")
+    size = plain(weighed.format("torch.tensor(1.0 / len(x))"))
+    assert "loss.backward(torch.tensor(1.0 / (len(x) * dist.get_world_size())))" in size.code
+    assert "loss.backward(whole_batch(model(x)).max())" in plain(weighed.format("model(x).max()")).code
+    for same in ("torch.ones_like(loss)", "torch.tensor(0.5)", "retain_graph=True"):
+        result = plain(weighed.format(same))
+        assert not refusals(result)
+        assert f"loss.backward({same})" in result.code
