@@ -31,8 +31,12 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit],
     names |= {f"{alias.name} as {alias.asname}" if alias.asname else alias.name for alias in given_up}
     names -= {shown(alias) for node in existing for alias in node.names}
     using_modules = (Replace, ChangeArgument, Insert, GuardToFunction, Guard)
-    modules = {line for edit in edits if isinstance(edit, using_modules) for line in edit.modules}
-    lines = [line for line in sorted(modules) if line not in _import_lines(tree)]
+    used_at: dict[str, int] = {}
+    for edit in edits:
+        for line in edit.modules if isinstance(edit, using_modules) else ():
+            used_at[line] = min(used_at.get(line, _line_of(edit)), _line_of(edit))
+    imported = _import_lines(tree)
+    lines = [line for line, at in sorted(used_at.items()) if imported.get(line, at + 1) > at]
     added: list[Edit] = []
     if existing and names and not any(" as " in name for name in names):
         added = [with_names(existing[0], names)]
@@ -103,13 +107,22 @@ def import_from(module: str, names: Sequence[str]) -> str:
     return f"from {module} import (\n" + "".join(f"    {name},\n" for name in names) + ")"
 
 
-def _import_lines(tree: ast.Module) -> set[str]:
-    return {
-        f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
-        for node in tree.body
-        if isinstance(node, ast.Import)
-        for alias in node.names
-    }
+def _import_lines(tree: ast.Module) -> dict[str, int]:
+    """The modules that a file imports outside of functions, and the first line that does."""
+    found: dict[str, int] = {}
+    for node in tree.body:
+        for alias in node.names if isinstance(node, ast.Import) else ():
+            line = f"import {alias.name}" + (f" as {alias.asname}" if alias.asname else "")
+            found.setdefault(line, node.lineno)
+    return found
+
+
+def _line_of(edit: Edit) -> int:
+    """The last line of a file that runs before the code of an edit."""
+    place = place_of(edit)
+    if not isinstance(edit, Insert):
+        return place.lineno
+    return (place.end_lineno or place.lineno) if edit.where == "after" else place.lineno - 1
 
 
 def _bound_names(tree: ast.Module, given_up: set[ast.alias]) -> Iterator[str]:

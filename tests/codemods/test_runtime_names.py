@@ -51,3 +51,12 @@ def test_imports_as_isort_has_them() -> None:
     long = import_from("torch.distributed", [f"name_{'x' * 20}{number}" for number in range(6)])
     assert long.startswith("from torch.distributed import (\n    name_")
     assert shown(ast.alias("a", "b")) == "a as b"
+
+
+def test_a_module_that_is_imported_after_its_first_use_is_imported_before() -> None:
+    tree = ast.parse("import torch\nfor x in range(3):\n    print(x)\nimport os\ny = 2\n")
+    early = Insert(tree.body[0], "print(os.sep)", "", "after", modules=("import os",))
+    late = Insert(tree.body[3], "print(os.sep)", "", modules=("import os",))
+    assert runtime_import(tree, [late]) == ([], {})
+    (added,) = runtime_import(tree, [early, late])[0]
+    assert isinstance(added, Insert) and added.code.strip() == "import os" and added.at is tree.body[0]

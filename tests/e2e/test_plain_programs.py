@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import pytest
+from ddpify_codemods import convert
 
+from ddpify.verify import processes
 from tests.e2e.fixtures import Fixture
 from tests.e2e.test_plain import differences
 
@@ -227,3 +230,27 @@ def test_what_is_trained_is_that_of_one_process(name: str, ranks: int, tmp_path:
     fixture = Fixture(name, tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
     found = differences(fixture, ranks)
     assert not found, "\n".join(found)
+
+
+CACHE = """\
+import os
+if not os.path.exists("cache.pt"):
+    torch.save(torch.rand(5, 4), "cache.pt")
+train(model, optimizer, DataLoader(train_set, batch_size=12))
+print(model(torch.load("cache.pt")).shape)
+"""
+
+
+def test_a_rank_that_comes_late_waits_for_a_file_as_the_others_do(tmp_path: Path) -> None:
+    """It would find the file that rank 0 has written meanwhile, and pass by the barrier."""
+    path = Path("train.py")
+    code = convert({path: HEAD + CACHE}, "cpu", style="plain")[path].code
+    late = code.replace("if not from_rank_0(", "import time\ntime.sleep(2 * dist.get_rank())\nif not from_rank_0(")
+    assert late != code
+    (tmp_path / "train.py").write_text(late)
+    (tmp_path / "record").mkdir()
+    command = [sys.executable, *processes.torchrun(2), "train.py"]
+    environment = processes.environment(tmp_path / "record", [])
+    status, out, said = processes.execute(command, tmp_path, environment, 120.0)
+    assert status == 0, said
+    assert "torch.Size([5, 3])" in out

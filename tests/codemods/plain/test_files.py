@@ -77,3 +77,12 @@ def test_a_loop_comes_back_to_what_reads() -> None:
 
 def test_a_reader_that_no_call_is_seen_of_may_come_later() -> None:
     assert "barrier" in _saves(after="import atexit\natexit.register(resume, model, 'out/model.pt')")
+
+
+def test_the_ranks_decide_together_whether_a_file_is_written() -> None:
+    """A slower rank would find the file that rank 0 has begun, and pass by the barrier."""
+    written = 'if not os.path.exists("a.pt"):\n    torch.save(3, "a.pt")\nprint(torch.load("a.pt"))'
+    path = Path("train.py")
+    code = convert({path: TRAINED.format(before=written, each="", after="")}, "cpu", style="plain")[path].code
+    assert 'if not from_rank_0(os.path.exists("a.pt")):\n    if dist.get_rank() == 0:\n        torch.save(' in code
+    assert "    if os.path.isfile(path):" in code and "    if not os.path.exists(folder):" in code

@@ -14,6 +14,7 @@ from ...targets import Target
 from ..exact import unique_names
 from .files import makes_folder
 from .logged import answers
+from .looks import decisive_looks
 from .numbers import reduces
 from .words import REMEDY, program_of
 
@@ -56,6 +57,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                     sent = True
     for answer in answers(script):
         yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
+        sent = True
+    for look in decisive_looks(script):
+        yield Replace(look, "from_rank_0({})", "decide as rank 0 does", modules=words.imports)
         sent = True
     anchor = last_leading_import(script.tree)
     if sent and anchor is not None:
@@ -119,7 +123,8 @@ RULE = Rule(
     title="Take rank 0's names",
     why="""\
 A folder named after the time or a random number is another one in every process (I6). Rank 0 makes the name and sends
-it to the others. What only rank 0 writes needs no such name elsewhere. So for what a logger of rank 0 answers.""",
+it to the others. What only rank 0 writes needs no such name elsewhere. So for what a logger of rank 0 answers, and for
+whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it.""",
     before="""\
 import time
 import torch
