@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..script import Script
+from .collate import DEFAULTS, stacks
 from .frames import Frame, Site
 from .layout import axis, turned
 from .loops import Loops
@@ -229,6 +230,7 @@ class Objects(Loops):
         self.found.loaders.add(found)
         named = [word.value for word in node.keywords if word.arg == "dataset"]
         shuffles = [word.value for word in node.keywords if word.arg == "shuffle"]
+        collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
         for part in (*node.args, *(word.value for word in node.keywords)):
             value = self.value(part, frame)
             if part in (*node.args[:1], *named):
@@ -236,7 +238,23 @@ class Objects(Loops):
                 self.found.datasets[node] = value if old is None else join(old, value)
             if part in (*node.args[2:3], *shuffles):
                 self.found.shuffles.setdefault(found, set()).add(value.constant)
+            if part in collates:
+                self.found.collates.setdefault(node, []).append(self.collates(part, frame))
         return of(found)
+
+    def collates(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether the collate function that a loader is given stacks its samples."""
+        if isinstance(node, ast.Call) and frame.script.qualified(node.func).endswith("partial") and len(node.args) == 1:
+            node = node.args[0]
+        things, functions = self.value(node, frame).things, []
+        for thing in things:
+            if isinstance(thing, Library) and thing.name in DEFAULTS:
+                continue
+            called = self.method_of(thing.cls, "__call__", of(thing)) if isinstance(thing, Instance) else thing
+            if not isinstance(called, Function):
+                return False
+            functions.append(called)
+        return bool(things) and all(map(stacks, functions))
 
 
 def called_here(node: ast.expr, frame: Frame) -> bool:

@@ -137,11 +137,9 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
     if "sampler" in words or "batch_sampler" in words:
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
     hidden = "collate_fn" not in words and may_say(script, call, "collate_fn")
-    if hidden or not _is_default(words.get("collate_fn")):
-        return (
-            None,
-            "batches are made by a function of the script's own: ranks may weigh their samples differently (L3)",
-        )
+    stacks = all(program_of(script).followed.found.collates.get(call, [False]))
+    if hidden or not (_is_default(words.get("collate_fn")) or stacks):
+        return None, "its collate function is not seen to stack samples: ranks may weigh theirs differently (L3)"
     shown = seen(script, call)
     if shown is None:
         return None, "what this loader loads, or in which order, is not said in its call"
