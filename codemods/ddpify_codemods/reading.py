@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -12,10 +12,13 @@ from pathlib import Path
 from .facts.header import main_guard, module_level_work
 from .facts.inherited import inherited
 from .facts.missing_imports import is_package_of, missing_imports
+from .facts.reach import never_used
 from .facts.script import Script
 from .facts.tree import KEPT, index, parsed
 from .runtime_names import RUNTIME
 from .view import View, view
+
+_JOIN = "init_process_group"
 
 
 class SourceError(Exception):
@@ -74,15 +77,29 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     files = {path: _file(path, text) for path, text in program.items()}
     views = {path: file.view for path, file in files.items() if file.view is not None}
     defined = frozenset().union(*(file.defined for file in files.values()))
-    asks = any(file.asks for file in files.values()) and not any(file.joins for file in files.values())
     entry = next(iter(program))
+    unused = _unused(list(files.values())) if any(file.joins for file in files.values()) else {}
+    joins = any(file.joins and not unused.get(file.alone) for file in files.values())
+    asks = any(file.asks for file in files.values()) and not joins
     libraries = inherited([file.alone for file in files.values()], defined)
     scripts = []
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
         known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
-        scripts.append(_script(file, path == entry, *known))
+        scripts.append(_script(file, path == entry, *known, unused.get(file.alone, frozenset())))
     return views, scripts
+
+
+def _unused(files: Sequence[_File]) -> Mapping[Script, frozenset[str]]:
+    """The functions that the program never calls, of the files that join a process group in one of these alone."""
+    found = {}
+    for script, names in never_used([file.alone for file in files]).items():
+        called = [node for node in script.nodes if getattr(node, "id", getattr(node, "attr", "")) == _JOIN]
+        functions = [node for node in script.tree.body if getattr(node, "name", "") in names]
+        inside = {part for function in functions for part in ast.walk(function)}
+        if called and inside.issuperset(called):
+            found[script] = names
+    return found
 
 
 @lru_cache(maxsize=KEPT)
@@ -96,7 +113,7 @@ def _file(path: Path, text: str) -> _File:
     used = {node.id for node in alone.find(ast.Name)} | {node.attr for node in alone.find(ast.Attribute)}
     imported = {part for alias in alone.find(ast.alias) for part in alias.name.split(".")}
     asks = re.search(r"\bis_initialized\b", text) is not None
-    return _File(alone, defined, defined | used | imported, "init_process_group" in used, asks, seen)
+    return _File(alone, defined, defined | used | imported, _JOIN in used, asks, seen)
 
 
 @lru_cache(maxsize=KEPT)
@@ -114,12 +131,13 @@ def _script(
     libraries: tuple[tuple[str, str], ...],
     asks: bool,
     in_converted: bool,
+    unused: frozenset[str],
 ) -> Script:
     """A file in its program: the very same object for every program in which it means the same."""
     runs = is_entry and _runs_something(file.alone.tree)
     roots = unfound.roots if unfound.imports else ()
     path, text, tree = file.alone.path, file.alone.text, file.alone.tree
-    return Script(path, text, tree, runs, defined, roots, libraries, asks, file.view, in_converted)
+    return Script(path, text, tree, runs, defined, roots, libraries, asks, file.view, in_converted, never_used=unused)
 
 
 def _runs_something(tree: ast.Module) -> bool:

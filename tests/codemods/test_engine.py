@@ -338,7 +338,7 @@ def test_asking_for_ranks_without_ever_joining_a_group_keeps_the_answer() -> Non
         (ASKING_FOR_RANKS + "\n\ndef wait():\n    dist.barrier()\n", 27),
         (ASKING_FOR_RANKS + "\n\ndef wait(size):\n    if size > 1:\n        dist.barrier()\n", 28),
         ("import torch.distributed as dist\nrank = dist.get_rank()\n", 2),
-        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n", 27),
+        (ASKING_FOR_RANKS + "\n\ndef join():\n    dist.init_process_group('gloo')\n\n\njoin()\n", 27),
     ],
 )
 def test_more_than_asking_for_ranks_is_refused(text: str, line: int) -> None:
@@ -354,3 +354,38 @@ def test_libcst_is_only_imported_to_rewrite() -> None:
         "assert 'libcst' not in sys.modules and 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("style", ["exact", "plain"])
+def test_helpers_that_are_never_called_join_no_group(style: str) -> None:
+    """A file of helpers for several processes, of which the program uses the question alone."""
+    helpers = """\
+import torch.distributed as dist
+def init(args):
+    dist.init_process_group("nccl", rank=args.rank)
+def is_main():
+    return not dist.is_initialized() or dist.get_rank() == 0
+"""
+    train = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from helpers import init, is_main
+torch.manual_seed(0)
+data = TensorDataset(torch.rand(32, 4))
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in DataLoader(data, batch_size=8, shuffle=True):
+    optimizer.zero_grad()
+    model(x).mean().backward()
+    optimizer.step()
+if is_main():
+    print("done")
+"""
+    entry, other = Path("train.py"), Path("helpers.py")
+    results = convert({entry: train, other: helpers}, "cpu", style=style)
+    assert "process_group" in results[entry].code or "runtime" in results[entry].code
+    assert 'dist.init_process_group("nccl", rank=args.rank)' in results[other].code
+    [warning] = results[other].findings
+    assert warning.severity == "warning" and "(init)" in warning.message
+    joining = convert({entry: train.replace("model = ", "init(args)\nmodel = "), other: helpers}, "cpu", style=style)
+    assert "not dist.is_initialized() or" in joining[other].code

@@ -201,6 +201,25 @@ for p in part.parameters():
 part.fc = torch.nn.Linear(part.fc.in_features, 3)
 part = fit(part, torch.optim.SGD(part.fc.parameters(), lr=0.1))
 """,
+    "a collate function that stacks": """\
+def collate(batch):
+    xs, ys = tuple(zip(*batch))
+    return {"x": torch.stack(xs, dim=0), "y": torch.as_tensor([int(y) for y in ys])}
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True, collate_fn=collate)
+test_loader = DataLoader(test_set, batch_size=12, collate_fn=collate)
+for epoch in range(2):
+    for batch in train_loader:
+        loss = F.cross_entropy(model(batch["x"]), batch["y"])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    correct = 0
+    for batch in test_loader:
+        correct += (model(batch["x"]).argmax(1) == batch["y"]).sum().item()
+    print(correct)
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
@@ -228,6 +247,53 @@ print(seen)
 def test_what_is_trained_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
     (tmp_path / "before.py").write_text(HEAD + SCRIPTS[name])
     fixture = Fixture(name, tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, ranks)
+    assert not found, "\n".join(found)
+
+
+HELPERS = """\
+import os
+import torch.distributed as dist
+
+
+def init_distributed_mode(args):
+    args.gpu = int(os.environ["LOCAL_RANK"])
+    dist.init_process_group(backend="nccl", init_method=args.dist_url)
+    dist.barrier()
+
+
+def is_main_process():
+    return not dist.is_initialized() or dist.get_rank() == 0
+
+
+def reduce_value(value):
+    if not dist.is_initialized():
+        return value
+    dist.all_reduce(value)
+    return value / dist.get_world_size()
+"""
+USES = """from helpers import init_distributed_mode, is_main_process, reduce_value
+
+for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    loss = reduce_value(loss)
+    optimizer.step()
+    if is_main_process():
+        print(loss.item())
+evaluate(model, DataLoader(test_set, batch_size=12))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_helpers_of_another_program_that_joins_a_process_group(ranks: int, tmp_path: Path) -> None:
+    """They are imported, and never called: the program is one of one process."""
+    folder = tmp_path / "before"
+    folder.mkdir()
+    (folder / "train.py").write_text(HEAD + USES)
+    (folder / "helpers.py").write_text(HELPERS)
+    fixture = Fixture("helpers", folder, "train.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
     found = differences(fixture, ranks)
     assert not found, "\n".join(found)
 

@@ -35,8 +35,16 @@ def joins_process_group(script: Script, call: ast.Call) -> bool:
 
 @lru_cache(maxsize=KEPT)
 def called_names(script: Script) -> frozenset[str]:
-    """The full names of everything that a file calls."""
-    return frozenset(script.qualified(call.func) for call in script.find(ast.Call))
+    """The full names of everything that a file calls where the program may come."""
+    unused = unused_code(script)
+    return frozenset(script.qualified(call.func) for call in script.find(ast.Call) if call not in unused)
+
+
+@lru_cache(maxsize=KEPT)
+def unused_code(script: Script) -> frozenset[ast.AST]:
+    """Every node of the functions of a file that the program never calls: helpers for programs that join a group."""
+    functions = (node for node in script.tree.body if getattr(node, "name", "") in script.never_used)
+    return frozenset(part for function in functions for part in ast.walk(function))
 
 
 def speaks(scripts: Iterable[Script], words: Words) -> bool:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import ast
 import operator
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from .bindings import bindings
-from .script import Script
+from .distribution import unused_code
+from .script import KEPT, Script
 
 _UNKNOWN = object()
 _DEPTH = 6  # functions that ask functions that ask
@@ -22,9 +24,12 @@ def asks_for_group(script: Script, call: ast.AST) -> bool:
     return isinstance(call, ast.Call) and script.qualified(call.func) == "torch.distributed.is_initialized"
 
 
+@lru_cache(maxsize=KEPT)
 def never_run(script: Script) -> frozenset[ast.AST]:
-    """Every node that is not reached as long as there is no process group."""
-    return frozenset(part for node in _dead_roots(script) for part in ast.walk(node))
+    """Every node that a program which joins no process group of its own never comes to."""
+    if not script.only_asks_for_group:
+        return unused_code(script)
+    return unused_code(script) | {part for node in _dead_roots(script) for part in ast.walk(node)}
 
 
 def _dead_roots(script: Script) -> Iterator[ast.AST]:

@@ -13,7 +13,8 @@ from .header import main_guard
 from .script import Script
 from .tree import KEPT, index, walk
 
-_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+_DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
 _LOOKS_UP = frozenset({"getattr", "__import__", "eval", "exec", "globals", "locals", "vars"})
 _GRADIENTS = frozenset({"backward", "grad", "grad_and_value"})
 _CALLED_BY_PYTHON = frozenset({"forward"})  # besides __init__, __call__ and the like
@@ -25,6 +26,34 @@ def reaches_backward(scripts: Sequence[Script]) -> bool:
     Args: its scripts, the one that is started first. All of that one counts as reached; of the others what runs when
     they are imported, and the functions, classes and methods whose names occur in something that is reached.
     """
+    return any(names & _GRADIENTS or not is_known for _, names, is_known in _reached(scripts))
+
+
+def never_used(scripts: Sequence[Script]) -> Mapping[Script, frozenset[str]]:
+    """The functions at the top level of each imported file that nothing names which a program may reach.
+
+    Args: its scripts, as for `reaches_backward`.
+    """
+    reached: set[ast.AST] = set()
+    for node, _, is_known in _reached(scripts, is_imported_used=False):
+        if not is_known:
+            return {}
+        reached.add(node)
+    return {
+        script: frozenset(
+            node.name for node in script.tree.body if isinstance(node, _FUNCTIONS) and node not in reached
+        )
+        for script in scripts[1:]
+    }
+
+
+def _reached(
+    scripts: Sequence[Script], is_imported_used: bool = True
+) -> Iterator[tuple[ast.AST, frozenset[str], bool]]:
+    """What a program may reach, with the names in it, and whether they are all that it can use.
+
+    Args: its scripts; whether what is imported by its name counts as used.
+    """
     entry, *modules = scripts
     waiting: list[ast.AST] = [entry.tree, *(part for module in modules for part in _run_at_import(module.tree))]
     by_name: dict[str, list[ast.AST]] = {}
@@ -32,13 +61,12 @@ def reaches_backward(scripts: Sequence[Script]) -> bool:
         for name, definitions in _definitions(module.tree).items():
             by_name.setdefault(name, []).extend(definitions)
     while waiting:
-        names, is_known = _names(waiting.pop())
-        if names & _GRADIENTS or not is_known:
-            return True
+        node = waiting.pop()
+        names, is_known = _names(node, is_imported_used)
+        yield node, names, is_known
         for name in names & by_name.keys():
             for definition in by_name.pop(name):
                 waiting += _body(definition)
-    return False
 
 
 @lru_cache(maxsize=KEPT)
@@ -79,7 +107,7 @@ def _is_called_by_python(name: str) -> bool:
 
 
 @lru_cache(maxsize=32 * KEPT)
-def _names(node: ast.AST) -> tuple[frozenset[str], bool]:
+def _names(node: ast.AST, is_imported_used: bool = True) -> tuple[frozenset[str], bool]:
     """The names in a part of a program, and whether they are all that it can use."""
     names: set[str] = set()
     for part in walk(node):
@@ -87,7 +115,7 @@ def _names(node: ast.AST) -> tuple[frozenset[str], bool]:
             names.add(part.id)
         elif isinstance(part, ast.Attribute):
             names.add(part.attr)
-        elif isinstance(part, ast.alias):
+        elif isinstance(part, ast.alias) and (is_imported_used or part.asname):
             names.add(part.name.rpartition(".")[2])
         elif isinstance(part, ast.Call) and _looks_up(part):
             constant = part.args[1] if part.args[1:] else None

@@ -30,7 +30,8 @@ class Script:
     imports are found; none if that is not known. inherited: names of libraries that come through other files.
     only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one. view: what
     is known of a file that is converted already. in_converted: whether any file of the program is. program: all of its
-    files, for rules that follow values from one to another.
+    files, for rules that follow values from one to another. never_used: of a file that has a function which joins a
+    process group, the functions that the program never calls.
     """
 
     path: Path
@@ -44,6 +45,7 @@ class Script:
     view: View | None = None
     in_converted: bool = False
     program: Program | None = None
+    never_used: frozenset[str] = frozenset()
 
     def is_settled(self, node: ast.AST) -> bool:
         """Whether a conversion has made of the node what it would make of it now."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ddpify_codemods.facts.no_group import asks_for_group, never_run
 
@@ -21,7 +23,7 @@ HEAD = "import torch.distributed as dist\ndef rank():\n    return dist.get_rank(
     ],
 )
 def test_what_is_not_reached(lines: str, dead: str, alive: str) -> None:
-    script = script_of(HEAD + lines)
+    script = replace(script_of(HEAD + lines), only_asks_for_group=True)
     found = never_run(script)
     assert node_of(script, dead) in found and node_of(script, alive) not in found
 

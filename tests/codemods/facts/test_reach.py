@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ddpify_codemods.facts.reach import reaches_backward, runs_alone
+from ddpify_codemods.facts.reach import never_used, reaches_backward, runs_alone
 
 from tests.codemods.checks import script_of
 
@@ -51,3 +51,24 @@ def test_a_function_runs_only_when_its_file_is_started(entry: str, other: str, a
     script = replace(script_of(other, is_entry=False), path=Path("other.py"))
     function = next(node for node in script.tree.body if getattr(node, "name", "") == "train")
     assert runs_alone([script_of(entry), script], script, function) is alone
+
+
+HELPERS = "def init(args):\n    dist.init_process_group('nccl')\ndef rank():\n    return 0\n"
+
+
+@pytest.mark.parametrize(
+    ("entry", "unused"),
+    [
+        ("from helpers import init, rank\nrank()", {"init"}),
+        ("from helpers import init as start, rank\nrank()", set()),
+        ("from helpers import init, rank\ninit(args)", {"rank"}),
+        ("import helpers\nhelpers.init(args)", {"rank"}),
+        ("import helpers\nrun = {'init': helpers.init}\nhelpers.rank()", set()),
+        ("import helpers\ngetattr(helpers, name)()", set()),
+    ],
+)
+def test_functions_that_nothing_names(entry: str, unused: set[str]) -> None:
+    """An import alone uses nothing, unless under another name; a lookup by a computed name may use everything."""
+    helpers = script_of(HELPERS, is_entry=False)
+    found = never_used([script_of(entry), helpers]).get(helpers, frozenset())
+    assert found == unused

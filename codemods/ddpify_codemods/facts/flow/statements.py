@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..no_group import never_run
 from .after_loops import is_of_last_turn, mentions
 from .branches import Branches, Names, leaves
 from .calls import is_without_gradients
@@ -49,9 +50,12 @@ class Follower(Branches):
         self.end_gradients()
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
+        dead = never_run(frame.script)
         for statement in body:
             if frame.left:
                 return
+            if statement in dead:
+                continue
             before, frame.statement = frame.statement, statement
             self.count()
             self.statement(statement, frame)

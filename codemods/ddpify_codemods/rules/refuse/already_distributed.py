@@ -59,11 +59,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         message = f"it uses {name}: this script already works with several processes"
         yield Finding(RULE.id, "refused", node.lineno, message, _remedy(name), distributed=bool(divided))
     if script.only_asks_for_group and not found:
-        yield from (_answered(script, call) for call in script.find(ast.Call) if asks_for_group(script, call))
+        asked = [call for call in script.find(ast.Call) if asks_for_group(script, call)]
+        yield from (_answered(script, call) for call in asked)
+        if asked and script.never_used:
+            others = ", ".join(sorted(script.never_used))
+            message = f"programs that join a process group by this file ({others}) get this answer, too"
+            yield Finding(RULE.id, "warning", asked[0].lineno, message, "give them a copy of the file")
 
 
 def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
-    dead = never_run(script) if script.only_asks_for_group else frozenset()
+    dead = never_run(script)
     for node in script.nodes:
         if node in dead:
             continue
@@ -121,7 +126,8 @@ RULE = Rule(
 A script that calls torch.distributed, Horovod or torch_xla, or starts processes that share a model (hogwild), has its
 own division of the data and its own reduction. Both would happen twice (section R). A script of DistributedDataParallel
 for another target is moved instead (to XLA by DDP201 and the rules after it, to other backends by DDP221 and the rules
-after it, to Horovod by DDP651), one of Horovod by DDP641 and the rules after it, and XLA code is left as it is.""",
+after it, to Horovod by DDP651), one of Horovod by DDP641 and the rules after it, and XLA code is left as it is. Helpers
+that join a process group, and that a program imports but never calls, do not count.""",
     before="""\
 import torch
 import torch.distributed as dist
