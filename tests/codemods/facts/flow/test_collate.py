@@ -255,8 +255,9 @@ def c(batch):
 
 def is_stacking(source: str) -> bool:
     script = script_of(HEAD + source)
-    functions = [node for node in script.find(ast.FunctionDef) if node.name == "c"]
-    return stacks(Function((functions or list(script.find(ast.Lambda)))[0], script))
+    kinds = ast.FunctionDef | ast.Lambda
+    functions = [node for node in script.nodes if isinstance(node, kinds) and getattr(node, "name", "c") == "c"]
+    return stacks(Function(functions[0], script))
 
 
 @pytest.mark.parametrize("source", STACK)
