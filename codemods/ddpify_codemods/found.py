@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
+from .facts.distribution import unused_code
 from .facts.header import main_guard
 from .facts.ignores import ignored
-from .facts.no_group import never_run
 from .facts.optimizers import optimizers
 from .facts.reach import reaches_backward
 from .facts.script import KEPT, Script
@@ -56,8 +56,8 @@ def ask(script: Script, target: Target, rules: tuple[Rule, ...], modernize: bool
                 findings.append(Finding(rule.id, "warning", line_of(item), item.message, remedy))
     if script.view is not None:
         edits = missing(script.view, edits)
-    never, dead = _never_started(script), never_run(script)
-    edits = [(rule, edit) for rule, edit in edits if line_of(edit) not in never and place_of(edit) not in dead]
+    never, unused = _never_started(script), unused_code(script)
+    edits = [(rule, edit) for rule, edit in edits if line_of(edit) not in never and place_of(edit) not in unused]
     unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
     shown = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
     return Found(script, tuple(edits), tuple(sorted(shown, key=line_of)))

@@ -365,11 +365,17 @@ def init(args):
     dist.init_process_group("nccl", rank=args.rank)
 def is_main():
     return not dist.is_initialized() or dist.get_rank() == 0
+def reduced(value):
+    if not dist.is_initialized():
+        return value
+    value = value.to("cuda")
+    dist.all_reduce(value)
+    return value
 """
     train = """\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
-from helpers import init, is_main
+from helpers import init, is_main, reduced
 torch.manual_seed(0)
 data = TensorDataset(torch.rand(32, 4))
 model = torch.nn.Linear(4, 1)
@@ -379,7 +385,7 @@ for (x,) in DataLoader(data, batch_size=8, shuffle=True):
     model(x).mean().backward()
     optimizer.step()
 if is_main():
-    print("done")
+    print(reduced(model.bias))
 """
     entry, other = Path("train.py"), Path("helpers.py")
     results = convert({entry: train, other: helpers}, "cpu", style=style)

@@ -16,6 +16,8 @@ from ..checks import assert_refused, assert_silent, findings_of
         "import torch.multiprocessing as mp\nmp.set_sharing_strategy('file_system')",
         "distributed = False",
         "import torch\nmodel = torch.nn.DataParallel(model)",
+        "import torch.nn as nn\nif isinstance(net, nn.parallel.DistributedDataParallel):\n    net = net.module",
+        "from torch.nn.parallel import DistributedDataParallel\nisinstance(net, (Net, DistributedDataParallel))",
     ],
 )
 def test_one_process(source: str) -> None:
@@ -27,6 +29,7 @@ def test_one_process(source: str) -> None:
     [
         ("import torch.distributed as dist\n\ndist.init_process_group('nccl')\ndist.barrier()", 3),
         ("from torch.nn.parallel import DistributedDataParallel as DDP\nmodel = DDP(model)", 2),
+        ("from torch.nn.parallel import DistributedDataParallel as DDP\nisinstance(DDP(net), nn.Module)", 2),
         ("import torch\ns = torch.utils.data.distributed.DistributedSampler(d)", 2),
         ("from torch.distributed.fsdp import FullyShardedDataParallel as FSDP\nmodel = FSDP(model)", 2),
         ("import torch.multiprocessing as mp\nmp.spawn(main)", 2),

@@ -70,13 +70,23 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
     dead = never_run(script)
     for node in script.nodes:
-        if node in dead:
+        if node in dead or _is_asked_after(script, node):
             continue
         if isinstance(node, (ast.Attribute, ast.Name)) and _is_distributed(script.qualified(node)):
             if not (script.only_asks_for_group and _only_asks(script, node)):
                 yield node, script.qualified(node)
         elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
             yield node, node.attr
+
+
+def _is_asked_after(script: Script, node: ast.AST) -> bool:
+    """`isinstance(model, DistributedDataParallel)`, alone or in a tuple of classes: a question makes none."""
+    parent = script.parents.get(node)
+    if isinstance(parent, ast.Tuple):
+        node, parent = parent, script.parents.get(parent)
+    if not isinstance(parent, ast.Call) or not isinstance(parent.func, ast.Name):
+        return False
+    return parent.func.id == "isinstance" and node in parent.args[1:]
 
 
 def _unneeded(script: Script, node: ast.AST, name: str) -> ast.expr | None:
