@@ -18,6 +18,7 @@ from ..checks import assert_refused, assert_silent, findings_of
         "import torch\nmodel = torch.nn.DataParallel(model)",
         "import torch.nn as nn\nif isinstance(net, nn.parallel.DistributedDataParallel):\n    net = net.module",
         "from torch.nn.parallel import DistributedDataParallel\nisinstance(net, (Net, DistributedDataParallel))",
+        "from torch.nn import parallel\nmany = type(net) in (parallel.DataParallel, parallel.DistributedDataParallel)",
     ],
 )
 def test_one_process(source: str) -> None:

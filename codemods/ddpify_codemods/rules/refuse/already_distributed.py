@@ -80,10 +80,12 @@ def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
 
 
 def _is_asked_after(script: Script, node: ast.AST) -> bool:
-    """`isinstance(model, DistributedDataParallel)`, alone or in a tuple of classes: a question makes none."""
+    """`isinstance(model, DistributedDataParallel)`, `type(model) in (…)`: a question makes no such model."""
     parent = script.parents.get(node)
     if isinstance(parent, ast.Tuple):
         node, parent = parent, script.parents.get(parent)
+    if isinstance(parent, ast.Compare):
+        return True
     if not isinstance(parent, ast.Call) or not isinstance(parent.func, ast.Name):
         return False
     return parent.func.id == "isinstance" and node in parent.args[1:]
