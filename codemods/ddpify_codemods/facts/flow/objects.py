@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..script import Script
-from .collate import DEFAULTS, stacks
+from .collate import stacks
+from .collate_expressions import DEFAULTS
 from .frames import Frame, Site
 from .layout import axis, turned
 from .loops import Loops

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
+from ddpify_codemods.facts.flow.collate import stacks
 from ddpify_codemods.facts.flow.program import Followed
+from ddpify_codemods.facts.flow.values import Function
 from ddpify_codemods.styles import in_program
 
 from tests.codemods.checks import script_of
@@ -46,3 +50,21 @@ def of_evaluation(adds: str, shown: str = "total") -> Followed:
     """What is known of a program that trains, and then adds something up over a test set."""
     body = "\n".join(f"    {line}" for line in adds.splitlines())
     return followed(f"{TRAINING}for x, y in test_loader:\n{body}\nprint({shown})\n")
+
+
+COLLATE_HEAD = """\
+import random
+import numpy as np
+import torch
+import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import default_collate
+"""
+
+
+def is_stacking(source: str) -> bool:
+    """Whether the collate function `c` of a file that begins as above is seen to stack its samples."""
+    script = script_of(COLLATE_HEAD + source)
+    kinds = ast.FunctionDef | ast.Lambda
+    functions = [node for node in script.nodes if isinstance(node, kinds) and getattr(node, "name", "c") == "c"]
+    return stacks(Function(functions[0], script))

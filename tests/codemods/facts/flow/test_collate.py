@@ -2,30 +2,11 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
-from ddpify_codemods.facts.flow.collate import stacks
-from ddpify_codemods.facts.flow.values import Function
 
-from tests.codemods.checks import script_of
+from .followed import is_stacking
 
-HEAD = """\
-import random
-import numpy as np
-import torch
-import torch.nn.functional as F
-from torch.nn.utils.rnn import pad_sequence
-from torch.utils.data import default_collate
-"""
 STACK = [
-    """\
-def c(batch):
-    images, labels = tuple(zip(*batch))
-    images = torch.stack(images, dim=0)
-    labels = torch.as_tensor(labels)
-    return images, labels
-""",
     """\
 def c(infos):
     a, b, m = [], [], []
@@ -36,30 +17,6 @@ def c(infos):
     a = torch.stack(a)
     t = {"b": torch.stack(b), "m": torch.stack(m)}
     return a, t
-""",
-    """\
-def c(batch):
-    data = [item[0] for item in batch]
-    target = [item[1] for item in batch]
-    target = torch.LongTensor(target)
-    return [torch.stack(data), target]
-""",
-    """\
-c = lambda b: torch.stack([x[0] for x in b])
-""",
-    """\
-def c(batch):
-    return {k: torch.stack([s[k] for s in batch]) for k in batch[0].keys()}
-""",
-    """\
-def c(batch):
-    return [torch.stack(x) for x in zip(*batch)]
-""",
-    """\
-def c(batch):
-    images = torch.cat([b[0].unsqueeze(0) for b in batch], dim=0)
-    labels = torch.tensor([b[1] for b in batch], dtype=torch.long)
-    return images.float() / 255, F.one_hot(labels, 10)
 """,
     """\
 def c(batch):
@@ -76,20 +33,6 @@ def c(batch):
 """,
     """\
 def c(batch):
-    out = {}
-    out["x"] = torch.stack([b["x"] for b in batch])
-    out["y"] = torch.tensor([b["y"] for b in batch])
-    return out
-""",
-    """\
-def stack(xs, dtype=None):
-    return torch.stack([torch.as_tensor(x, dtype=dtype) for x in xs])
-def c(batch):
-    xs, ys = map(list, zip(*batch))
-    return stack(xs, dtype=torch.float), stack(ys)
-""",
-    """\
-def c(batch):
     batch.sort(key=lambda x: len(x[0]), reverse=True)
     return default_collate(batch)
 """,
@@ -100,60 +43,56 @@ def c(batch):
     x = torch.stack([b[0] for b in batch]); y = torch.stack([b[1] for b in batch])
     return x, y
 """,
+    """\
+def c(batch):
+    out = {}
+    for key in batch[0].keys():
+        out[key] = torch.stack([torch.as_tensor(b[key]) for b in batch])
+    return out
+""",
+    """\
+def c(batch):
+    out = {}
+    for key in batch[0]:
+        values = []
+        for b in batch:
+            values.append(b[key])
+        out[key] = torch.stack(values)
+    return out
+""",
+    """\
+def c(batch):
+    elem = batch[0]
+    if isinstance(elem, dict):
+        return {key: torch.stack([d[key] for d in batch]) for key in elem}
+    return torch.stack(batch)
+""",
+    """\
+def c(batch):
+    xs, ys = [], []
+    for x, y in batch:
+        if x.dim() == 2:
+            x = x.unsqueeze(0)
+        x = (x - MEAN) / STD
+        xs.append(x)
+        ys.append(torch.tensor([y, 1 - y]))
+    return torch.stack(xs), torch.stack(ys, 0)
+""",
+    """\
+def c(batch):
+    xs = torch.stack([torch.from_numpy(b["x"]) for b in batch]).float().div_(255)
+    xs.sub_(0.5)
+    xs /= 0.5
+    return xs, torch.tensor([b["y"] for b in batch]).unsqueeze(1)
+""",
 ]
 COUPLE = [
-    """\
-def c(batch):
-    return tuple(zip(*batch))
-""",
-    """\
-def c(batch):
-    xs, ys = zip(*batch)
-    return pad_sequence(xs, batch_first=True), torch.tensor(ys)
-""",
-    """\
-def c(batch):
-    batch = [b for b in batch if b is not None]
-    return default_collate(batch)
-""",
-    """\
-def c(batch):
-    batch = list(filter(lambda b: b is not None, batch))
-    return default_collate(batch)
-""",
-    """\
-def c(batch):
-    n = max(len(b[0]) for b in batch)
-    xs = [F.pad(b[0], (0, n - len(b[0]))) for b in batch]
-    return torch.stack(xs)
-""",
     """\
 def c(batch):
     batch.sort(key=lambda b: len(b[0]), reverse=True)
     n = batch[0][0].shape[0]
     xs = torch.stack([F.pad(b[0], (0, n - b[0].shape[0])) for b in batch])
     return xs
-""",
-    """\
-def c(batch):
-    x = torch.stack([b[0] for b in batch])
-    lam = np.random.beta(1, 1)
-    return x * lam + x[torch.randperm(len(x))] * (1 - lam)
-""",
-    """\
-def c(batch):
-    x = torch.stack([b[0] for b in batch])
-    return (x - x.mean()) / x.std()
-""",
-    """\
-def c(batch):
-    x = torch.stack([b[0] for b in batch], 1)
-    return x
-""",
-    """\
-def c(batch):
-    size = random.choice([224, 256])
-    return torch.stack([F.interpolate(b[0], size) for b in batch])
 """,
     """\
 def c(batch):
@@ -182,44 +121,15 @@ def c(batch):
 """,
     """\
 def c(batch):
-    xs = torch.stack([b[0] for b in batch])
-    return xs, len(batch)
-""",
-    """\
-def c(batch):
-    xs = torch.stack([b[0] for b in batch[::-1][:4]])
-    return xs
-""",
-    """\
-def c(batch):
-    xs = torch.stack([b[0] - batch[0][0] for b in batch])
-    return xs
-""",
-    """\
-def c(batch):
-    return torch.cat([b[0] for b in batch])
-""",
-    """\
-def c(batch):
     m = torch.stack([b[0] for b in batch])
     m -= m.mean(0)
     return m
 """,
     """\
 def c(batch):
-    a, b = batch
-    return torch.stack([a, b])
-""",
-    """\
-def c(batch):
     xs = [b[0] for b in batch]
     xs.extend(xs)
     return torch.stack(xs)
-""",
-    """\
-def c(batch):
-    x = torch.stack([b[0] for b in batch])
-    return F.normalize(x, dim=0)
 """,
     """\
 def c(batch):
@@ -240,24 +150,187 @@ def c(batch):
     """\
 def c(batch):
     x = torch.stack([b[0] for b in batch])
-    x[0] = 0
-    return x
-""",
-    """\
-def c(batch):
-    x = torch.stack([b[0] for b in batch])
     x.zero_().add_(x.sum())
     y = x.sub(x.max())
     return y
 """,
+    """\
+def c(batch):
+    xs = [b[0] for b in batch]
+    mean = torch.stack(xs).mean(0)
+    for x in xs:
+        x.sub_(mean)
+    return torch.stack(xs)
+""",
+    """\
+def c(batch):
+    mean = torch.stack([b[0] for b in batch]).mean(0)
+    for b in batch:
+        x = b[0]
+        x -= mean
+    return default_collate(batch)
+""",
+    """\
+def c(batch):
+    mean = torch.stack([b[0] for b in batch]).mean(0)
+    for b in batch:
+        b[0][:] = b[0] - mean
+    return default_collate(batch)
+""",
+    """\
+def fix(batch):
+    batch.pop()
+def c(batch):
+    fix(batch)
+    return default_collate(batch)
+""",
+    """\
+def c(batch):
+    del batch[0]
+    return default_collate(batch)
+""",
+    """\
+def c(batch):
+    if batch[0]["flip"]:
+        return torch.stack([b["x"].flip(0) for b in batch])
+    return torch.stack([b["x"] for b in batch])
+""",
+    """\
+KEPT = []
+def c(batch):
+    out = torch.stack([b[0] - len(KEPT) for b in batch])
+    for b in batch:
+        KEPT.append(b[0])
+    return out
+""",
+    """\
+def c(batch, kept=[]):
+    kept.append(batch)
+    return torch.stack([b[0] + len(kept[0]) for b in batch])
+""",
+    """\
+def c(batch):
+    batch += batch
+    return default_collate(batch)
+""",
+    """\
+def c(batch):
+    xs = [b[0] for b in batch]
+    xs.reverse()
+    return torch.stack(xs), torch.tensor([b[1] for b in batch])
+""",
+    """\
+def c(batch):
+    y = torch.tensor([b[1] for b in batch])
+    batch.sort(key=lambda b: len(b[0]))
+    return torch.stack([b[0] for b in batch]), y
+""",
+    """\
+def c(batch):
+    for b in batch:
+        batch[0] = b
+    return default_collate(batch)
+""",
+    """\
+def c(batch):
+    xs = []
+    for b in batch:
+        xs.append(b[0])
+        xs[0] = b[0]
+    return torch.stack(xs)
+""",
+    """\
+def c(batch):
+    xs = []
+    for b in batch:
+        xs.append(b[0])
+    for b in batch:
+        xs.append(b[1])
+    return torch.stack(xs)
+""",
+    """\
+def c(batch):
+    def inner(b):
+        return b[0] - batch[0][0]
+    return torch.stack([inner(b) for b in batch])
+""",
+    """\
+def c(batch):
+    for b in batch:
+        b.update(n=len(batch))
+    return default_collate(batch)
+""",
+    """\
+def c(batch):
+    for b in batch:
+        b["n"] = len(batch)
+    return default_collate(batch)
+""",
+    """\
+def c(batch):
+    for b in batch:
+        setattr(b, "n", len(batch))
+    return torch.stack([b.n for b in batch])
+""",
+    """\
+def c(batch):
+    for b in batch:
+        d = [o[0] - b[0] for o in batch]
+    return torch.stack(d)
+""",
+    """\
+def c(batch):
+    for b in batch:
+        d = list(map(lambda o: o[0] - b[0], batch))
+    return torch.stack(d)
+""",
+    """\
+def c(batch):
+    for b in batch:
+        d = {"a": b[0], "b": 1}
+    return torch.stack([o[0] - d["a"] for o in batch])
+""",
+    """\
+def c(batch):
+    xs = []
+    for key in ("a", "b"):
+        for b in batch:
+            xs.append(b[key])
+    return torch.stack(xs)
+""",
+    """\
+def c(batch):
+    xs = []
+    for b in batch:
+        try:
+            xs.append(b[0])
+        except ValueError:
+            pass
+    return torch.stack(xs)
+""",
+    """\
+def c(batch):
+    xs = []
+    for b in batch:
+        xs.append(b[0])
+        if b[1]:
+            break
+    return torch.stack(xs)
+""",
+    """\
+seen = 0
+def c(batch):
+    global seen
+    seen = seen + 1
+    return torch.stack([b[0] * seen for b in batch])
+""",
+    """\
+def c(batch):
+    for b in batch:
+        last = b[0]
+    return torch.stack([b[0] - last for b in batch])
+""",
 ]
-
-
-def is_stacking(source: str) -> bool:
-    script = script_of(HEAD + source)
-    kinds = ast.FunctionDef | ast.Lambda
-    functions = [node for node in script.nodes if isinstance(node, kinds) and getattr(node, "name", "c") == "c"]
-    return stacks(Function(functions[0], script))
 
 
 @pytest.mark.parametrize("source", STACK)

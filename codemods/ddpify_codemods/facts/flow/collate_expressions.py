@@ -1,0 +1,343 @@
+"""What the expressions of a collate function hold: each sample alone, or something that couples them."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Mapping
+from typing import Literal, NoReturn
+
+from ..script import Script
+
+# same: alike for all batches.  one: made of one sample, whichever it is.  first: the first sample, or a part of it.
+# column: a list with an entry for each sample.  opened: a column of tensors whose first dimension is 1.
+# columns: a list of columns.  stacked: tensors with a row for each sample.  new: an empty list.
+# A tuple: what a collection holds.
+Kind = Literal["same", "one", "first", "column", "opened", "columns", "stacked", "new"]
+Part = Kind | tuple["Part", ...]
+Names = Mapping[str, "Part"]
+
+DEFAULTS = frozenset(f"torch.utils.data.{place}default_collate" for place in ("", "dataloader.", "_utils.collate."))
+_STACKS = DEFAULTS | frozenset(
+    {f"torch.{name}" for name in ("stack", "tensor", "as_tensor", "from_numpy")}
+    | {f"torch.{name}Tensor" for name in ("", "Long", "Float", "Double", "Int", "Half", "Bool", "Byte")}
+    | {f"numpy.{name}" for name in ("stack", "array", "asarray")}
+)
+_JOINS = frozenset({"torch.cat", "torch.concat", "numpy.concatenate"})
+_LISTS = frozenset({"list", "tuple"})
+_ROW_BY_ROW = frozenset(
+    {"to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "bool", "astype", "clone", "copy"}
+    | {"cuda", "cpu", "contiguous", "detach", "pin_memory", "numpy", "add", "sub", "mul", "div", "clamp"}
+    | {"add_", "sub_", "mul_", "div_", "clamp_", "requires_grad_"}
+)
+_KEEPS = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "appendleft", "push"})
+_OF_A_TYPE = frozenset({"dtype", "device", "ndim", "dim", "keys"})
+_DRAWS = ("numpy.random.", "torch.rand", "torch.normal", "torch.multinomial", "torch.bernoulli", "torch.poisson")
+_COMPUTES = ("torch.", "numpy.", "math.")
+_BUILT_IN = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range", "round", "slice", "str"})
+COLUMNS = ("column", "opened")
+
+
+class Unclear(Exception):
+    """Something in a collate function is not known to keep its samples apart."""
+
+
+class CollateExpressions:
+    """Follows expressions; whatever is not known to keep samples apart ends it (`Unclear`).
+
+    names: what each local name holds. local: those that are assigned anywhere. batch: the name of all samples, which
+    may be sorted. in_turn: in a loop over samples.
+    """
+
+    def __init__(self, script: Script, names: dict[str, Part], local: set[str], depth: int, batch: str = "") -> None:
+        self.script, self.names, self.local, self.depth, self.batch = script, names, local, depth, batch
+        self.in_turn = False
+
+    def given_back(self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part]) -> Part:
+        """What a function that is called gives back for arguments."""
+        raise NotImplementedError
+
+    def assign(self, target: ast.expr, value: Part) -> None:
+        """Give a name, or a part of what one holds, a value."""
+        if isinstance(target, ast.Name):
+            self.names[target.id] = "one" if value == "new" and self.in_turn else value
+        elif isinstance(target, ast.Tuple | ast.List):
+            if isinstance(value, tuple) and len(value) != len(target.elts):
+                raise Unclear
+            each = value if isinstance(value, tuple) else [_unpacked(value)] * len(target.elts)
+            for part, one in zip(target.elts, each, strict=True):
+                self.assign(part, one)
+        elif isinstance(target, ast.Attribute | ast.Subscript):
+            owner = self.part(target.value)
+            if isinstance(owner, tuple) and isinstance(target.value, ast.Name) and not self.in_turn:
+                self.names[target.value.id] = (*owner, value)
+            elif not (owner == "one" and of_one(value)):
+                raise Unclear
+        else:
+            raise Unclear
+
+    def named(self, name: str) -> Part:
+        """What a name holds."""
+        if name in self.names:
+            return self.names[name]
+        if name in self.local:
+            raise Unclear
+        return "same"
+
+    def part(self, node: ast.expr) -> Part:
+        """What an expression holds."""
+        if isinstance(node, ast.Constant):
+            return "same"
+        if isinstance(node, ast.Name):
+            return self.named(node.id)
+        if isinstance(node, ast.Tuple | ast.List):
+            if not node.elts and isinstance(node, ast.List):
+                return "new"
+            return tuple(self.part(each) for each in node.elts)
+        if isinstance(node, ast.Dict):
+            return tuple(self.part(each) for each in node.values)
+        if isinstance(node, ast.Call):
+            return self.call(node)
+        if isinstance(node, ast.Subscript):
+            return self.entry(node)
+        if isinstance(node, ast.Attribute):
+            owner = self.part(node.value)
+            if owner == "first" and node.attr in _OF_A_TYPE:
+                return "same"
+            return owner if owner in ("same", "one") else unclear()
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):
+            return self.comprehension(node.generators, node.elt)
+        if isinstance(node, ast.DictComp):
+            found = self.comprehension(node.generators, node.value)
+            return found if found == "stacked" else self.computed([found])
+        if isinstance(node, ast.IfExp):
+            test, chosen = self.part(node.test), either(self.part(node.body), self.part(node.orelse))
+            return chosen if test == "same" else self.computed([test, *flat(chosen)])
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            return "one" if of_one(self.part(node.left)) and of_one(self.part(node.right)) else unclear()
+        if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.JoinedStr | ast.FormattedValue):
+            return self.computed([self.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)])
+        raise Unclear
+
+    def computed(self, parts: Iterable[Part]) -> Part:
+        """What is computed from parts, element by element."""
+        found = list(parts)
+        if all(map(of_one, found)):
+            return "one" if any("one" in flat(part) for part in found) else "same"
+        if found.count("stacked") == 1 and set(found) <= {"same", "stacked"}:
+            return "stacked"
+        raise Unclear
+
+    def entry(self, node: ast.Subscript) -> Part:
+        owner = self.part(node.value)
+        if isinstance(owner, tuple):
+            return owner[0] if len(set(owner)) == 1 else unclear()
+        if owner in ("same", "one"):
+            within = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            bounds = [
+                bound
+                for each in within
+                for bound in ([each.lower, each.upper, each.step] if isinstance(each, ast.Slice) else [each])
+            ]
+            return self.computed([owner, *(self.part(each) for each in bounds if each is not None)])
+        if not isinstance(node.slice, ast.Constant) and not (owner == "first" and self.part(node.slice) == "same"):
+            raise Unclear
+        if owner == "columns":
+            return "column"
+        return "first" if owner in ("first", "column") else unclear()
+
+    def comprehension(self, generators: list[ast.comprehension], element: ast.expr) -> Part:
+        if len(generators) != 1 or generators[0].ifs or generators[0].is_async:
+            raise Unclear
+        target, over = generators[0].target, self.part(generators[0].iter)
+        local = self.local - {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+        inner = type(self)(self.script, dict(self.names), local | stored(element), self.depth)
+        inner.in_turn = self.in_turn
+        if over in COLUMNS and not self.in_turn:
+            inner.in_turn = True
+            inner.assign(target, "one")
+            if not of_one(inner.part(element)):
+                raise Unclear
+            return "opened" if _is_opened(element) or (over == "opened" and isinstance(element, ast.Name)) else "column"
+        if over == "first" and not looks_up(target, [element]):
+            raise Unclear
+        if over not in ("columns", "same", "one", "first"):
+            raise Unclear
+        inner.assign(target, "column" if over == "columns" else "one" if over == "one" else "same")
+        each = inner.part(element)
+        return "columns" if each == "column" else "stacked" if is_stacked(each) else self.computed([each])
+
+    def call(self, node: ast.Call) -> Part:
+        name = self.script.qualified(node.func)
+        if name.startswith(("random.", *_DRAWS)) or any(word.arg in (None, "out") for word in node.keywords):
+            raise Unclear
+        starred = [self.part(each.value) for each in node.args if isinstance(each, ast.Starred)]
+        if starred:
+            return "columns" if name == "zip" and len(node.args) == 1 and starred == ["column"] else unclear()
+        if name in ("sorted", "map") and node.args:
+            return self.sorted(node) if name == "sorted" else self.mapped(node)
+        args = [self.part(each) for each in node.args]
+        words = {str(word.arg): self.part(word.value) for word in node.keywords}
+        first: Part = args[0] if args else "new"
+        if name in _LISTS and len(args) <= 1:
+            return first
+        if name == "zip" and args and set(args) <= set(COLUMNS):
+            return "column"
+        if name in ("isinstance", "type") and first in ("same", "first"):
+            return "same"
+        along = [*node.args[1:], *(word.value for word in node.keywords if word.arg in ("dim", "axis"))]
+        if name in _STACKS and first in ("column", "stacked"):
+            return "stacked" if not name.endswith("stack") or all(map(_is_zero, along)) else unclear()
+        if name in _JOINS and first == "opened":
+            return "stacked" if all(map(_is_zero, along)) else unclear()
+        if name == "torch.nn.functional.one_hot" and first == "stacked":
+            return "stacked" if len(args) > 1 or words else unclear()  # as many as the largest label, otherwise
+        return self.called(node.func, args, words)
+
+    def sorted(self, node: ast.Call) -> Part:
+        """`sorted(batch, key=…)`, under the name that it had."""
+        to = self.script.parents.get(node)
+        target = to.targets[0] if isinstance(to, ast.Assign) else None
+        batch = node.args[0]
+        if isinstance(batch, ast.Name) and isinstance(target, ast.Name) and target.id == batch.id:
+            return "column" if self.is_untouched(batch.id) else unclear()
+        raise Unclear
+
+    def is_untouched(self, name: str) -> bool:
+        """Whether a name is that of all samples, of which nothing has been taken yet: their order is free."""
+        others = {part for each, part in self.names.items() if each != name}
+        return name == self.batch and not self.in_turn and others <= {"same"}
+
+    def mapped(self, node: ast.Call) -> Part:
+        """`map(function, …)`."""
+        over = [self.part(each) for each in node.args[1:]]
+        if self.in_turn:
+            raise Unclear
+        name = self.script.qualified(node.args[0])
+        if over == ["columns"]:
+            return "columns" if name in _LISTS else "stacked" if name in _STACKS else unclear()
+        return "column" if over == ["column"] and of_one(self.called(node.args[0], ["one"], {})) else unclear()
+
+    def called(self, function: ast.expr, given: list[Part], words: Mapping[str, Part]) -> Part:
+        """What a function makes of its arguments."""
+        name = self.script.qualified(function)
+        kinds = {kind for part in (*given, *words.values()) for kind in flat(part)}
+        if isinstance(function, ast.Lambda):
+            names = {**self.names, **dict(zip(parameters(function), given, strict=False))}
+            return self.given_back(function, names)
+        if isinstance(function, ast.Attribute) and not name.startswith(_COMPUTES):
+            return self.method(function, given, kinds)
+        if isinstance(function, ast.Name) and self.named(function.id) != "same":
+            raise Unclear
+        if kinds <= {"same"}:  # it may draw, or count its calls
+            return "same" if name.startswith(_COMPUTES) or name in _BUILT_IN else unclear()
+        if kinds <= {"same", "one"}:
+            return "one"
+        defined = [each for each in self.script.tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
+        if len(defined) != 1 or self.depth < 1 or len(given) > len(parameters(defined[0])):
+            raise Unclear
+        known: dict[str, Part] = dict.fromkeys(parameters(defined[0]), "same")
+        known |= {**dict(zip(known, given, strict=False)), **words}
+        return self.given_back(defined[0], known)
+
+    def method(self, function: ast.Attribute, given: list[Part], kinds: set[Kind]) -> Part:
+        """What a method makes of its arguments, and of what has it."""
+        owner, name = self.part(function.value), function.attr
+        if owner == "first" and name in _OF_A_TYPE and not given:
+            return "same"
+        if owner == "stacked" and kinds <= {"same"} and (name in _ROW_BY_ROW or _keeps_rows(self.script, function)):
+            return "stacked"
+        if owner == "one" and kinds <= {"same", "one"}:
+            return "one"
+        if owner == "same" and kinds <= {"same", "one"} and "one" in kinds:  # a transform, which must not keep it
+            return unclear() if name in _KEEPS or name.endswith("_") else "one"
+        raise Unclear
+
+
+def is_stacked(part: Part) -> bool:
+    return all(map(is_stacked, part)) and bool(part) if isinstance(part, tuple) else part == "stacked"
+
+
+def unclear() -> NoReturn:
+    raise Unclear
+
+
+def flat(part: Part) -> list[Kind]:
+    """The kinds of all that a part holds."""
+    return [kind for each in part for kind in flat(each)] if isinstance(part, tuple) else [part]
+
+
+def of_one(part: Part) -> bool:
+    """Whether something is computed from one sample alone."""
+    return set(flat(part)) <= {"same", "one"}
+
+
+def either(first: Part, second: Part) -> Part:
+    """What is one of two parts."""
+    if first == second:
+        return first
+    if is_stacked(first) and is_stacked(second):
+        return "stacked"
+    if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
+        return tuple(either(one, other) for one, other in zip(first, second, strict=True))
+    return "one" if of_one(first) and of_one(second) else unclear()
+
+
+def _unpacked(part: Part) -> Part:
+    """What each of several names holds to which a part is unpacked."""
+    if part == "columns":
+        return "column"
+    return part if part in ("same", "one", "first") else unclear()
+
+
+def parameters(function: ast.FunctionDef | ast.Lambda) -> list[str]:
+    given = function.args
+    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def stored(node: ast.AST) -> set[str]:
+    """The names that are assigned in a part of a function, but for those of its comprehensions."""
+    inner = {part for each in ast.walk(node) if isinstance(each, ast.comprehension) for part in ast.walk(each.target)}
+    return {
+        each.id
+        for each in ast.walk(node)
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store) and each not in inner
+    }
+
+
+def looks_up(target: ast.expr, parts: Iterable[ast.AST]) -> bool:
+    """Whether a name stands for keys alone: `sample[key]`, `{key: …}`."""
+    if not isinstance(target, ast.Name):
+        return False
+    nodes = [each for part in parts for each in ast.walk(part)]
+    keys = [each.slice for each in nodes if isinstance(each, ast.Subscript)]
+    return all(each in keys for each in nodes if isinstance(each, ast.Name) and each.id == target.id)
+
+
+def _is_opened(node: ast.expr) -> bool:
+    """`x.unsqueeze(0)`, `x[None]`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return node.func.attr == "unsqueeze" and len(node.args) == 1 and _is_zero(node.args[0])
+    if not isinstance(node, ast.Subscript):
+        return False
+    at = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
+    return isinstance(at, ast.Constant) and at.value is None
+
+
+def _keeps_rows(script: Script, method: ast.Attribute) -> bool:
+    """Whether a method that is given a dimension leaves the first one where it is."""
+    call = script.parents.get(method)
+    if not isinstance(call, ast.Call) or not call.args:
+        return False
+    if method.attr == "permute":
+        return _is_zero(call.args[0])
+    if method.attr == "unsqueeze" and ast.unparse(call.args[0]) == "-1":
+        return True
+    return (
+        method.attr in ("unsqueeze", "squeeze")
+        and isinstance(call.args[0], ast.Constant)
+        and not _is_zero(call.args[0])
+    )
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value == 0 and node.value is not False
