@@ -201,6 +201,24 @@ for p in part.parameters():
 part.fc = torch.nn.Linear(part.fc.in_features, 3)
 part = fit(part, torch.optim.SGD(part.fc.parameters(), lr=0.1))
 """,
+    "questions whether a model is wrapped": """\
+from torch.nn.parallel import DataParallel, DistributedDataParallel
+
+
+def scaled(net, loader):
+    scale = 0.1 if type(net) in (DataParallel, DistributedDataParallel) else 1.0
+    for x, y in loader:
+        loss = F.cross_entropy(net(x), y) * scale
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    if isinstance(net, DistributedDataParallel):
+        print("wrapped")
+
+
+scaled(model, DataLoader(train_set, batch_size=12, shuffle=True))
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
     "a collate function that stacks": """\
 def collate(batch):
     xs, ys = tuple(zip(*batch))
