@@ -49,7 +49,8 @@ def _given_back(
     batch: str = "",
 ) -> Part:
     """What a function gives back for arguments. batch: the name of all samples, which may be sorted."""
-    if node.args.vararg or node.args.kwarg:
+    decorators = {ast.unparse(each) for each in getattr(node, "decorator_list", ())}
+    if node.args.vararg or node.args.kwarg or not decorators <= {"staticmethod"}:
         raise Unclear
     follow = _Follow(script, dict(names), stored(node), depth, batch)
     if isinstance(node, ast.Lambda):

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable, Mapping
 from typing import Literal, NoReturn
 
+from ..bindings import bindings
 from ..script import Script
 
 # same: alike for all batches.  one: made of one sample, whichever it is.  first: the first sample, or a part of it.
@@ -166,8 +167,16 @@ class CollateExpressions:
         each = inner.part(element)
         return "columns" if each == "column" else "stacked" if is_stacked(each) else self.computed([each])
 
+    def known_name(self, function: ast.expr) -> str:
+        """The full name of a function, unless it is one of the script's own, which may have the name of another."""
+        name = self.script.qualified(function)
+        own = {getattr(each, "name", "") for each in self.script.tree.body} | bindings(
+            self.script, self.script.tree
+        ).keys()
+        return "" if name in own else name
+
     def call(self, node: ast.Call) -> Part:
-        name = self.script.qualified(node.func)
+        name = self.known_name(node.func)
         if name.startswith(("random.", *_DRAWS)) or any(word.arg in (None, "out") for word in node.keywords):
             raise Unclear
         starred = [self.part(each.value) for each in node.args if isinstance(each, ast.Starred)]
@@ -212,14 +221,14 @@ class CollateExpressions:
         over = [self.part(each) for each in node.args[1:]]
         if self.in_turn:
             raise Unclear
-        name = self.script.qualified(node.args[0])
+        name = self.known_name(node.args[0])
         if over == ["columns"]:
             return "columns" if name in _LISTS else "stacked" if name in _STACKS else unclear()
         return "column" if over == ["column"] and of_one(self.called(node.args[0], ["one"], {})) else unclear()
 
     def called(self, function: ast.expr, given: list[Part], words: Mapping[str, Part]) -> Part:
         """What a function makes of its arguments."""
-        name = self.script.qualified(function)
+        name = self.known_name(function)
         kinds = {kind for part in (*given, *words.values()) for kind in flat(part)}
         if isinstance(function, ast.Lambda):
             names = {**self.names, **dict(zip(parameters(function), given, strict=False))}
@@ -232,8 +241,10 @@ class CollateExpressions:
             return "same" if name.startswith(_COMPUTES) or name in _BUILT_IN else unclear()
         if kinds <= {"same", "one"}:
             return "one"
-        defined = [each for each in self.script.tree.body if isinstance(each, ast.FunctionDef) and each.name == name]
-        if len(defined) != 1 or self.depth < 1 or len(given) > len(parameters(defined[0])):
+        bound = bindings(self.script, self.script.tree)
+        called = getattr(function, "id", "")
+        defined = [each for each in self.script.tree.body if isinstance(each, ast.FunctionDef) and each.name == called]
+        if len(defined) != 1 or called in bound or self.depth < 1 or len(given) > len(parameters(defined[0])):
             raise Unclear
         known: dict[str, Part] = dict.fromkeys(parameters(defined[0]), "same")
         known |= {**dict(zip(known, given, strict=False)), **words}

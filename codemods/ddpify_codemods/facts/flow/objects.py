@@ -245,7 +245,9 @@ class Objects(Loops):
 
     def collates(self, node: ast.expr, frame: Frame) -> bool:
         """Whether the collate function that a loader is given stacks its samples."""
-        if isinstance(node, ast.Call) and frame.script.qualified(node.func).endswith("partial") and len(node.args) == 1:
+        if isinstance(node, ast.Call) and frame.script.qualified(node.func) == "functools.partial":
+            if len(node.args) != 1 or any(word.arg is None for word in node.keywords):
+                return False
             node = node.args[0]
         things, functions = self.value(node, frame).things, []
         for thing in things:

@@ -212,6 +212,9 @@ class Follower(Branches):
             value = SAME if value.is_local else value
         elif value.is_local and any((thing, target.attr) in self.parts for thing in owner.only(Module)):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
+        if target.attr == "collate_fn" and owner.only(Loader):
+            reason = "a loader gets another collate function, by which ranks may weigh samples differently (L3)"
+            self.problem(frame, target, reason)
         if target.attr == "requires_grad":
             self.freezes(owner, target, value.constant, frame)
         if owner.only(Module) or owner.only(Class):
