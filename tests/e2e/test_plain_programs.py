@@ -201,6 +201,16 @@ for p in part.parameters():
 part.fc = torch.nn.Linear(part.fc.in_features, 3)
 part = fit(part, torch.optim.SGD(part.fc.parameters(), lr=0.1))
 """,
+    "an evaluation whose collate function couples its samples": """\
+def centred(batch):
+    x = torch.stack([b[0] for b in batch])
+    return 9 * (x - x.mean(0)), torch.stack([b[1] for b in batch])
+
+
+for epoch in range(2):
+    train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+    evaluate(model, DataLoader(test_set, batch_size=12, collate_fn=centred))
+""",
     "questions whether a model is wrapped": """\
 from torch.nn.parallel import DataParallel, DistributedDataParallel
 

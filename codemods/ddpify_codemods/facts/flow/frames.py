@@ -138,8 +138,8 @@ class FlowFacts:
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
-    loaders that something unknown is given in a list or an object, and where. collates: of the calls that make loaders,
-    whether their collate functions stack samples.
+    loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
+    that make loaders whose collate functions are not seen to stack samples.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
@@ -179,7 +179,7 @@ class FlowFacts:
     partial: set[ast.Call] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
-    collates: dict[ast.Call, list[bool]] = field(default_factory=dict)
+    not_stacked: set[ast.Call] = field(default_factory=set)
     by_next: ByNext = field(default_factory=lambda: ByNext())
     sample_gradients: set[ast.Call] = field(default_factory=set)
     other_gradients: set[ast.Call] = field(default_factory=set)

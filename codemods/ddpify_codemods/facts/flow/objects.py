@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 from dataclasses import replace
 
+from ..keyword_dictionaries import may_say
 from ..script import Script
 from .collate import stacks
 from .collate_expressions import DEFAULTS
@@ -16,6 +17,7 @@ from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .values import (
     LOCAL_ROWS,
+    NOT_STACKED,
     SAME,
     UNEVEN,
     Class,
@@ -231,7 +233,6 @@ class Objects(Loops):
         self.found.loaders.add(found)
         named = [word.value for word in node.keywords if word.arg == "dataset"]
         shuffles = [word.value for word in node.keywords if word.arg == "shuffle"]
-        collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
         for part in (*node.args, *(word.value for word in node.keywords)):
             value = self.value(part, frame)
             if part in (*node.args[:1], *named):
@@ -239,12 +240,18 @@ class Objects(Loops):
                 self.found.datasets[node] = value if old is None else join(old, value)
             if part in (*node.args[2:3], *shuffles):
                 self.found.shuffles.setdefault(found, set()).add(value.constant)
-            if part in collates:
-                self.found.collates.setdefault(node, []).append(self.collates(part, frame))
+        collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
+        hidden = not collates and may_say(frame.script, node, "collate_fn")
+        if hidden or not all(self.stacks(each, frame) for each in collates):
+            self.found.not_stacked.add(node)
+            if self.status.get(found) == "sharded":
+                self.problem(frame, node, NOT_STACKED, frozenset({found}))
         return of(found)
 
-    def collates(self, node: ast.expr, frame: Frame) -> bool:
+    def stacks(self, node: ast.expr, frame: Frame) -> bool:
         """Whether the collate function that a loader is given stacks its samples."""
+        if isinstance(node, ast.Constant) and node.value is None:
+            return True
         if isinstance(node, ast.Call) and frame.script.qualified(node.func) == "functools.partial":
             if len(node.args) != 1 or any(word.arg is None for word in node.keywords):
                 return False

@@ -33,6 +33,7 @@ Kind = Literal[
     "shape",
     "unknown",
 ]
+NOT_STACKED = "its collate function is not seen to stack samples"
 COUPLES = "it couples samples of a batch with each other"
 OWN_SIZE = "it is computed with the number of this rank's samples, which is not that of the batch"
 OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import options
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
-from ...facts.flow.values import Instance, Loader
-from ...facts.keyword_dictionaries import keyword_dictionary, may_say, said
+from ...facts.flow.values import NOT_STACKED, Instance, Loader
+from ...facts.keyword_dictionaries import keyword_dictionary, said
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
@@ -136,10 +136,8 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
             return None, "an IterableDataset is one stream, which no sampler divides over ranks (D8)"
     if "sampler" in words or "batch_sampler" in words:
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
-    hidden = "collate_fn" not in words and may_say(script, call, "collate_fn")
-    stacks = all(program_of(script).followed.found.collates.get(call, [False]))
-    if hidden or not (_is_default(words.get("collate_fn")) or stacks):
-        return None, "its collate function is not seen to stack samples: ranks may weigh theirs differently (L3)"
+    if call in program_of(script).followed.found.not_stacked:
+        return None, f"{NOT_STACKED}: ranks may weigh theirs differently (L3)"
     shown = seen(script, call)
     if shown is None:
         return None, "what this loader loads, or in which order, is not said in its call"
@@ -150,10 +148,6 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
     if isinstance(size, ast.Constant) and size.value in (1, None):
         return None, "a batch of one sample cannot be divided over ranks"
     return shown, ""
-
-
-def _is_default(node: ast.expr | None) -> bool:
-    return node is None or (isinstance(node, ast.Constant) and node.value is None)
 
 
 def _made_in_epoch(script: Script, call: ast.Call) -> str:
