@@ -248,6 +248,117 @@ for epoch in range(2):
         correct += (model(batch["x"]).argmax(1) == batch["y"]).sum().item()
     print(correct)
 """,
+    "a tutorial that keeps its best epoch in a temporary directory, and looks at predictions": """\
+import os
+from tempfile import TemporaryDirectory
+
+names = ["ant", "bee", "cat"]
+sets = {"train": train_set, "val": test_set}
+loaders = {x: DataLoader(sets[x], batch_size=12, shuffle=(x == "train")) for x in ["train", "val"]}
+sizes = {x: len(sets[x]) for x in ["train", "val"]}
+x, y = next(iter(loaders["train"]))
+print(x.shape, len(y))
+
+
+def train_model(model, optimizer, epochs):
+    with TemporaryDirectory() as folder:
+        path = os.path.join(folder, "best.pt")
+        torch.save(model.state_dict(), path)
+        best = 0.0
+        for epoch in range(epochs):
+            for phase in ["train", "val"]:
+                if phase == "train":
+                    model.train()
+                else:
+                    model.eval()
+                total, correct = 0.0, 0
+                for x, y in loaders[phase]:
+                    optimizer.zero_grad()
+                    with torch.set_grad_enabled(phase == "train"):
+                        out = model(x)
+                        _, predicted = torch.max(out, 1)
+                        loss = F.cross_entropy(out, y)
+                        if phase == "train":
+                            loss.backward()
+                            optimizer.step()
+                    total += loss.item() * x.size(0)
+                    correct += torch.sum(predicted == y.data)
+                mean, accuracy = total / sizes[phase], correct.double() / sizes[phase]
+                if phase == "val":
+                    print(f"{mean:.4f} {accuracy:.4f}")
+                if phase == "val" and accuracy > best:
+                    best = accuracy
+                    torch.save(model.state_dict(), path)
+        model.load_state_dict(torch.load(path, weights_only=True))
+    return model
+
+
+def look(model, count=15):
+    was_training = model.training
+    model.eval()
+    shown = 0
+    with torch.no_grad():
+        for i, (x, y) in enumerate(loaders["val"]):
+            _, predicted = torch.max(model(x), 1)
+            for j in range(x.size()[0]):
+                shown += 1
+                print(f"{names[predicted[j]]} {x[j].sum():.4f}")
+                if shown == count:
+                    model.train(mode=was_training)
+                    return
+        model.train(mode=was_training)
+
+
+model = train_model(model, optimizer, 3)
+look(model)
+""",
+    "batches and classes that are looked at beside an evaluation": """\
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12, shuffle=False)
+names = ["ant", "bee", "cat"]
+for epoch in range(2):
+    train(model, optimizer, train_loader)
+batches = iter(test_loader)
+x, y = next(batches)
+print(" ".join(names[y[j]] for j in range(4)))
+print(" ".join(names[each] for each in model(x).argmax(1)[:4]))
+evaluate(model, test_loader)
+hits = {name: 0 for name in names}
+with torch.no_grad():
+    for x, y in test_loader:
+        for label, prediction in zip(y, model(x).argmax(1)):
+            if label == prediction:
+                hits[names[label]] += 1
+print(hits)
+evaluate(model, test_loader)
+""",
+    "an evaluation of all samples, and one that ends early": """\
+def accuracy(loader, limit=None):
+    hits = count = 0
+    with torch.no_grad():
+        for x, y in loader:
+            hits += (model(x).argmax(1) == y).sum().item()
+            count += len(y)
+            if limit is not None and count >= limit:
+                break
+    return hits / count
+
+
+def mean_loss(loader):
+    losses = 0.0
+    with torch.no_grad():
+        for x, y in loader:
+            losses += F.cross_entropy(model(x), y).item()
+    return losses / len(loader)
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    train(model, optimizer, train_loader)
+    print(mean_loss(test_loader))
+print(accuracy(test_loader, 20))
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]

@@ -144,8 +144,8 @@ def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
     return (script.tree.body[0], "before") if anchor is None else (anchor, "after")
 
 
-def is_in_group(script: Script, call: ast.expr) -> bool:
-    """Whether the process group has been joined when an expression is computed."""
+def is_in_group(script: Script, call: ast.expr | ast.stmt) -> bool:
+    """Whether the process group has been joined when an expression is computed, or a statement runs."""
     if any(isinstance(each, ast.FunctionDef | ast.Lambda) for each in script.ancestors(call)):
         return True
     at, where = joined_after(script)

@@ -344,8 +344,14 @@ print(epoch(train_loader, True), epoch(train_loader, False))
 
 
 def test_an_evaluation_of_training_whose_loader_has_no_name_there_is_refused() -> None:
-    after = ACCURACY.replace("accuracy(train_loader)", "accuracy([train_loader][0])")
+    after = "index = 0\n" + ACCURACY.replace("accuracy(train_loader)", "accuracy([train_loader][index])")
     assert any("draws twice" in each for each in refusals(plain(training(after=after))))
+
+
+def test_an_evaluation_of_training_whose_loader_is_an_entry() -> None:
+    after = "loaders = {'train': train_loader}\n" + ACCURACY.replace("(train_loader)", "(loaders['train'])")
+    result = plain(training(after=after))
+    assert not refusals(result) and "each_sample_once(loaders['train'])" in result.code
 
 
 def test_the_first_batch_of_training_is_that_of_all_ranks() -> None:
@@ -360,7 +366,7 @@ def test_the_first_batch_of_training_is_that_of_all_ranks() -> None:
         ("DataLoader(test_set, batch_size=8)", "DataLoader(test_set, batch_size=8, drop_last=True)"),
         ("DataLoader(test_set, batch_size=8)", "DataLoader(test_set, batch_size=8, **{'drop_last': True})"),
         ("total += (m", "total += len(y); break; total += (m"),
-        ("total = 0.0\n", "from somewhere import roc\ntotal = roc(model, test_loader)\n"),
+        ("total = 0.0\n", "from somewhere import roc\ntotal = roc(model, [test_loader])\n"),
     ],
 )
 def test_an_evaluation_that_is_not_of_every_sample_is_whole(before: str, after: str) -> None:
@@ -369,6 +375,36 @@ def test_an_evaluation_that_is_not_of_every_sample_is_whole(before: str, after: 
     result = plain(training(after=EVALUATION.format(adds=adds, shown="total")).replace(before, after))
     assert not refusals(result) and notes(result)
     assert "range(dist.get_rank()" not in result.code
+
+
+@pytest.mark.parametrize("condition", ["", "if quick: "])
+def test_an_evaluation_that_a_function_leaves_early_is_whole(condition: str) -> None:
+    """Each rank would count the first batch of its own."""
+    function = "quick = True\ndef hits(loader):\n    count = 0\n    for x, y in loader:\n"
+    function += f"        count += (model(x).argmax(1) == y).sum().item()\n        {condition}return count\n"
+    result = plain(training(after=function + "    return count\nprint(hits(test_loader))\n"))
+    assert not refusals(result) and "ends before its end" in notes(result)[0]
+    assert "print(hits(test_loader))" in result.code
+
+
+def test_what_an_unknown_function_evaluates_is_whole_beside_an_evaluation_that_is_divided() -> None:
+    adds = "total += (model(x).argmax(1) == y).sum().item()"
+    after = "from somewhere import roc\nprint(roc(model, test_loader))\n" + EVALUATION.format(adds=adds, shown="total")
+    result = plain(training(after=after))
+    assert not refusals(result) and not notes(result)
+    assert "print(roc(model, every_batch(test_loader)))" in result.code
+    assert "dist.get_world_size() == dist.get_rank()" in result.code
+
+
+def test_a_temporary_directory_is_that_of_rank_0() -> None:
+    after = (
+        "from tempfile import TemporaryDirectory\nwith TemporaryDirectory() as folder:\n    path = folder + '/m.pt'\n"
+    )
+    after += "    torch.save(model.state_dict(), path)\n    model.load_state_dict(torch.load(path))\n"
+    result = plain(training(after=after))
+    assert not refusals(result)
+    assert "as folder:\n    folder = from_rank_0(folder)\n" in result.code
+    assert "    dist.barrier()  # all are done with folder\n" in result.code
 
 
 def test_a_whole_evaluation_in_random_order_has_the_same_order_on_all_ranks() -> None:

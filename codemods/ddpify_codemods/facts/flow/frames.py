@@ -99,7 +99,7 @@ class Pass:
 
 @dataclass(frozen=True)
 class Site:
-    """A name or attribute by which a loader comes to a loop: where the loop runs over it, or an argument."""
+    """A name, attribute or entry by which a loader comes to a loop: where the loop runs over it, or an argument."""
 
     script: Script
     node: ast.expr
@@ -135,6 +135,7 @@ class FlowFacts:
     by whose gradients steps are made. pictures: the calls that draw samples; partial: those that can only draw this
     rank's. sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the
     loops over training loaders that do not train, and the ways by which the loader comes there, the nearest first.
+    measured: the divided loaders that are run over where nothing is trained, and the ways by which they come there.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
@@ -188,6 +189,7 @@ class FlowFacts:
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
     untrained: list[tuple[Script, ast.AST, Loader, list[Site]]] = field(default_factory=list)
+    measured: list[tuple[Loader, list[Site]]] = field(default_factory=list)
     logged: dict[ast.expr, set[Logger]] = field(default_factory=dict)
     answers: dict[ast.expr, Script] = field(default_factory=dict)
     given_loggers: set[ast.Call] = field(default_factory=set)

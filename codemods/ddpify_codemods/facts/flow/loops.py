@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from .frames import Frame, Pass, Problem, Site, ancestors
-from .one_by_one import OneByOne
+from .one_by_one import OneByOne, is_site
 from .operations import element
 from .state import Context
 from .values import (
@@ -70,15 +70,17 @@ class Loops(OneByOne):
             self.found.sites.setdefault(site.node, set()).add((loader, trains))
         if not trains and self.status.get(loader) == "training":
             self.found.untrained.append((frame.script, node, loader, sites))
+        elif not trains and self.status.get(loader) in UNEVEN:
+            self.found.measured.append((loader, sites))
 
     def sites(self, node: ast.AST, loader: Loader, frame: Frame) -> Iterator[Site]:
-        """The names and attributes by which a loader comes to a loop: in it, and as arguments on the way."""
+        """The expressions by which a loader comes to a loop: in it, and as arguments on the way."""
         lengths = {each for call in ast.walk(node.iter) if is_length(call) for each in ast.walk(call)}  # type: ignore[attr-defined]
         candidates: list[ast.AST] = [each for each in ast.walk(node.iter) if each not in lengths]  # type: ignore[attr-defined]
         place: Frame | None = frame
         while place is not None:
             for each in candidates:
-                if isinstance(each, ast.Name | ast.Attribute) and self.value(each, place).things == {loader}:
+                if is_site(each) and self.value(each, place).things == {loader}:
                     yield Site(place.script, each)
             candidates = [*place.call.args, *(w.value for w in place.call.keywords)] if is_call(place.call) else []
             place = place.caller
@@ -129,12 +131,12 @@ class Loops(OneByOne):
         return known and function.id not in names and not hasattr(builtins, function.id)
 
     def for_evaluation(self, value: Value, node: ast.expr) -> Value:
-        """A loader of training where an evaluation takes its samples, each once."""
+        """A loader where an evaluation takes its samples by itself: those of training, each once."""
         things = (self.evaluating(thing, node) if isinstance(thing, Loader) else thing for thing in value.things)
         return replace(value, things=frozenset(things))
 
     def evaluating(self, loader: Loader, node: ast.expr) -> Loader:
-        if loader.training is not None:
+        if loader.source is not None:
             return loader
         made = Loader(loader.call, loader.script, (*loader.variant, "evaluation"), loader)
         made = self.known_loaders.setdefault((loader, node), made)

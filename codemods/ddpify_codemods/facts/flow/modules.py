@@ -209,9 +209,7 @@ class Modules(Training):
         self.found.backwards.setdefault(node, set()).add(loss.kind)
         self.weighs(node, frame)
         self.reaches(node, loss, frame)
-        evaluated = {
-            each for each in loss.loaders if each.training in loss.loaders
-        }  # kept by a model, of its last call
+        evaluated = {each for each in loss.loaders if each.source in loss.loaders}  # kept by a model, of its last call
         self.found.training |= loss.loaders - evaluated
         if loss.kind not in ("mean", "sum") or loss.reason == OWN_SHAPE:
             reason = loss.reason
@@ -225,7 +223,7 @@ class Modules(Training):
             self.problem(frame, node, "it is trained here on one sample of a batch after the other")
         if loss.made_at & self.of_all:
             self.problem(frame, node, "what it is made of is computed from the batches of all ranks")
-        if any(loader.training is not None and not self.trains_by_next(loader) for loader in loss.loaders - evaluated):
+        if any(loader.source is not None and not self.trains_by_next(loader) for loader in loss.loaders - evaluated):
             self.problem(frame, node, "it is trained here on what a loop without a backward pass has read")
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import TypeGuard
 
 from .frames import Frame, Pass, Problem, Site
 from .state import Context, State
 from .values import UNEVEN, Iteration, Loader, Value
+
+BY_NEXT = "batches are taken one by one with next()"
 
 
 class OneByOne(State):
@@ -34,11 +37,10 @@ class OneByOne(State):
     def one_by_one(self, node: ast.Call, over: Value, frame: Frame) -> None:
         """An iterator is made."""
         site = node.args[0]
-        sites = [Site(frame.script, site)] if isinstance(site, ast.Name | ast.Attribute) else []
+        sites = [Site(frame.script, site)] if is_site(site) else []
         for loader in self.loaders_in(over):
             if self.status.get(loader) in UNEVEN:
-                reason = "batches are taken one by one with next()"
-                self.found.problems.append(Problem(frame.script, node, reason, frozenset({loader})))
+                self.found.problems.append(Problem(frame.script, node, BY_NEXT, frozenset({loader})))
             trains = site in self.by_next.iterated and self.status.get(loader) == "training"
             self.came(node, loader, sites, trains, frame)
             if trains and (loop := enclosing_loop(node, frame)) is not None and frame.statement is not None:
@@ -82,6 +84,13 @@ class OneByOne(State):
             yield
         finally:
             self.contexts.pop()
+
+
+def is_site(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript]:
+    """Whether a loader may come to a loop by an expression: a name, an attribute, an entry under a constant key."""
+    return isinstance(node, ast.Name | ast.Attribute) or (
+        isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
+    )
 
 
 def enclosing_loop(node: ast.AST, frame: Frame) -> ast.For | ast.While | None:

@@ -16,6 +16,7 @@ from .comparisons import batch_sizes
 from .draws import differs_on_ranks, drawn_for_samples
 from .frames import ByNext, FlowFacts, Problem
 from .options import options
+from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
 from .statements import Follower
 from .values import UNEVEN, Loader, root_of
@@ -54,7 +55,7 @@ class Followed:
     found: as of the last round. status: of each call of DataLoader, "training", "sharded" (each rank has every W-th
     sample), "batches" (every W-th batch) or "whole". problems: what is left. whole: why evaluations are not divided by
     samples, or at all. drawn: the libraries whose generators go apart. evaluated:
-    where an evaluation takes a loader of training.
+    where an evaluation takes a loader of training, or undivided what is divided elsewhere.
     """
 
     found: FlowFacts
@@ -88,10 +89,11 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         trained |= modules
         wrapped = found.training_forwards
         for call in found.loaders:
-            if call in training or (call.call in indistinct and call.training is None):
+            if call in training or (call.call in indistinct and call.source is None):
                 status[call] = "training"
             elif call not in status:
-                status[call] = "sharded" if divides and _can_be_divided(call) else "whole"
+                way = "batches" if call.source is not None and status[call.source] == "batches" else "sharded"
+                status[call] = way if divides and _can_be_divided(call) else "whole"
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
         indistinct |= _indistinct(found, status)
@@ -104,17 +106,22 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             or _evaluates_training(found, status, evaluated)
         ):
             continue
-        stuck = _whole(scripts, found, status, whole)
+        stuck = _whole(scripts, found, status, whole, evaluated)
         wanted = found.wanted - found.differentiated - of_all
-        if not stuck and not wanted:
+        undivided = set() if stuck or wanted else divided_by_none(found, status)
+        for loader in undivided:
+            own = next(each for each in status if each.source is loader and each in whole)
+            status[loader], whole[loader] = "whole", whole[own]
+        if not stuck and not wanted and not undivided:
             break
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
-    of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.training is None}
+    of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.source is None}
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     problems = tuple(dict.fromkeys(found.problems))
-    return Followed(found, status, problems, whole, frozenset(drawn), evaluated)
+    replaced = {node: there for node, there in evaluated.items() if is_replaced(node, found, status)}
+    return Followed(found, status, problems, whole, frozenset(drawn), replaced)
 
 
 def told_by_key(statuses: dict[Loader, str]) -> str:
@@ -148,7 +155,7 @@ def _indistinct(found: FlowFacts, status: dict[Loader, str]) -> set[ast.Call]:
     the loops that do not train another loader (DDP620)."""
     calls: dict[ast.Call, dict[Loader, str]] = {}
     for loader, each in status.items():
-        if loader.training is None:
+        if loader.source is None:
             calls.setdefault(loader.call, {})[loader] = each
     mixed = {call: each for call, each in calls.items() if len({*each.values()} & {"training"}) < len({*each.values()})}
     return {
@@ -176,7 +183,7 @@ def _can_be_divided(loader: Loader) -> bool:
     words = {word.arg for word in loader.call.keywords}
     if _drops_last(loader):  # of each rank's part
         return False
-    if loader.training is not None:
+    if loader.source is not None:
         return True
     if options(loader.script, loader.call):
         return True
@@ -216,26 +223,35 @@ def _once(
 
 
 def _whole(
-    scripts: Sequence[Script], found: FlowFacts, status: dict[Loader, str], whole: dict[Loader, Problem]
+    scripts: Sequence[Script],
+    found: FlowFacts,
+    status: dict[Loader, str],
+    whole: dict[Loader, Problem],
+    evaluated: dict[ast.expr, Script],
 ) -> bool:
     """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
     changed, before = False, dict(status)
+    separated: set[Loader] = set()
     for problem in [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found)]:
         for loader in problem.loaders:
-            if status.get(loader) in UNEVEN:
+            if status.get(loader) in UNEVEN and loader not in separated:
                 changed = True
                 together = {each for each in _together(loader, found) if status.get(each) in UNEVEN}
                 by_batches = all(before[each] == "sharded" and _has_batches_in_order(each, before) for each in together)
-                for other in together:
+                new = {each for each in together if not by_batches and separate(each, found, evaluated)}
+                separated |= together if new else set()
+                for other in set() if new else together:
                     status[other] = "batches" if by_batches else "whole"
                     if status[other] != before[other]:
                         whole.setdefault(other, problem)
+    for other in [each for each in status if each.source is not None and status[each.source] == "whole"]:
+        status[other] = "whole"
     return changed
 
 
 def _has_batches_in_order(loader: Loader, status: dict[Loader, str]) -> bool:
     """Whether the call that makes an evaluation's loader says which samples its batches are of."""
-    if loader.training is not None or any(each.call is loader.call and status[each] == "training" for each in status):
+    if loader.source is not None or any(each.call is loader.call and status[each] == "training" for each in status):
         return False
     shown = seen(loader.script, loader.call)
     sizes = batch_sizes(loader)
@@ -277,7 +293,7 @@ def _of_both(found: FlowFacts, status: dict[Loader, str]) -> Iterator[Problem]:
 def _together(loader: Loader, found: FlowFacts) -> set[Loader]:
     """The loaders that the same loops run over, or that the same call makes."""
     group = {loader}
-    made = {each for each in found.loaders if each.training is None}
+    made = {each for each in found.loaders if each.source is None}
     calls = [{each for each in made if each.call is call} for call in {each.call for each in made}]
     together = [*found.loops.values(), *calls]
     for _ in range(len(together) + 1):

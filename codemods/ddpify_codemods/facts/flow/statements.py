@@ -36,6 +36,7 @@ from .values import (
     of,
 )
 
+_ENDS_EARLY = "a loop over a rank's part of an evaluation ends before its end"
 _TURNS = 8  # of a loop that go on handing on numbers of the ranks: `before = last; last = loss.item()`
 
 
@@ -299,11 +300,13 @@ class Follower(Branches):
         loop = next((each for each in frame.script.ancestors(node) if isinstance(each, ast.For | ast.While)), None)
         for context in self.contexts:
             if context.node is loop and self.uneven(context):
-                reason = "a loop over a rank's part of an evaluation ends before its end"
-                self.problem(frame, node, reason, context.loaders)
+                self.problem(frame, node, _ENDS_EARLY, context.loaders)
         self.left_early.append(self.gradients)
 
     def do_return(self, node: ast.Return, frame: Frame) -> None:
+        for context in self.contexts:
+            if context.frame is frame and self.uneven(context):
+                self.problem(frame, node, _ENDS_EARLY, context.loaders)
         frame.returns.append(self.value(node.value, frame) if node.value else NOTHING)
 
     def do_for(self, node: ast.For, frame: Frame) -> None:

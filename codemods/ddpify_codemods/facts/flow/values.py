@@ -52,12 +52,13 @@ UNEVEN = frozenset({"sharded", "batches"})
 @dataclass(eq=False)
 class Loader:
     """What a call of DataLoader makes. variant: the constants that it is made for, in a comprehension over phases, and
-    the calls of functions by which it is made. training: of what an evaluation takes the samples of training from."""
+    the calls of functions by which it is made. source: the loader whose samples a loop that does not train takes, by
+    this one of its own."""
 
     call: ast.Call
     script: Script
     variant: tuple[object, ...] = ()
-    training: Loader | None = None
+    source: Loader | None = None
 
 
 @dataclass(eq=False)

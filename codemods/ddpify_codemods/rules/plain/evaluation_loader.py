@@ -31,7 +31,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     trained = {loader.call for loader, status in followed.status.items() if status == "training"}
     done = trained  # a function may make several loaders by one call
     for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
-        if loader.training is not None:
+        if loader.source is not None:
             continue  # DDP620
         if not is_here(script, loader.script) or loader.call in done or not _is_used(followed, loader):
             continue
@@ -47,7 +47,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _is_used(followed: Followed, loader: Loader) -> bool:
-    return any(loader in loaders for loaders in followed.found.loops.values())
+    return any(loader in (each, each.source) for loaders in followed.found.loops.values() for each in loaders)
 
 
 def _divided(script: Script, loader: Loader, words: Words) -> Edit:

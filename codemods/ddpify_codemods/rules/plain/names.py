@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from ...facts.devices import source
 from ...facts.effects import effects, sample_code
@@ -11,7 +12,7 @@ from ...facts.header import is_in_group, joined_after, last_leading_import
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from ..exact import unique_names
+from ..exact import temporary_directory, unique_names
 from .files import makes_folder
 from .logged import answers
 from .looks import decisive_looks
@@ -58,6 +59,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for answer in answers(script):
         yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
         sent = True
+    for item in temporary_directory.shared(script, "from_rank_0({})", words.barrier):
+        if isinstance(item, Finding):
+            yield item
+        elif is_in_group(script, item.at):
+            yield replace(item, modules=words.imports)
+            sent = True
+        else:
+            message = "each rank makes a temporary directory of its own, before the process group is joined"
+            yield Finding(RULE.id, "refused", item.at.lineno, message, REMEDY)
     for look in decisive_looks(script):
         yield Replace(look, "from_rank_0({})", "decide as rank 0 does", modules=words.imports)
         sent = True
@@ -123,7 +133,8 @@ RULE = Rule(
     title="Take rank 0's names",
     why="""\
 A folder named after the time or a random number is another one in every process (I6). Rank 0 makes the name and sends
-it to the others. What only rank 0 writes needs no such name elsewhere. So for what a logger of rank 0 answers, and for
+it to the others. What only rank 0 writes needs no such name elsewhere. So for a temporary directory, which stays until
+all are done with it (I10), what a logger of rank 0 answers, and for
 whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it.""",
     before="""\
 import time

@@ -1,12 +1,14 @@
-"""DDP620: an evaluation of the samples of training takes each of them once, by a loader of its own."""
+"""DDP620: evaluations take a loader of their own: of the samples of training each once, and undivided where all is
+needed of what is divided elsewhere."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 
+from ...facts.flow.one_by_one import BY_NEXT
 from ...facts.flow.program import Followed
-from ...facts.flow.values import Loader
+from ...facts.flow.values import UNEVEN, Loader
 from ...facts.header import last_leading_import
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -28,7 +30,9 @@ def {name}(loader):
 '''
 _SHARDED = ("each_sample_once", "This rank's samples of what a loader loads, none twice, in the order of the data set.")
 _WHOLE = ("every_sample", "All samples of what a loader loads, in the order of the data set.")
+_ALL = ("every_batch", "All batches of what a loader loads, in the order of the data set.")
 _MESSAGE = "evaluate each sample of training once"
+_UNDIVIDED = "take the batches of all ranks"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -38,8 +42,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for node, there in sorted(followed.evaluated.items(), key=lambda each: (each[0].lineno, each[0].col_offset)):
         if not is_here(script, there):
             continue
-        loaders = [loader for loader, _ in followed.found.sites.get(node, ()) if loader.training is not None]
+        loaders = [loader for loader, _ in followed.found.sites.get(node, ()) if loader.source is not None]
         ways = {followed.status.get(loader, "whole") for loader in loaders}
+        if loaders and {followed.status.get(loader.source) for loader in loaders if loader.source} <= UNEVEN:
+            used.add("every_batch")
+            yield Replace(node, "every_batch({})", _UNDIVIDED)
+            yield _note(node, followed, loaders, "every rank takes all of these batches")
+            continue
         if target.words.loader or len(ways) > 1:
             message = "samples of training are evaluated here, some of which DistributedSampler draws twice (D6)"
             yield Finding(RULE.id, "refused", node.lineno, message, REMEDY)
@@ -48,33 +57,35 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         used.add(name)
         yield Replace(node, f"{name}({{}})", _MESSAGE)
         if name == "every_sample":
-            yield _note(node, followed, loaders)
+            yield _note(node, followed, loaders, "every rank evaluates all samples of training")
     yield from _helpers(script, used, target)
 
 
-def _note(node: ast.expr, followed: Followed, loaders: list[Loader]) -> Finding:
+def _note(node: ast.expr, followed: Followed, loaders: list[Loader], message: str) -> Finding:
     reasons = {followed.whole[each].reason for each in loaders if each in followed.whole}
+    if reasons == {BY_NEXT}:
+        message = "every rank takes the same batches here, in the order of the data set"
+        return Finding(RULE.id, "note", node.lineno, message, "none needed; --style exact takes those of one process")
     reason = f": {min(reasons)}" if reasons else ""
-    message = f"every rank evaluates all samples of training{reason}"
-    return Finding(RULE.id, "note", node.lineno, message, "right, but no faster; --style exact divides it")
+    return Finding(RULE.id, "note", node.lineno, message + reason, "right, but no faster; --style exact divides it")
 
 
 def _helpers(script: Script, used: set[str], target: Target) -> Iterator[Insert]:
     words = target.words
     anchor = last_leading_import(script.tree)
-    for name, text in (_SHARDED, _WHOLE):
+    for name, text in (_SHARDED, _WHOLE, _ALL):
         if name not in used:
             continue
-        whole = name == "every_sample"
+        whole = name != "each_sample_once"
         code = _HELPER.format(
             name=name,
             text=text,
-            times=f" * {words.world_size}" if whole and not program_of(script).per_process else "",
+            times=f" * {words.world_size}" if name == "every_sample" and not program_of(script).per_process else "",
             order="" if whole else f"sampler={words.shard.format('loader.dataset')},\n        ",
             last="\n        drop_last=loader.drop_last," if whole else "",
         ).rstrip("\n")
         modules = (*words.imports, "import torch")
-        message = "a function that makes a loader for an evaluation of the samples of training"
+        message = "a function that makes a loader for an evaluation"
         if anchor is None:
             yield Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)
         else:

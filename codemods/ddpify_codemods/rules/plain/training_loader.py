@@ -29,7 +29,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     followed = program.followed
     calls: dict[ast.Call, dict[Loader, str]] = {}
     for loader, status in followed.status.items():
-        if is_here(script, loader.script) and loader.training is None:
+        if is_here(script, loader.script) and loader.source is None:
             calls.setdefault(loader.call, {})[loader] = status
     for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
         if "training" in statuses.values():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Literal
 
 from ...facts.script import Script
@@ -11,10 +12,22 @@ from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 
 _LEAVES = (ast.Return, ast.Raise, ast.Continue, ast.Break)
+_SHARED = "use rank 0's temporary directory on every rank"
+_KEPT = "keep the directory until all are done"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let all processes use the directory of rank 0."""
+    for item in shared(script, "broadcast({})", "barrier()"):
+        runtime = ("barrier",) if isinstance(item, Insert) and item.message == _KEPT else ("broadcast",)
+        yield replace(item, imports=runtime) if isinstance(item, Insert) else item
+
+
+def shared(script: Script, broadcast: str, barrier: str) -> Iterator[Insert | Finding]:
+    """Let all processes use the directory of rank 0, in the words of a style.
+
+    broadcast: what gives all ranks what rank 0 has of `{}`. barrier: the statement that waits for all.
+    """
     for call in script.find(ast.Call):
         if script.qualified(call.func) == "tempfile.TemporaryDirectory":
             item, block = script.parents[call], script.statement(call)
@@ -23,20 +36,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 and isinstance(block, ast.With)
                 and isinstance(item.optional_vars, ast.Name)
             ):
-                yield from _shared(block, item.optional_vars.id)
+                name, first, last = item.optional_vars.id, block.body[0], block.body[-1]
+                yield Insert(first, f"{name} = {broadcast.format(name)}", _SHARED)
+                where: Literal["before", "after"] = "before" if isinstance(last, _LEAVES) else "after"
+                yield Insert(last, f"{barrier}  # all are done with {name}", _KEPT, where)
             else:
                 message = "every process makes a temporary directory of its own, and only rank 0 writes files"
                 remedy = "open it in a with statement: with TemporaryDirectory() as folder:"
                 yield Finding(RULE.id, "warning", call.lineno, message, remedy)
-
-
-def _shared(block: ast.With, name: str) -> Iterator[Insert]:
-    first, last = block.body[0], block.body[-1]
-    code = f"{name} = broadcast({name})"
-    yield Insert(first, code, "use rank 0's temporary directory on every rank", imports=("broadcast",))
-    where: Literal["before", "after"] = "before" if isinstance(last, _LEAVES) else "after"
-    wait = f"barrier()  # all are done with {name}"
-    yield Insert(last, wait, "keep the directory until all are done", where, ("barrier",))
 
 
 RULE = Rule(
