@@ -359,6 +359,41 @@ for epoch in range(2):
     print(mean_loss(test_loader))
 print(accuracy(test_loader, 20))
 """,
+    "a defaultdict that a function adds to": """\
+from collections import defaultdict
+
+sets = {"train": train_set, "val": test_set}
+loaders = {x: DataLoader(sets[x], batch_size=12, shuffle=True) for x in ["train", "val"]}
+
+
+def losses(out, y, metrics):
+    entropy = F.cross_entropy(out, y)
+    norm = out.pow(2).mean()
+    metrics["entropy"] += entropy.data.cpu().numpy() * y.size(0)
+    metrics["norm"] += norm.item() * y.size(0)
+    return entropy + 0.1 * norm
+
+
+def show(metrics, samples, phase):
+    print(phase, ", ".join("{}: {:4f}".format(key, metrics[key] / samples) for key in metrics.keys()))
+
+
+for epoch in range(2):
+    for phase in ["train", "val"]:
+        metrics = defaultdict(float)
+        samples = 0
+        for x, y in loaders[phase]:
+            optimizer.zero_grad()
+            with torch.set_grad_enabled(phase == "train"):
+                loss = losses(model(x), y, metrics)
+                if phase == "train":
+                    loss.backward()
+                    optimizer.step()
+            samples += x.size(0)
+        if phase == "val":
+            show(metrics, samples, phase)
+            print(metrics["entropy"] / samples < 3)
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]

@@ -396,6 +396,41 @@ def test_what_an_unknown_function_evaluates_is_whole_beside_an_evaluation_that_i
     assert "dist.get_world_size() == dist.get_rank()" in result.code
 
 
+DEFAULTS = """\
+from collections import defaultdict
+sums = defaultdict({number})
+for x, y in test_loader:
+    out = model(x)
+    {adds}
+print(sums["loss"] / len(test_set))
+"""
+ADDS = 'sums["loss"] += F.cross_entropy(out, y, reduction="sum").item()'
+
+
+@pytest.mark.parametrize("number", ["float", "int"])
+def test_a_defaultdict_is_brought_together_by_its_keys(number: str) -> None:
+    """A rank without a sample has none of them, and gives a zero for each."""
+    adds = f'{ADDS}; sums["hits"] += (out.argmax(1) == y).sum().item()'
+    result = plain(training(after=DEFAULTS.format(number=number, adds=adds)))
+    assert not refusals(result) and not notes(result)
+    assert 'for key in ["loss", "hits"]:\n    sums[key] = sum_over_ranks(sums[key])\n' in result.code
+
+
+@pytest.mark.parametrize(
+    ("number", "adds"),
+    [
+        ("lambda: 1", ADDS),
+        ("list", ADDS.replace("+=", "=")),
+        ("float", f"{ADDS}; sums[y[0].item()] += 1.0"),
+        ("float", f"{ADDS}; sums[chosen] += 1.0"),
+        ("float", f"{ADDS}\n    if chosen: sums['more'] += (out.argmax(1) == y).sum().item()"),
+    ],
+)
+def test_a_defaultdict_whose_keys_or_numbers_are_not_seen(number: str, adds: str) -> None:
+    result = plain(training(after="chosen = input()\n" + DEFAULTS.format(number=number, adds=adds)))
+    assert refusals(result) or notes(result)
+
+
 def test_a_temporary_directory_is_that_of_rank_0() -> None:
     after = (
         "from tempfile import TemporaryDirectory\nwith TemporaryDirectory() as folder:\n    path = folder + '/m.pt'\n"

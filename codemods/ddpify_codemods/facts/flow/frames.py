@@ -79,7 +79,7 @@ class AfterLoop:
     at: ast.stmt
     name: str
     kind: Kind
-    form: str  # number, list or dict
+    form: str  # number, list, tensors, dict or defaultdict
 
 
 @dataclass(frozen=True)
@@ -141,6 +141,7 @@ class FlowFacts:
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
     loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
     that make loaders whose collate functions are not seen to stack samples.
+    keys: those of a defaultdict that AfterLoop names.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
@@ -194,6 +195,7 @@ class FlowFacts:
     answers: dict[ast.expr, Script] = field(default_factory=dict)
     given_loggers: set[ast.Call] = field(default_factory=set)
     hidden: dict[Loader, Problem] = field(default_factory=dict)
+    keys: dict[tuple[Script, ast.stmt, str], tuple[object, ...]] = field(default_factory=dict)
     weighed: dict[ast.Call, Weighed] = field(default_factory=dict)
     weighs: set[ast.Call] = field(default_factory=set)
     not_weighed: set[ast.Call] = field(default_factory=set)
@@ -209,6 +211,8 @@ def additive(value: Value) -> tuple[Kind, str] | None:
         assert isinstance(thing, Items)
         if thing.shape != "list" and any(local_entries(entry) for entry in thing.all()):
             return None
+        if thing.default is not None and (thing.rest is not None or value.only(Items) != [thing]):
+            return None  # a rank without a batch would not know its keys
         entries = [part for entry in thing.all() for part in _numbers(entry)]
         kinds = {entry.kind for entry in entries} - {"same"}
         if kinds & {"sum", "size"} and any(entry.kind == "same" and not entry.zero for entry in entries):
@@ -216,7 +220,8 @@ def additive(value: Value) -> tuple[Kind, str] | None:
         nested = any(local_entries(entry) for entry in thing.all())
         host = all(entry.host or entry.zero for entry in entries)
         if len(kinds) == 1 and kinds <= ADDITIVE and (host or not nested):
-            return kinds.pop(), "dict" if thing.shape == "dict" else "list" if host else "tensors"
+            by_key = "defaultdict" if thing.default is not None else "dict"
+            return kinds.pop(), by_key if thing.shape == "dict" else "list" if host else "tensors"
     return None
 
 

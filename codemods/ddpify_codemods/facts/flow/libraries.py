@@ -284,7 +284,8 @@ class Libraries(Modules):
         ):
             shape = "dict" if "dict" in name.lower() else "list"
             if name.endswith("defaultdict"):
-                return replace(of(Items("dict")), zero=True)
+                numbers = node.args and ast.unparse(node.args[0]) in ("float", "int")
+                return replace(of(Items("dict", default=ZERO if numbers else None)), zero=True)
             things = args[0].only(Items) if args else []
             return Value(things=frozenset(things)) if things else replace(of(Items(shape)), zero=True)  # type: ignore[arg-type]
         if name in ("float", "int", "torch.tensor") and args:

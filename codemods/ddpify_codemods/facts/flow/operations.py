@@ -344,6 +344,8 @@ def element(value: Value, key: object) -> Value:
     for thing in value.only(Items):
         assert isinstance(thing, Items)
         one = thing.known.get(key) if isinstance(key, str | int) and key in thing.known else None
+        if one is None and thing.default is not None and isinstance(key, str | int) and thing.rest is None:
+            one = thing.default
         if one is None:
             several = thing.all()
             one = several[0] if several else SAME

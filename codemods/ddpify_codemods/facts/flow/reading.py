@@ -67,9 +67,18 @@ class Reading(Objects):
                 loaders,
             )
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
+        if form == "defaultdict":
+            self.has_keys(value, owner, at, name, frame)
         self.by_batches_too((owner.script, at, name), loop, loaders, value.host and form == "number", frame)
         owner.names[name] = settled(value)
         return owner.names[name]
+
+    def has_keys(self, value: Value, owner: Frame, at: ast.stmt, name: str, frame: Frame) -> None:
+        """A defaultdict is brought together by its keys, of which a rank without a batch has none."""
+        keys = tuple(key for thing in value.only(Items) if isinstance(thing, Items) for key in thing.known)
+        if self.found.keys.setdefault((owner.script, at, name), keys) != keys:
+            loaders = made_of("same", [value]).loaders
+            self.problem(frame, at, f"the keys of {name} are not the same in all cases", loaders)
 
     def key(self, node: ast.expr, frame: Frame) -> object:
         """A constant key; a slice; None for what only the run knows."""

@@ -262,6 +262,8 @@ class Follower(Branches):
             if isinstance(key, str | int) and key is not None:
                 old = thing.known.get(key)
                 anew = old is None or not (rows or self.contexts or self.undecided)
+                if old is None and thing.default is not None and self.undecided:
+                    thing.rest = value
                 thing.known[key] = value if old is None or anew else join(old, value)
             elif isinstance(key, slice) or key is None:
                 thing.rest = value if thing.rest is None else join(thing.rest, value)

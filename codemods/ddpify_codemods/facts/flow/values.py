@@ -126,12 +126,14 @@ class Method:
 
 @dataclass(eq=False)
 class Items:
-    """A tuple, list, dict or set: its entries by key, and what the others are. grows: whether entries are appended."""
+    """A tuple, list, dict or set: its entries by key, and what the others are. grows: whether entries are appended.
+    default: what an entry is that is not there, of a defaultdict."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
     rest: Value | None = None
     grows: bool = False
+    default: Value | None = None
 
     def all(self) -> list[Value]:
         """Every entry."""

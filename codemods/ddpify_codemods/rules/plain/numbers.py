@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+import json
+from collections.abc import Iterator, Sequence
 
 from ...facts.flow.frames import AfterLoop, Reduction
 from ...facts.header import last_leading_import
@@ -78,7 +79,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
         if is_here(script, each.script):
             kinds.add("mean" if each.kind == "mean" else "sum")
-            yield _after(each, target.words)
+            yield _after(each, found.keys.get((each.script, each.at, each.name), ()), target.words)
     for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
         if not is_here(script, script_of):
@@ -126,7 +127,7 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Replace(node, template, "the batch size of each rank", modules=target.words.imports)
 
 
-def _after(each: AfterLoop, words: Words) -> Insert:
+def _after(each: AfterLoop, keys: Sequence[object], words: Words) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
     value = f"{function}({each.name})"
     if each.form == "dict":
@@ -134,7 +135,11 @@ def _after(each: AfterLoop, words: Words) -> Insert:
     if each.form == "tensors":
         value = f"list({function}(torch.stack({each.name})))"
     message = f"bring {each.name} together from all ranks"
-    return Insert(each.at, f"{each.name} = {value}", message, "after", modules=words.imports)
+    code = f"{each.name} = {value}"
+    if each.form == "defaultdict":
+        listed = ", ".join(json.dumps(key) for key in keys)
+        code = f"for key in [{listed}]:\n    {each.name}[key] = {function}({each.name}[key])"
+    return Insert(each.at, code, message, "after", modules=words.imports)
 
 
 def _named(
