@@ -472,6 +472,35 @@ def test_helpers_of_another_program_that_joins_a_process_group(ranks: int, tmp_p
     assert not found, "\n".join(found)
 
 
+SPLIT = """
+part, rest = torch.utils.data.random_split(train_set, [48, 17])
+weights = torch.rand(3)
+loader, test_loader = DataLoader(part, batch_size=12, shuffle=True), DataLoader(rest, batch_size=12)
+for epoch in range(2):
+    model.train()
+    for x, y in loader:
+        loss = (weights[y] * F.cross_entropy(model(x), y, reduction="none")).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    model.eval()
+    evaluate(model, test_loader)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_what_is_drawn_before_training_is_the_same_on_all_ranks(ranks: int, tmp_path: Path) -> None:
+    """Each rank draws dropout's masks by itself, and none a split of the data, or weights, of its own."""
+    layers = "torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Dropout(0.2), torch.nn.Linear(6, 3))"
+    source = HEAD.replace("torch.nn.Linear(4, 3)", layers) + SPLIT
+    assert "noise of its own" in convert({Path("before.py"): source}, "cpu", style="plain")[Path("before.py")].code
+    (tmp_path / "before.py").write_text(source)
+    fixture = Fixture("split", tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, ranks)
+    assert not found, "\n".join(found)
+
+
 CACHE = """\
 import os
 if not os.path.exists("cache.pt"):

@@ -141,7 +141,8 @@ class FlowFacts:
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
     loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
     that make loaders whose collate functions are not seen to stack samples.
-    keys: those of a defaultdict that AfterLoop names.
+    keys: those of a defaultdict that AfterLoop names. first_pass: the outermost loop around the first one over batches
+    of training.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
@@ -172,6 +173,7 @@ class FlowFacts:
     scripts: dict[ast.AST, Script] = field(default_factory=dict)
     called_with: dict[ast.AST, set[tuple[ast.Call, Script]]] = field(default_factory=dict)
     passes: set[Pass] = field(default_factory=set)
+    first_pass: tuple[Script, ast.stmt] | None = None
     unused: set[ast.AST] = field(default_factory=set)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)

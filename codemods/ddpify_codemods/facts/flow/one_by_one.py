@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeGuard
 
-from .frames import Frame, Pass, Problem, Site
+from ..script import Script
+from .frames import Frame, Pass, Problem, Site, ancestors
 from .state import Context, State
 from .values import UNEVEN, Iteration, Loader, Value
 
@@ -80,6 +81,7 @@ class OneByOne(State):
             return
         self.contexts.append(Context("batches", loaders, node, frame))
         self.began = True
+        self.found.first_pass = self.found.first_pass or outermost_loop(frame)
         try:
             yield
         finally:
@@ -91,6 +93,19 @@ def is_site(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript
     return isinstance(node, ast.Name | ast.Attribute) or (
         isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     )
+
+
+def outermost_loop(frame: Frame) -> tuple[Script, ast.stmt] | None:
+    """The outermost loop that is being followed."""
+    found: tuple[Script, ast.stmt] | None = None
+    place: Frame | None = frame
+    while place is not None:
+        if place.statement is not None:
+            around = (place.statement, *ancestors(place.script, place.statement, place.node))
+            loops = [each for each in around if isinstance(each, ast.For | ast.AsyncFor | ast.While)]
+            found = (place.script, loops[-1]) if loops else found
+        place = place.caller
+    return found
 
 
 def enclosing_loop(node: ast.AST, frame: Frame) -> ast.For | ast.While | None:

@@ -14,7 +14,6 @@ from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ...waits import stepped_once, zeroed
 from .words import REMEDY, is_here, program_of
-from .wrapper import noise
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -26,9 +25,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     made, found = program.followed.found.optimizer_calls, wrapping(program)
     for other, at in found.at:
         if is_here(script, other):
-            drawn, modules = noise(program, target)
-            code = words.parameters.format(found.model) + drawn
-            yield Insert(at, code, "begin with the parameters of rank 0", modules=(*words.imports, *modules))
+            code = words.parameters.format(found.model)
+            yield Insert(at, code, "begin with the parameters of rank 0", modules=words.imports)
     for call, other in made.items():
         if is_here(script, other):
             yield _wrapped(script, call, words.averaging.format(model=found.model), words.imports)

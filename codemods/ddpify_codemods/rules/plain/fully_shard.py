@@ -13,7 +13,6 @@ from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .words import is_here, program_of
-from .wrapper import noise
 
 _STATE_DICT = "from torch.distributed.checkpoint.state_dict import"
 _FROM_RANK_ZERO = "StateDictOptions(full_state_dict=True, broadcast_from_rank0=True)"
@@ -48,8 +47,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _wrapped(script: Script, model: str, at: ast.stmt, program: Program, target: Target) -> Insert:
     lines = [f"for tensor in {model}.state_dict().values():", "    dist.broadcast(tensor, 0)"]
-    code, modules = noise(program, target)
-    modules = ("from torch.distributed.fsdp import fully_shard", *target.words.imports, *modules)
+    modules = ("from torch.distributed.fsdp import fully_shard", *target.words.imports)
     mesh = ""
     if not target.is_accelerator:  # it would take GPUs, where there are any
         name = "mesh" if "mesh" not in {each.id for each in script.find(ast.Name)} else "cpu_mesh"
@@ -57,7 +55,7 @@ def _wrapped(script: Script, model: str, at: ast.stmt, program: Program, target:
         modules, mesh = (*modules, "from torch.distributed.device_mesh import init_device_mesh"), f", mesh={name}"
     for name in blocks(program, script):
         lines += [f"for layer in {model}.{name}:", f"    fully_shard(layer{mesh})"]
-    code = "\n".join([*lines, f"fully_shard({model}{mesh})"]) + code
+    code = "\n".join([*lines, f"fully_shard({model}{mesh})"])
     return Insert(at, code, f"divide {model} over the ranks", modules=modules)
 
 

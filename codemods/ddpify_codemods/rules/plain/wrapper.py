@@ -14,12 +14,6 @@ from ...targets import Target
 from .words import REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
-# Once the model is made. Rank 0 goes on with the numbers of one process.
-_SEEDS = {
-    "torch": "torch.manual_seed(torch.initial_seed() + {})",
-    "numpy": "numpy.random.seed(torch.initial_seed() % 2**32)",
-    "random": "random.seed(torch.initial_seed())",
-}
 _MESSAGE = "call the wrapped model in training"
 
 
@@ -42,10 +36,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _edits(script: Script, found: Wrapping, program: Program, target: Target) -> Iterator[Edit | Finding]:
-    last = found.models[-1] if found.models else None
     for model in found.models:
         for at in model.at if is_here(script, model.script) else ():
-            yield _wrapped(model, at, program, target, ends=model is last)
+            yield _wrapped(model, at, program, target)
     for node, (other, name) in found.calls.items():
         if is_here(script, other):
             yield Replace(node, name, _MESSAGE)
@@ -64,7 +57,7 @@ def _unwrapped(node: ast.expr, program: Program, words: Words) -> Replace | Find
     return Replace(node, template.format(ast.unparse(node)), "take the model out of its wrapper")
 
 
-def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target, ends: bool) -> Insert:
+def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> Insert:
     arguments = [model.each or model.model]
     if target.plain_wrapper_arguments:
         arguments.append(target.plain_wrapper_arguments)
@@ -80,19 +73,7 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target, end
     if converts and not target.words.synchronized:
         code = f"{model.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({model.model})\n{code}"
     classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
-    drawn, modules = noise(program, target) if ends else ("", ())
-    return Insert(at, code + drawn, f"make {model.model} distributed as {model.name}", modules=(*classes, *modules))
-
-
-def noise(program: Program, target: Target) -> tuple[str, tuple[str, ...]]:
-    """What lets ranks draw noise of their own, behind the statement that distributes the model; and its imports."""
-    drawn = program.followed.drawn
-    if not drawn:
-        return "", ()
-    rank = target.words.rank
-    lines = (f"\n    {line.format(rank)}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
-    code = f"\nif {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
-    return code, (*(f"import {library}" for library in sorted(drawn)), *target.words.imports, "import torch")
+    return Insert(at, code, f"make {model.model} distributed as {model.name}", modules=classes)
 
 
 def synchronized(program: Program, target: Target) -> bool:

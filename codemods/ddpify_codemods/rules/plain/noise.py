@@ -1,0 +1,95 @@
+"""DDP635: ranks draw noise of their own for their samples, from the first pass over the batches of training on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ...facts.script import Script
+from ...rule import Edit, Finding, Insert, Rule
+from ...targets import Target
+from .words import is_here, program_of
+
+# Rank 0 goes on with the numbers of one process.
+_SEEDS = {
+    "torch": "torch.manual_seed(torch.initial_seed() + {})",
+    "numpy": "numpy.random.seed(torch.initial_seed() % 2**32)",
+    "random": "random.seed(torch.initial_seed())",
+}
+
+
+def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
+    """Give each rank generators at another place, where all have drawn what they have to draw alike."""
+    followed = program_of(script).followed
+    drawn, first = followed.drawn, followed.found.first_pass
+    if not drawn or first is None or not is_here(script, first[0]):
+        return
+    rank = target.words.rank
+    lines = (f"\n    {line.format(rank)}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
+    code = f"if {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
+    modules = (*(f"import {library}" for library in sorted(drawn)), *target.words.imports, "import torch")
+    yield Insert(first[1], code, "let each rank draw noise of its own", modules=modules)
+
+
+RULE = Rule(
+    id="DDP635",
+    title="Noise of its own for each rank",
+    why="""\
+With one seed for all, ranks would draw the same dropout masks and noise for different samples (S2). What is drawn
+before training has to be the same everywhere: a split of the data, weights, an order. So the ranks go apart where the
+first pass over the batches of training begins, outside of all loops around it. What is drawn later for all of them is
+refused (DDP610).""",
+    before="""\
+import torch
+from torch.utils.data import DataLoader, TensorDataset, random_split
+
+dataset = TensorDataset(torch.rand(72, 4), torch.rand(72, 1))
+model = torch.nn.Sequential(torch.nn.Dropout(0.1), torch.nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+train_set, test_set = random_split(dataset, [64, 8])
+loader = DataLoader(train_set, batch_size=8, shuffle=True)
+for epoch in range(2):
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+""",
+    after="""\
+import os
+import sys
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, TensorDataset, random_split
+from torch.utils.data.distributed import DistributedSampler
+
+dist.init_process_group("gloo")
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+torch.manual_seed(0)
+
+dataset = TensorDataset(torch.rand(72, 4), torch.rand(72, 1))
+model = torch.nn.Sequential(torch.nn.Dropout(0.1), torch.nn.Linear(4, 1))
+ddp_model = DistributedDataParallel(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+train_set, test_set = random_split(dataset, [64, 8])
+loader = DataLoader(
+    train_set,
+    batch_size=8 // dist.get_world_size(),
+    sampler=DistributedSampler(train_set, shuffle=True),
+)
+if dist.get_rank() != 0:  # noise of its own for its samples
+    torch.manual_seed(torch.initial_seed() + dist.get_rank())
+for epoch in range(2):
+    loader.sampler.set_epoch(epoch)
+    for x, y in loader:
+        loss = torch.nn.functional.mse_loss(ddp_model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+dist.destroy_process_group()
+""",
+    check=check,
+    target="cpu",
+)
