@@ -98,7 +98,8 @@ RULE = Rule(
     why="""\
 A loop that takes no step may run over the loader of training, as for the accuracy on the training set.
 DistributedSampler fills the ranks' parts up with samples that would count twice there (D6, E1): it gets a loader
-without them, in the order of the data set.""",
+without them, in the order of the data set. Where one loop over the loader of an evaluation cannot be divided, as a look
+at the first batch, and another one can, the first gets all batches, and the other its rank's samples.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
