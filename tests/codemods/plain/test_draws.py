@@ -97,12 +97,19 @@ def test_a_seed_that_is_drawn_is_the_same_on_all_ranks() -> None:
         ("for epoch in range(3):\n{}", "for epoch in range(3):"),
         ("def train():\n    order = torch.randperm(3)\n{}train()\n", "    for x, y in train_loader:"),
         ("def train():\n{}for epoch in range(3):\n    train()\n", "for epoch in range(3):"),
+        (
+            "def train():\n    torch.manual_seed(1)\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n{}"
+            "for fold in range(3):\n    train()\n",
+            "    for x, y in train_loader:",
+        ),
     ],
 )
 def test_ranks_go_apart_where_training_begins(loop: str, place: str) -> None:
     """What is drawn before is the same on all of them."""
     lines = training().partition("for epoch in range(3):\n")[2]
     head = training().partition("for epoch in range(3):\n")[0].replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout())")
-    code = plain(head + loop.format(lines)).code
+    result = plain(head + loop.format(lines))
+    assert not refusals(result)
+    code = result.code
     assert code.count("noise of its own") == 1
     assert code.partition(SEED + "\n")[2].startswith(place)

@@ -142,7 +142,7 @@ class FlowFacts:
     loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
     that make loaders whose collate functions are not seen to stack samples.
     keys: those of a defaultdict that AfterLoop names. first_pass: the outermost loop around the first one over batches
-    of training.
+    of training in which no optimizer is made.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is

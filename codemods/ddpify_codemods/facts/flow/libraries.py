@@ -16,6 +16,7 @@ from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of, of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
+from .one_by_one import loops_around
 from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
 from .operations import combined, loss_of, of_sizes, on_number, on_rows
 from .reductions import reduction_of
@@ -109,6 +110,7 @@ class Libraries(Modules):
                     self.problem(frame, node, _BARE)
                 self.found.optimizer_calls[node] = frame.script
                 self.makes_optimizer(node, modules)
+                self.making |= set(loops_around(frame))
                 self.found.trained |= set(modules)
                 return of(OptimizerValue(node, modules))
             if is_optimizer_class(frame.script, node.func):

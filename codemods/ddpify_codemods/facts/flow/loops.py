@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from .frames import Frame, Pass, Problem, Site, ancestors
-from .one_by_one import OneByOne, is_site, outermost_loop
+from .one_by_one import OneByOne, is_site
 from .operations import element
 from .state import Context
 from .values import (
@@ -55,7 +55,7 @@ class Loops(OneByOne):
             self.contexts.append(context)
             self.began = True
         if any(self.status.get(each) == "training" for each in loaders):
-            self.found.first_pass = self.found.first_pass or outermost_loop(frame)
+            self.begins(frame)
         sites = {each: list(self.sites(node, each, frame)) for each in loaders}
         before = self.backwards
         try:

@@ -57,6 +57,12 @@ class OneByOne(State):
             self.found.by_next.loops[loop] = known | loaders
         return self.each_of(over, node)
 
+    def begins(self, frame: Frame) -> None:
+        """A pass over batches of training begins."""
+        if self.found.first_pass is None and frame.statement is not None:
+            loops = [each for each in loops_around(frame) if each not in self.making]
+            self.found.first_pass = loops[-1] if loops else (frame.script, frame.statement)
+
     def trains_by_next(self, loader: Loader) -> bool:
         """Whether a loader whose batches are trained on comes to iter(), and not to a loop."""
         for key, each in self.known_loaders.items():
@@ -81,7 +87,7 @@ class OneByOne(State):
             return
         self.contexts.append(Context("batches", loaders, node, frame))
         self.began = True
-        self.found.first_pass = self.found.first_pass or outermost_loop(frame)
+        self.begins(frame)
         try:
             yield
         finally:
@@ -95,17 +101,15 @@ def is_site(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript
     )
 
 
-def outermost_loop(frame: Frame) -> tuple[Script, ast.stmt] | None:
-    """The outermost loop that is being followed."""
-    found: tuple[Script, ast.stmt] | None = None
+def loops_around(frame: Frame) -> Iterator[tuple[Script, ast.stmt]]:
+    """The loops that are being followed, the innermost first."""
     place: Frame | None = frame
     while place is not None:
         if place.statement is not None:
-            around = (place.statement, *ancestors(place.script, place.statement, place.node))
-            loops = [each for each in around if isinstance(each, ast.For | ast.AsyncFor | ast.While)]
-            found = (place.script, loops[-1]) if loops else found
+            for each in (place.statement, *ancestors(place.script, place.statement, place.node)):
+                if isinstance(each, ast.For | ast.AsyncFor | ast.While):
+                    yield place.script, each
         place = place.caller
-    return found
 
 
 def enclosing_loop(node: ast.AST, frame: Frame) -> ast.For | ast.While | None:

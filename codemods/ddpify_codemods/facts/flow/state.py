@@ -87,6 +87,7 @@ class State:
         self.frozen: ast.AST | None = None
         self.parts: set[tuple[Module, str]] = set()
         self.work, self.began = 0, False
+        self.making: set[tuple[Script, ast.stmt]] = set()  # loops in which optimizers are made
 
     @property
     def depth(self) -> int:

@@ -36,8 +36,8 @@ RULE = Rule(
     why="""\
 With one seed for all, ranks would draw the same dropout masks and noise for different samples (S2). What is drawn
 before training has to be the same everywhere: a split of the data, weights, an order. So the ranks go apart where the
-first pass over the batches of training begins, outside of all loops around it. What is drawn later for all of them is
-refused (DDP610).""",
+first pass over the batches of training begins, outside of the loops around it that make no optimizer. What is drawn
+later for all of them is refused (DDP610).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset, random_split
