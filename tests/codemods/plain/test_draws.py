@@ -113,3 +113,28 @@ def test_ranks_go_apart_where_training_begins(loop: str, place: str) -> None:
     code = result.code
     assert code.count("noise of its own") == 1
     assert code.partition(SEED + "\n")[2].startswith(place)
+
+
+SPLIT = "torch.utils.data.random_split(train_set, [32, 32])\n"
+
+
+def test_what_is_drawn_once_generators_are_seeded_again_is_the_same_on_all_ranks() -> None:
+    """`for x, y in train_loader: break`, to look at it, and then a seed."""
+    look = "for x, y in train_loader:\n    break\n"
+    head, _, loop = noisy(training(), "torch.rand(1)").partition("for epoch")
+    assert refusals(plain(head + look + SPLIT + "for epoch" + loop))
+    assert not refusals(plain(head + look + "torch.manual_seed(1)\n" + SPLIT + "for epoch" + loop))
+
+
+@pytest.mark.parametrize(
+    "seed",
+    [
+        "random.seed(1)",
+        "torch.seed()",
+        "torch.manual_seed(int(input()))",
+        "if input():\n    torch.manual_seed(1)",
+        "for x, y in train_loader: torch.manual_seed(1)",
+    ],
+)
+def test_another_seed_leaves_them_apart(seed: str) -> None:
+    assert refusals(plain(noisy(training(after=seed + "\n" + SPLIT), "torch.rand(1)")))

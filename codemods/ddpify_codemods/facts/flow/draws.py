@@ -23,6 +23,14 @@ _NAMES = {
     ),
 }
 _MODULES = {"random": ("random",), "numpy": ("numpy.random",), "torch": ("torch", "torch.utils.data")}
+LIBRARIES = frozenset(_MODULES)
+# They bring the generators of all ranks to the same place.
+SEEDS = {
+    "torch.manual_seed": "torch",
+    "torch.random.manual_seed": "torch",
+    "numpy.random.seed": "numpy",
+    "random.seed": "random",
+}
 _CHANGES = frozenset({"shuffle", "random_split"})
 
 

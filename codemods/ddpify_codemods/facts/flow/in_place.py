@@ -41,7 +41,7 @@ class InPlace(Libraries):
             if owner.kind not in LOCAL_ROWS:
                 return made_of("unknown", args[:1], reason=OWN_SHAPE)
             return made_of(args[0].kind, args[:1])
-        if name in DRAWING and not owner.is_local and self.began and "torch" in self.drawn:
+        if name in DRAWING and not owner.is_local and "torch" in self.began & self.drawn:
             return Value("unknown", reason=DRAWN)
         return None
 

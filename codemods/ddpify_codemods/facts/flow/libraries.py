@@ -10,7 +10,7 @@ from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
 from .comparisons import batch_sizes
-from .draws import changes, library_of
+from .draws import SEEDS, changes, library_of
 from .einsum import einsum
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of, of_scaled
@@ -169,6 +169,9 @@ class Libraries(Modules):
             return self.length(node, args, frame)
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
+        if name in SEEDS and given and not local and not self.contexts and not self.undecided:
+            calls = any(isinstance(part, ast.Call) for each in node.args for part in ast.walk(each))
+            self.began -= set() if calls else {SEEDS[name]}  # a clock may be called
         if last in LOSSES and name.startswith("torch."):
             reduction = reduction_of(last, node, lambda part: self.value(part, frame).constant)
             if last in WEIGHTED and self.is_weighted(node):
@@ -251,7 +254,7 @@ class Libraries(Modules):
         for_samples = library != "random" and local_rows_or_sizes(entries(local))
         if diverges or (self.contexts and (library == "torch" or for_samples)):
             self.drawn.add(library)
-        if not self.began or library not in self.drawn or for_samples:
+        if library not in self.began & self.drawn or for_samples:
             return None
         if changes(name):
             self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")

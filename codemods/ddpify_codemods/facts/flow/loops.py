@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
 
+from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .one_by_one import OneByOne, is_site
 from .operations import element
@@ -53,7 +54,7 @@ class Loops(OneByOne):
             context = Context("rows", rows.loaders, node, frame) if rows is not None else None
         if context is not None:
             self.contexts.append(context)
-            self.began = True
+            self.began = set(LIBRARIES)
         if any(self.status.get(each) == "training" for each in loaders):
             self.begins(frame)
         sites = {each: list(self.sites(node, each, frame)) for each in loaders}

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TypeGuard
 
 from ..script import Script
+from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .state import Context, State
 from .values import UNEVEN, Iteration, Loader, Value
@@ -86,7 +87,7 @@ class OneByOne(State):
             yield
             return
         self.contexts.append(Context("batches", loaders, node, frame))
-        self.began = True
+        self.began = set(LIBRARIES)
         self.begins(frame)
         try:
             yield

@@ -86,7 +86,8 @@ class State:
         self.quiet_around = 0
         self.frozen: ast.AST | None = None
         self.parts: set[tuple[Module, str]] = set()
-        self.work, self.began = 0, False
+        self.work = 0
+        self.began: set[str] = set()  # libraries whose generators may have been used for samples since they were seeded
         self.making: set[tuple[Script, ast.stmt]] = set()  # loops in which optimizers are made
 
     @property
