@@ -135,6 +135,7 @@ class FlowFacts:
     by whose gradients steps are made. pictures: the calls that draw samples; partial: those that can only draw this
     rank's. sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the
     loops over training loaders that do not train, and the ways by which the loader comes there, the nearest first.
+    without_loaders: the expressions by which something else comes to loops.
     measured: the divided loaders that are run over where nothing is trained, and the ways by which they come there.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
@@ -192,6 +193,7 @@ class FlowFacts:
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
     untrained: list[tuple[Script, ast.AST, Loader, list[Site]]] = field(default_factory=list)
+    without_loaders: set[ast.AST] = field(default_factory=set)
     measured: list[tuple[Loader, list[Site]]] = field(default_factory=list)
     logged: dict[ast.expr, set[Logger]] = field(default_factory=dict)
     answers: dict[ast.expr, Script] = field(default_factory=dict)

@@ -52,6 +52,8 @@ class Loops(OneByOne):
             context: Context | None = Context("batches" if divided else "whole", divided, node, frame)
         else:
             context = Context("rows", rows.loaders, node, frame) if rows is not None else None
+        if not loaders and isinstance(node, ast.For):
+            self.found.without_loaders |= {each for each in ast.walk(node.iter) if is_site(each)}
         if context is not None:
             self.contexts.append(context)
             self.began = set(LIBRARIES)

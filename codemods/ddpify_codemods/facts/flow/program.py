@@ -170,7 +170,8 @@ def _evaluates_training(found: FlowFacts, status: dict[Loader, str], evaluated: 
     known = len(evaluated)
     for script, loop, _, sites in found.untrained:
         for site in sites:
-            if all(status.get(each) == "training" and not trains for each, trains in found.sites[site.node]):
+            alone = site.node not in found.without_loaders
+            if alone and all(status.get(each) == "training" and not trains for each, trains in found.sites[site.node]):
                 evaluated[site.node] = site.script
                 break
         else:

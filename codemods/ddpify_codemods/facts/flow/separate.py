@@ -28,7 +28,8 @@ def separate(loader: Loader, found: FlowFacts, evaluated: dict[ast.expr, Script]
 
 def _alone(loader: Loader, found: FlowFacts, sites: Sequence[Site]) -> Site | None:
     """The nearest expression by which nothing but a loader comes to a loop, which does not train."""
-    return next((site for site in sites if found.sites.get(site.node) == {(loader, False)}), None)
+    known = (site for site in sites if site.node not in found.without_loaders)
+    return next((site for site in known if found.sites.get(site.node) == {(loader, False)}), None)
 
 
 def is_replaced(node: ast.expr, found: FlowFacts, status: dict[Loader, str]) -> bool:

@@ -56,3 +56,11 @@ def test_a_function_that_gets_the_loader() -> None:
     function = "def look(loader):\n    for x, y in loader:\n        print(model(x))\n        return\n"
     assert taken_whole(function + "look(test_loader)\nlook(test_loader)\n") == (set(), {"whole"})
     assert taken_whole(function + "look(test_loader)\n" + COUNTS) == ({"loader"}, {"batches"})
+
+
+def test_a_function_that_gets_something_else_too() -> None:
+    function = "def look(batches):\n    for x, y in batches:\n        print(model(x))\n        return\n"
+    after = function + "look(test_loader)\nlook([(torch.rand(2, 4), 0)])\n" + COUNTS
+    assert taken_whole(after) == ({"test_loader"}, {"batches"})
+    of_training = after.replace("look(test_loader)", "look(train_loader)")
+    assert taken_whole(of_training) == ({"train_loader"}, {"sharded"})
