@@ -377,6 +377,26 @@ def test_an_evaluation_that_is_not_of_every_sample_is_whole(before: str, after: 
     assert "range(dist.get_rank()" not in result.code
 
 
+@pytest.mark.parametrize(
+    "batches",
+    [
+        "islice(test_loader, 3)",
+        "[x_y for _, x_y in zip(range(3), test_loader)]",
+        "(x_y for x_y, name in zip(test_loader, ['a', 'b']))",
+        "(x_y for x_y, _ in zip(test_loader, DataLoader(train_set, 8)))",
+    ],
+)
+def test_an_evaluation_of_the_first_batches_is_whole(batches: str) -> None:
+    """Each rank would take as many of its own."""
+    adds = "total += (model(x).argmax(1) == y).sum().item()"
+    after = "from itertools import islice\n" + EVALUATION.format(adds=adds, shown="total").replace(
+        "test_loader", batches
+    )
+    result = plain(training(after=after))
+    assert not refusals(result) and notes(result)
+    assert "sum_over_ranks" not in result.code
+
+
 @pytest.mark.parametrize("condition", ["", "if quick: "])
 def test_an_evaluation_that_a_function_leaves_early_is_whole(condition: str) -> None:
     """Each rank would count the first batch of its own."""

@@ -27,6 +27,7 @@ from .values import (
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
+    UNEVEN,
     ZERO,
     Function,
     Items,
@@ -69,6 +70,8 @@ _LOOK = frozenset(
     {"print", "len", "isinstance", "type", "str", "repr", "id", "hasattr", "getattr", "setattr", "dict", "enumerate"}
     | {"zip", "iter", "reversed", "itertools.islice", "islice"}
 )
+
+_NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
 
 _BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 
@@ -439,6 +442,10 @@ class Libraries(Modules):
             how = name if name in ("enumerate", "zip") else "as_is"
             if name == "iter":
                 self.one_by_one(node, args[0], frame)
+            if name not in ("iter", "enumerate"):
+                for loader in self.loaders_in(*args):
+                    if self.status.get(loader) in UNEVEN:
+                        self.problem(frame, node, _NOT_ALL, frozenset({loader}))
             return of(Iteration(how, tuple(args)))
         if name in _BARS or last in ("tqdm", "track", "trange"):
             return of(Iteration("bar", (args[0],)))

@@ -110,8 +110,8 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         wanted = found.wanted - found.differentiated - of_all
         undivided = set() if stuck or wanted else divided_by_none(found, status)
         for loader in undivided:
-            own = next(each for each in status if each.source is loader and each in whole)
-            status[loader], whole[loader] = "whole", whole[own]
+            status[loader] = "whole"
+            whole |= {loader: whole[each] for each in status if each.source is loader and each in whole}
         if not stuck and not wanted and not undivided:
             break
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
