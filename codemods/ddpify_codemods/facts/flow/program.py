@@ -111,7 +111,8 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         undivided = set() if stuck or wanted else divided_by_none(found, status)
         for loader in undivided:
             status[loader] = "whole"
-            whole |= {loader: whole[each] for each in status if each.source is loader and each in whole}
+            own = [whole[each] for each in status if each.source is loader and each in whole]
+            whole |= {loader: own[0]} if own else {}
         if not stuck and not wanted and not undivided:
             break
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
