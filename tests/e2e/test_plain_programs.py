@@ -45,6 +45,22 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "samplers draw some samples of one data set": """\
+from torch.utils.data import SubsetRandomSampler
+
+indices = torch.randperm(len(train_set)).tolist()
+valid_sampler = SubsetRandomSampler(indices[48:])
+train_loader = DataLoader(train_set, batch_size=12, sampler=SubsetRandomSampler(indices[:48]))
+valid_loader = DataLoader(train_set, batch_size=12, sampler=valid_sampler)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    train(model, optimizer, train_loader)
+    correct = 0
+    for x, y in valid_loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+    print(correct / len(valid_loader.sampler), len(valid_loader.dataset), len(valid_sampler))
+    evaluate(model, test_loader)
+""",
     "one function makes all loaders": """\
 def made(data):
     return DataLoader(data, batch_size=12, shuffle=True, num_workers=0)

@@ -84,7 +84,7 @@ def new_name(script: Script, call: ast.Call) -> str:
             scope = next((each for each in script.ancestors(parent) if isinstance(each, _SCOPES)), None)
             if isinstance(scope, ast.ClassDef):
                 return ""
-    taken = {*_names(script)}
+    taken = {*names_in(script)}
     return next((name for name in _candidates(assigned_name(script, call)) if name not in taken), "")
 
 
@@ -98,7 +98,8 @@ def _candidates(loader: str) -> Iterator[str]:
         yield f"{name}_dataset"
 
 
-def _names(script: Script) -> Iterator[str]:
+def names_in(script: Script) -> Iterator[str]:
+    """The names that a file uses, whatever for."""
     for node in script.nodes:
         if isinstance(node, ast.Name):
             yield node.id

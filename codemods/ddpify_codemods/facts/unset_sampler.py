@@ -37,23 +37,19 @@ def unset_sampler(script: Script, call: ast.Call) -> UnsetSampler | None:
         return None
     own = {assign.targets[0], *ast.walk(call)}
     others = [node for node in script.find(ast.Name) if node.id == name.id and node not in own]
-    if (
-        name.id in arguments(scope)
-        or any(script.scope(node) is scope for node in others)
-        or _is_shared(script, name.id)
-    ):
+    if name.id in arguments(scope) or any(script.scope(node) is scope for node in others) or is_shared(script, name.id):
         return None
-    if not _runs_before(script, assign, script.statement(call)) or not _is_bound_before(script, dataset, assign):
+    if not runs_before(script, assign, script.statement(call)) or not is_bound_before(script, dataset, assign):
         return None
     return UnsetSampler(made[0], dataset, is_unset)
 
 
-def _is_shared(script: Script, name: str) -> bool:
+def is_shared(script: Script, name: str) -> bool:
     """Whether functions share a name: `global sampler`."""
     return any(name in node.names for node in script.nodes if isinstance(node, ast.Global | ast.Nonlocal))
 
 
-def _runs_before(script: Script, first: ast.stmt, second: ast.stmt) -> bool:
+def runs_before(script: Script, first: ast.stmt, second: ast.stmt) -> bool:
     """Whether two statements stand in one block, in this order."""
     parent = script.parents[first]
     blocks = (getattr(parent, name, ()) for name in ("body", "orelse", "finalbody"))
@@ -64,7 +60,7 @@ def _runs_before(script: Script, first: ast.stmt, second: ast.stmt) -> bool:
     )
 
 
-def _is_bound_before(script: Script, dataset: ast.Name, statement: ast.stmt) -> bool:
+def is_bound_before(script: Script, dataset: ast.Name, statement: ast.stmt) -> bool:
     """Whether a data set has its last value when a statement runs."""
     scope = script.scope(dataset)
     stores = (each for each in script.find(ast.Name) if each.id == dataset.id and not isinstance(each.ctx, ast.Load))

@@ -148,7 +148,8 @@ class FlowFacts:
     losses of training among them; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
     brought together where it is read. by_batches: where numbers of every W-th batch are brought together, by
-    expressions or by what AfterLoop names; a problem where others are, too.
+    expressions or by what AfterLoop names; a problem where others are, too. of_loaders: where the data set or the
+    sampler of loaders is read.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -205,6 +206,7 @@ class FlowFacts:
     not_weighed: set[ast.Call] = field(default_factory=set)
     deferred: dict[ast.expr, set[Problem]] = field(default_factory=dict)
     by_batches: dict[object, set[Problem]] = field(default_factory=dict)
+    of_loaders: dict[ast.Attribute, set[Loader]] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..keyword_dictionaries import may_say
 from ..script import Script
+from ..subset_sampler import draws_each_once, only_length_of
 from .collate import stacks
 from .collate_expressions import DEFAULTS
 from .frames import Frame, Site
@@ -110,16 +111,28 @@ class Objects(Loops):
         if isinstance(thing, Logger) and not called_here(node, frame):
             self.logs(thing, node, frame)
             return SAME
-        if isinstance(thing, Loader) and self.status.get(thing) in ("training", *UNEVEN):
-            if name == "batch_size" and self.status[thing] == "training":
-                return Value("size", frozenset({thing}), host=True)
-            if name in ("sampler", "batch_sampler"):
-                return Value("unknown", frozenset({thing}), reason="the sampler of this loader is another one here")
+        if isinstance(thing, Loader):
+            return self.attribute_of_loader(thing, name, node, frame)
         if isinstance(thing, Class):
             method = self.method_of(thing, name, None)
             if method is not None:
                 return of(method)
             return self.class_attributes.get(thing.node, {}).get(name)
+        return None
+
+    def attribute_of_loader(self, loader: Loader, name: str, node: ast.expr, frame: Frame) -> Value | None:
+        """The size of the batches of a loader, its data set or its sampler; None for anything else."""
+        if isinstance(node, ast.Attribute) and name in ("dataset", "sampler"):
+            self.found.of_loaders.setdefault(node, set()).add(loader)
+            self.found.scripts[node] = frame.script
+            if name == "sampler" and only_length_of(frame.script, node) and draws_each_once(loader.script, loader.call):
+                return SAME  # DDP636
+        if self.status.get(loader) not in ("training", *UNEVEN):
+            return None
+        if name == "batch_size" and self.status[loader] == "training":
+            return Value("size", frozenset({loader}), host=True)
+        if name in ("sampler", "batch_sampler"):
+            return Value("unknown", frozenset({loader}), reason="the sampler of this loader is another one here")
         return None
 
     def reads_attribute(self, thing: Instance, name: str, node: ast.expr, frame: Frame) -> None:

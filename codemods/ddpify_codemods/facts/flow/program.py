@@ -11,6 +11,7 @@ from ..keyword_dictionaries import may_say
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..meters import meters
 from ..script import Script
+from ..subset_sampler import subset_sampler
 from .after_loops import left_by
 from .comparisons import batch_sizes
 from .draws import differs_on_ranks, drawn_for_samples
@@ -189,7 +190,8 @@ def _can_be_divided(loader: Loader) -> bool:
         return True
     if options(loader.script, loader.call):
         return True
-    if words & {"sampler", "batch_sampler"} or len(loader.call.args) > 2:
+    own = words & {"sampler", "batch_sampler"} and subset_sampler(loader.script, loader.call) is None
+    if own or len(loader.call.args) > 2:
         return False
     shown = seen(loader.script, loader.call)
     if shown is None:

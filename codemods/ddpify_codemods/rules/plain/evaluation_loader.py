@@ -11,6 +11,7 @@ from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
 from ...facts.loaders import can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
+from ...facts.subset_sampler import subset_sampler
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
 from ...targets import Target
@@ -33,7 +34,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
         if loader.source is not None:
             continue  # DDP620
-        if not is_here(script, loader.script) or loader.call in done or not _is_used(followed, loader):
+        if not is_here(script, loader.script) or loader.call in done or not is_used(followed, loader):
             continue
         done.add(loader.call)
         if status == "whole":
@@ -46,15 +47,18 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _changed(script, loader, name, words) if name else _divided(script, loader, words)
 
 
-def _is_used(followed: Followed, loader: Loader) -> bool:
+def is_used(followed: Followed, loader: Loader) -> bool:
     return any(loader in (each, each.source) for loaders in followed.found.loops.values() for each in loaders)
 
 
 def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     shown = seen(script, loader.call)
     assert shown is not None
-    name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
+    subset = subset_sampler(script, loader.call)
+    named = can_be_repeated(script, shown.dataset) if subset is None else subset.assigned is not None
+    name = "" if named else new_name(script, loader.call)
     instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
+    instead = instead if subset is None else "sampler"
     message = "evaluate this rank's samples, none twice"
     return ChangeArgument(
         loader.call, "sampler", words.shard, message, instead, (), (shown.dataset,), name, words.imports

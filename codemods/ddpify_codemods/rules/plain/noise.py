@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
-from .words import is_here, program_of
+from .words import is_here, module_name, program_of
 
 # Rank 0 goes on with the numbers of one process.
 _SEEDS = {
     "torch": "torch.manual_seed(torch.initial_seed() + {})",
-    "numpy": "numpy.random.seed(torch.initial_seed() % 2**32)",
-    "random": "random.seed(torch.initial_seed())",
+    "numpy": "{}.random.seed(torch.initial_seed() % 2**32)",
+    "random": "{}.seed(torch.initial_seed())",
 }
 
 
@@ -24,9 +24,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if not drawn or first is None or not is_here(script, first[0]):
         return
     rank = target.words.rank
-    lines = (f"\n    {line.format(rank)}" for library, line in _SEEDS.items() if library in {*drawn, "torch"})
+    names = {library: module_name(script, library, first[1]) for library in sorted(drawn)}
+    filled = {library: rank if library == "torch" else names.get(library) for library in _SEEDS}
+    lines = (f"\n    {_SEEDS[library].format(name)}" for library, name in filled.items() if name)
     code = f"if {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
-    modules = (*(f"import {library}" for library in sorted(drawn)), *target.words.imports, "import torch")
+    modules = (
+        *(f"import {library}" for library, name in names.items() if library == name),
+        *target.words.imports,
+        "import torch",
+    )
     yield Insert(first[1], code, "let each rank draw noise of its own", modules=modules)
 
 

@@ -10,7 +10,7 @@ from ...facts.header import joined_after
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
-from .words import program_of
+from .words import module_name, program_of
 
 _SEEDS = {
     "torch": ("torch.manual_seed", "torch.random.manual_seed"),
@@ -23,7 +23,7 @@ _ALL = (
     "transformers.set_seed",
     "accelerate.utils.set_seed",
 )
-_CODE = {"torch": "torch.manual_seed(0)", "numpy": "numpy.random.seed(0)", "random": "random.seed(0)"}
+_CODE = {"torch": "{}.manual_seed(0)", "numpy": "{}.random.seed(0)", "random": "{}.seed(0)"}
 _DRAWS = {"numpy": "numpy.random.", "random": "random."}
 
 
@@ -42,8 +42,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             missing.append(library)
     if missing:
         at, where = joined_after(script)
-        code = "\n".join(_CODE[library] for library in missing)
-        modules = tuple(f"import {library}" for library in missing)
+        names_there = {library: module_name(script, library, at, where == "after") for library in missing}
+        code = "\n".join(_CODE[library].format(name) for library, name in names_there.items())
+        modules = tuple(f"import {library}" for library, name in names_there.items() if library == name)
         message = "draw the same random numbers on all ranks"
         yield Insert(at, code, message, where, modules=modules, last=True)
 

@@ -12,6 +12,7 @@ from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.keyword_dictionaries import keyword_dictionary, said
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
+from ...facts.subset_sampler import subset_sampler
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
@@ -63,11 +64,14 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         return
     if not program_of(script).per_process:
         yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
-    name = "" if can_be_repeated(script, shown.dataset) else new_name(script, call)
+    subset = subset_sampler(script, call)
+    named = can_be_repeated(script, shown.dataset) if subset is None else subset.assigned is not None
+    name = "" if named else new_name(script, call)
     others = set(statuses.values()) - {"training"}
-    whether = "False" if is_false(shown.shuffle) else "{}"
+    in_order = is_false(shown.shuffle) and subset is None
+    whether = "True" if subset is not None else "False" if in_order else "{}"
     parts = [shown.dataset] if is_false(shown.shuffle) or shown.shuffle is None else [shown.dataset, shown.shuffle]
-    seed = f", seed={epoch}" if epoch and not is_false(shown.shuffle) else ""
+    seed = f", seed={epoch}" if epoch and not in_order else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
         if "batches" in others or not shuffle_distinguishes(program_of(script).followed.found, call, statuses):
@@ -81,7 +85,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
             sampler = f"DistributedSampler({{}}{words.replicas}, shuffle={{}})"
             template = f"{sampler} if {told_by_key(statuses)} else {other}"
         parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
-    instead = "shuffle" if shown.shuffle is not None else ""
+    instead = "sampler" if subset is not None else "shuffle" if shown.shuffle is not None else ""
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
     yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)
 
@@ -134,7 +138,7 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
         assert isinstance(thing, Instance)
         if any("IterableDataset" in ast.unparse(base) for base in thing.cls.node.bases):
             return None, "an IterableDataset is one stream, which no sampler divides over ranks (D8)"
-    if "sampler" in words or "batch_sampler" in words:
+    if "batch_sampler" in words or ("sampler" in words and subset_sampler(script, call) is None):
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
     if call in program_of(script).followed.found.not_stacked:
         return None, f"{NOT_STACKED}: ranks may weigh theirs differently (L3)"
@@ -176,7 +180,8 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     shown = seen(each.loader.script, call)
     hidden = bool(options(each.loader.script, call))
     unset = unset_sampler(each.loader.script, call)
-    ordered = not hidden and (not unset.shuffles if unset else shown is None or is_false(shown.shuffle))
+    drawn = subset_sampler(each.loader.script, call) is not None
+    ordered = not hidden and not drawn and (not unset.shuffles if unset else shown is None or is_false(shown.shuffle))
     if each.epochs is None or ordered or _made_in_epoch(each.loader.script, call):
         return
     counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)

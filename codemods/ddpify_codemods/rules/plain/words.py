@@ -108,6 +108,20 @@ def program_of(script: Script) -> Program:
     return script.program
 
 
+def module_name(script: Script, module: str, at: ast.stmt, after: bool = False) -> str:
+    """The name of a module at a statement of a file: the first that the file gives it before, or its own.
+
+    after: whether the import may be that statement.
+    """
+    for statement in script.tree.body:
+        if statement.lineno > at.lineno or (statement is at and not after):
+            break
+        for alias in statement.names if isinstance(statement, ast.Import) else ():
+            if alias.name == module:
+                return alias.asname or alias.name
+    return module
+
+
 def is_here(script: Script, other: Script) -> bool:
     """Whether something belongs to the file that a rule looks at."""
     return script.path == other.path

@@ -6,11 +6,11 @@ import functools
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch.utils.data import DataLoader, Dataset, SequentialSampler
+from torch.utils.data import DataLoader, Dataset, SequentialSampler, SubsetRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
 # What the plain style makes evaluations of the samples of training by (DDP620); on every rank all, by the latter.
@@ -72,6 +72,7 @@ class _Union:
 
     def __init__(self, length: int, passes: list[list[list[int]]]) -> None:
         self.length, self.passes = length, iter(passes)
+        self.indices: Sequence[int] | None = None  # of the samples of a subset, whose places were drawn
 
     def __len__(self) -> int:
         return self.length
@@ -80,7 +81,7 @@ class _Union:
         found = next(self.passes, None)  # not before: a loader with workers makes an iterator too many
         if found is None:
             raise RuntimeError("the original makes more passes over a loader than the ranks did")
-        yield from found
+        yield from found if self.indices is None else ([self.indices[place] for place in batch] for batch in found)
 
 
 def give(file: Path) -> None:
@@ -94,7 +95,11 @@ def give(file: Path) -> None:
 
     def index_sampler(loader: DataLoader[Dataset[Any]]) -> Any:
         number = getattr(loader, "_ddpify_number", -1)
-        return given[number] if number in given else own(loader)
+        if number not in given:
+            return own(loader)
+        if isinstance(loader.sampler, SubsetRandomSampler):  # the plain style makes a Subset of it (DDP636)
+            given[number].indices = loader.sampler.indices
+        return given[number]
 
     DataLoader._index_sampler = property(index_sampler)  # type: ignore[assignment]
 

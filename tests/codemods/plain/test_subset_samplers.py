@@ -1,0 +1,107 @@
+"""Loaders of some samples of a data set, and the lengths of their samplers."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import CE, plain, refusals
+
+HEAD = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, SubsetRandomSampler, TensorDataset
+
+torch.manual_seed(0)
+data = TensorDataset(torch.rand(80, 4), torch.randint(3, (80,)))
+indices = torch.randperm(80).tolist()
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+TRAINING = f"""\
+for epoch in range(3):
+    total = 0.0
+    for x, y in train_loader:
+        loss = {CE}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item() * len(x)
+    print(total / len(train_loader.sampler))
+    hits = 0
+    for x, y in valid_loader:
+        hits += (model(x).argmax(1) == y).sum().item()
+    print(hits / len(valid_loader.sampler), len(valid_loader.dataset))
+"""
+TRAIN = "train_loader = DataLoader(data, batch_size=8, sampler=SubsetRandomSampler(indices[:60]))\n"
+VALID = "valid_loader = DataLoader(data, batch_size=8, sampler=SubsetRandomSampler(indices[60:]))\n"
+
+
+def test_samplers_that_calls_make() -> None:
+    code = plain(HEAD + TRAIN + VALID + TRAINING).code
+    assert "train_set := Subset(data, indices[:60])" in code and "DistributedSampler(train_set, shuffle=True)" in code
+    assert "range(dist.get_rank(), len(valid_set), dist.get_world_size())" in code
+    assert "hits / len(valid_loader.dataset), len(valid_loader.dataset.dataset)" in code
+    assert "train_loader.sampler.set_epoch(epoch)" in code and "SubsetRandomSampler" not in code
+
+
+def test_two_names_in_one_function() -> None:
+    made = """\
+def made():
+    a = SubsetRandomSampler(indices[:60])
+    b = SubsetRandomSampler(indices[60:])
+    return DataLoader(data, batch_size=8, sampler=a), DataLoader(dataset=data, batch_size=8, sampler=b)
+
+
+train_loader, valid_loader = made()
+"""
+    code = plain(HEAD + made + TRAINING).code
+    assert "a_set = Subset(data, indices[:60])" in code and "b_set = Subset(data, indices[60:])" in code
+    assert "sampler=DistributedSampler(a_set, shuffle=True)" in code and "dataset=b_set" in code
+
+
+@pytest.mark.parametrize("options", [", drop_last=True", ""])
+def test_an_evaluation_that_is_not_divided_and_one_that_nobody_runs(options: str) -> None:
+    unused = VALID.replace("valid_loader", "other")
+    code = plain(HEAD + TRAIN + VALID.replace("))", f"){options})") + unused + TRAINING).code
+    assert code.count("sampler=") == (2 if not options else 1) and "other = DataLoader(Subset(data, indices" in code
+    assert "SubsetRandomSampler" not in code
+
+
+@pytest.mark.parametrize(
+    "train_loader",
+    [
+        TRAIN.replace("[:60])", "[:60], generator=torch.Generator())"),
+        "s = SubsetRandomSampler(indices[:60])\nprint(s.indices)\n"
+        + TRAIN.replace("SubsetRandomSampler(indices[:60])", "s"),
+        TRAIN.replace("SubsetRandomSampler(indices[:60])", "torch.utils.data.WeightedRandomSampler([1.0] * 80, 40)"),
+    ],
+)
+def test_other_samplers_are_refused(train_loader: str) -> None:
+    assert "this loader has a sampler of its own, which DistributedSampler cannot stand in for" in refusals(
+        plain(HEAD + train_loader + VALID + TRAINING)
+    )
+
+
+def test_the_length_of_a_sampler_of_another_kind_is_not_that_of_a_data_set() -> None:
+    weighted = VALID.replace(
+        "SubsetRandomSampler(indices[60:])", "torch.utils.data.WeightedRandomSampler([1.0] * 80, 40)"
+    )
+    assert "hits / len(valid_loader.sampler)" in plain(HEAD + TRAIN + weighted + TRAINING).code
+
+
+def test_a_function_gets_loaders_of_some_samples_and_of_all() -> None:
+    function = """\
+def show(loader):
+    for x, y in loader:
+        pass
+    print(len(loader.dataset))
+
+
+show(valid_loader)
+show(DataLoader(data, batch_size=8))
+"""
+    assert any(
+        "draw some of its samples, and all" in each
+        for each in refusals(plain(HEAD + TRAIN + VALID + TRAINING + function))
+    )
