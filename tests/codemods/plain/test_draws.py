@@ -75,7 +75,7 @@ def test_noise_of_a_step_is_that_of_a_rank(loss: str) -> None:
 def test_a_data_set_draws_for_each_rank_other_numbers() -> None:
     result = plain(noisy(training(), "np.random.rand()"))
     assert f"if dist.get_rank() != 0:  # noise of its own for its samples\n    {SEED}\n" in result.code
-    assert "    numpy.random.seed(torch.initial_seed() % 2**32)" in result.code
+    assert "    np.random.seed(torch.initial_seed() % 2**32)" in result.code
 
 
 def test_a_script_without_noise_is_not_seeded_again() -> None:
@@ -138,3 +138,9 @@ def test_what_is_drawn_once_generators_are_seeded_again_is_the_same_on_all_ranks
 )
 def test_another_seed_leaves_them_apart(seed: str) -> None:
     assert refusals(plain(noisy(training(after=seed + "\n" + SPLIT), "torch.rand(1)")))
+
+
+def test_noise_of_the_shape_of_a_batch_may_be_given_dimension_by_dimension() -> None:
+    assert not refusals(plain(training("F.cross_entropy(model(x + torch.randn(*x.shape)), y)")))
+    assert refusals(plain(training("F.cross_entropy(model(x + torch.randn(*x.shape[1:])), y)")))
+    assert refusals(plain(training("F.cross_entropy(model(x) * torch.tensor([*x.shape])[0], y)")))

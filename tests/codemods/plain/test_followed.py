@@ -231,7 +231,7 @@ def test_a_loss_that_is_divided_by_the_batch_size_is_a_mean() -> None:
 
 
 @pytest.mark.parametrize(
-    "step", ["if len(x) != 6: continue", "if x.size(0) < 7: break", "print(len(train_loader.sampler))"]
+    "step", ["if len(x) != 6: continue", "if x.size(0) < 7: break", "print(list(train_loader.sampler))"]
 )
 def test_what_ranks_count_otherwise_does_not_decide(step: str) -> None:
     assert refusals(plain(training(step=step)))
@@ -773,3 +773,13 @@ def test_a_key_that_does_not_tell_the_loaders_apart() -> None:
     two = PHASES.replace('["train", "val"]:\n    for', '["train", "val", "more"]:\n    for')
     two = two.replace('for phase in ["train", "val"]}', 'for phase in ["train", "val", "more"]}').replace("==", "!=")
     assert refusals(plain(HEAD + two.replace('{"train"', '{"more": test_set, "train"')))
+
+
+def test_the_sampler_of_one_of_several_loaders_is_told_the_epoch() -> None:
+    """`train_loader` is made in one of several branches, and given to the function that trains."""
+    made = "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)"
+    several = f"if total > 1:\n    {made}\nelse:\n    {made.replace('=8', '=4')}"
+    function = "def train(train_loader):\n" + "".join(f"    {line}\n" for line in LOOP.splitlines()[1:])
+    source = HEAD.replace(made, several) + function.format(loss=CE, step="optimizer.step()")
+    code = plain(source + "for epoch in range(3):\n    train(train_loader)\n").code
+    assert "for epoch in range(3):\n    train_loader.sampler.set_epoch(epoch)\n    train(train_loader)\n" in code

@@ -47,7 +47,7 @@ class Calls(Methods):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
             return self.backward(node, frame)
         function = self.value(node.func, frame)
-        args = [value for each in node.args for value in self.given(each, frame)]
+        args = [value for each in node.args for value in self.given(each, function, frame)]
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         found: Value | None = None
         own = any(isinstance(thing, Function | Class) for thing in function.things)
@@ -76,7 +76,7 @@ class Calls(Methods):
             self.made_loaders[node] = found
         return found if own else differentiated(found, [*owners, *args, *keywords.values()])
 
-    def given(self, node: ast.expr, frame: Frame) -> list[Value]:
+    def given(self, node: ast.expr, function: Value, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""
         if not isinstance(node, ast.Starred):
             return [self.value(node, frame)]
@@ -84,6 +84,8 @@ class Calls(Methods):
         for thing in value.only(Items):
             if isinstance(thing, Items) and thing.shape == "tuple":
                 return list(thing.known.values())
+        if value.kind == "shape" and all(isinstance(thing, Library) for thing in function.things):
+            return [value]  # torch.randn(*x.shape) is torch.randn(x.shape)
         if value.is_local or local_entries(value):
             return [made_of("unknown", [value], reason="how many values there are depends on this rank's batches")]
         return [value]

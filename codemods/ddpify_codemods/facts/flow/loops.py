@@ -171,24 +171,34 @@ class Loops(OneByOne):
         place: Frame | None = frame
         while place is not None:
             for name, value in place.names.items():
-                if value.things == frozenset({loader}) or _one_of(loader, value):
+                if self.holds(value, loader):
                     return name
                 for thing in value.only(Items):
                     assert isinstance(thing, Items)
                     for key, entry in thing.known.items():
-                        if entry.things == frozenset({loader}) and isinstance(key, str):
+                        if self.holds(entry, loader) and isinstance(key, str):
                             return f'{name}["{key}"]'
             place = place.outer
         for thing in frame.owners:
             for name, value in thing.attributes.items() if isinstance(thing, Instance) else ():
-                if value.things == frozenset({loader}) or _one_of(loader, value):
+                if self.holds(value, loader):
                     return f"self.{name}"
                 for inner in value.only(Items):
                     assert isinstance(inner, Items)
                     for key, entry in inner.known.items():
-                        if entry.things == frozenset({loader}) and isinstance(key, str):
+                        if self.holds(entry, loader) and isinstance(key, str):
                             return f'self.{name}["{key}"]'
         return ""
+
+    def holds(self, value: Value, thing: Loader | Module) -> bool:
+        """Whether a value is a loader of training or a module, or another one in its place."""
+        alike = (
+            isinstance(each, Module)
+            if isinstance(thing, Module)
+            else isinstance(each, Loader) and self.status.get(each) == "training"
+            for each in value.things
+        )
+        return value.things == {thing} or (thing in value.things and all(alike))
 
     def rows_in(self, over: Value) -> Value | None:
         """What a loop runs over, if its length depends on this rank's samples."""
@@ -271,11 +281,6 @@ class Loops(OneByOne):
         if isinstance(thing, Parameters):
             return of(thing)
         return SAME
-
-
-def _one_of(module: Loader | Module, value: Value) -> bool:
-    """Whether a name holds a module, or another in its place."""
-    return module in value.things and all(isinstance(each, Module) for each in value.things)
 
 
 def name_of(function: ast.expr) -> str:

@@ -14,6 +14,7 @@ from ..script import Script
 from ..trained_modules import Base
 from .frames import FlowFacts, Problem
 from .listed_models import Listed, listed_models
+from .other_names import by_other_name
 from .program import Program
 from .values import root_of
 
@@ -70,7 +71,7 @@ def wrapping(program: Program) -> Wrapping:
     bases = list(_bases(program))
     result = _wrapped(program, bases)
     if any(_UNFOLLOWED in each.reason for each in result.problems):
-        for others in (_given(program, bases), _kept(program)):
+        for others in (_given(program, bases), _kept(program), _by_other_names(bases)):
             again = _wrapped(program, others) if others else result
             if not again.problems:
                 return again
@@ -152,6 +153,14 @@ def _given(program: Program, bases: _Bases) -> _Bases:
         if (script, base.code) not in [(other, one.code) for other, _, one in found]:
             found.append((script, optimizer, base))
     return found if found != bases else []
+
+
+def _by_other_names(bases: _Bases) -> _Bases:
+    """The models by their other names, as far as they have any."""
+    found = [(script, by_other_name(script, optimizer, base), optimizer, base) for script, optimizer, base in bases]
+    if all(other is None for _, other, _, _ in found):
+        return []
+    return [(script, *(other or (optimizer, base))) for script, other, optimizer, base in found]
 
 
 def _kept(program: Program) -> _Bases:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ...facts.bindings import attribute_bindings, bindings
 from ...facts.hand_written import called, wrap_calls, wrapped_names
 from ...facts.optimizers import optimizers
+from ...facts.origins import origins
 from ...facts.script import Script
 from ...facts.trained_modules import Base
 from ...rule import Edit, Finding, Rule
@@ -55,6 +56,7 @@ def _values(script: Script, base: Base) -> list[ast.expr]:
 def _is_wrapped(script: Script, base: Base, calls: tuple[ast.Call, ...]) -> bool:
     """Whether it, or something that is made of it, is given to a DistributedDataParallel or a function of one's own."""
     inside = {ast.unparse(part) for call in calls for part in ast.walk(call)}
+    inside |= {ast.unparse(each) for call in calls for each in origins(script, call.args[0])}
     if base.code in inside | wrapped_names(script) or _is_handed_over(script, base, calls):
         return True
     if _is_part(script, base, calls):

@@ -1,0 +1,47 @@
+"""Models that have a second name, by which training may call them: `compiled_model = torch.compile(model)`."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from ..bindings import bindings
+from ..optimizers import Optimizer
+from ..script import Script
+from ..trained_modules import Base
+
+
+def by_other_name(script: Script, optimizer: Optimizer, base: Base) -> tuple[Optimizer, Base] | None:
+    """A model by the one other name that it gets where its optimizer is made, and what it has to be wrapped before;
+    None where it gets none, or several."""
+    scope = script.scope(optimizer.call)
+    made = bindings(script, scope).items()
+    found = [
+        name for name, values in made if len(values) == 1 and name != base.code and _is_model(script, values[0], base)
+    ]
+    stored = [node for node in script.find(ast.Name) if [node.id] == found and not isinstance(node.ctx, ast.Load)]
+    if len(stored) != 1 or script.scope(stored[0]) is not scope:
+        return None
+    named, at = script.statement(stored[0]), script.statement(optimizer.call)
+    other = Base(stored[0].id, stored[0])
+    if not isinstance(named, ast.Assign) or not isinstance(base.node, ast.Name):
+        return None
+    if named.lineno < at.lineno:
+        return Optimizer(optimizer.call, (other,), False), other
+    block = next(each for each in _blocks(script.parents[named]) if named in each)
+    after: Any = block[block.index(named) + 1] if block[-1] is not named else None
+    return None if after is None else (Optimizer(after, (other,), False), other)
+
+
+def _is_model(script: Script, node: ast.expr, base: Base) -> bool:
+    """Whether an expression is the model, or the same one compiled."""
+    if isinstance(node, ast.IfExp):
+        return _is_model(script, node.body, base) and _is_model(script, node.orelse, base)
+    if isinstance(node, ast.Call) and script.qualified(node.func) == "torch.compile" and node.args:
+        node = node.args[0]
+    return isinstance(node, ast.Name) and node.id == base.code
+
+
+def _blocks(node: ast.AST) -> list[list[ast.stmt]]:
+    blocks = (getattr(node, name, None) for name in ("body", "orelse", "finalbody"))
+    return [each for each in blocks if isinstance(each, list)]
