@@ -37,11 +37,17 @@ def shortest(node: ast.expr, names: frozenset[str]) -> ast.expr | None:
     return next((part for part in reversed(prefixes) if ast.unparse(part) in names), None)
 
 
+def called_model(call: ast.Call) -> ast.expr:
+    """The model that a call calls, if it calls one: `model(x)`, `model.forward(x)`."""
+    by_name = isinstance(call.func, ast.Attribute) and call.func.attr == "forward"
+    return call.func.value if by_name else call.func  # type: ignore[attr-defined]
+
+
 @lru_cache(maxsize=KEPT)
 def called(script: Script) -> frozenset[str]:
     """The expressions that are called, other than functions and `self`."""
     kinds = (ast.Name, ast.Attribute, ast.Subscript)
-    called = {ast.unparse(call.func) for call in script.find(ast.Call) if isinstance(call.func, kinds)}
+    called = {ast.unparse(called_model(call)) for call in script.find(ast.Call) if isinstance(call.func, kinds)}
     return frozenset(called - libraries(script) - script.defined - {"self", "super"})
 
 

@@ -19,12 +19,13 @@ _ORDER = {"sampler", "batch_sampler"}
 class SubsetSampler:
     """What draws some samples of a loader's data set, in a random order.
 
-    made: the call that makes it, of the indices alone. assigned: the name that it has, for this loader alone, from
-    where on the data set has its name, too; None where the call of the loader makes it.
+    made: the call that makes it, of the indices alone. assigned: the name that it has, for this loader alone; None
+    where the call of the loader makes it. is_after: whether the data set has its name before it is made.
     """
 
     made: ast.Call
-    assigned: ast.Name | None
+    assigned: ast.Name | None = None
+    is_after: bool = False
 
     @property
     def indices(self) -> ast.expr:
@@ -40,9 +41,9 @@ def subset_sampler(script: Script, call: ast.Call) -> SubsetSampler | None:
     if sampler is None or dataset is None or len(call.args) > 2 or None in words or "batch_sampler" in words:
         return None
     if _is_subset(sampler, script):
-        return SubsetSampler(sampler, None)
+        return SubsetSampler(sampler)
     scope = script.scope(call)
-    if not isinstance(sampler, ast.Name) or not isinstance(dataset, ast.Name):
+    if not isinstance(sampler, ast.Name):
         return None
     made = bindings(script, scope).get(sampler.id, [])
     (first,) = made if len(made) == 1 else (None,)
@@ -56,9 +57,13 @@ def subset_sampler(script: Script, call: ast.Call) -> SubsetSampler | None:
         return None
     if not all(only_length_of(script, each) for each in others):
         return None
-    if not runs_before(script, assign, script.statement(call)) or not _is_there(script, dataset, assign):
+    if not runs_before(script, assign, script.statement(call)):
         return None
-    return SubsetSampler(first, assign.targets[0])
+    if isinstance(dataset, ast.Name) and _is_there(script, dataset, assign):
+        return SubsetSampler(first, assign.targets[0], is_after=True)
+    index = first.args[0]
+    stays = isinstance(index, ast.Name) and len(bindings(script, scope).get(index.id, ())) == 1
+    return SubsetSampler(first, assign.targets[0]) if stays and not is_shared(script, index.id) else None  # type: ignore[attr-defined]
 
 
 def _is_there(script: Script, dataset: ast.Name, assign: ast.stmt) -> bool:
@@ -85,6 +90,12 @@ def only_length_of(script: Script, node: ast.expr) -> bool:
     """Whether only the length of something is taken."""
     call = script.parents[node]
     return isinstance(call, ast.Call) and call.args == [node] and script.qualified(call.func) == "len"
+
+
+def is_alike(script: Script, sampler: ast.expr) -> bool:
+    """Whether only that is read of a loader's sampler which a Subset has as well: its length, its indices."""
+    parent = script.parents[sampler]
+    return only_length_of(script, sampler) or (isinstance(parent, ast.Attribute) and parent.attr == "indices")
 
 
 def _is_subset(node: ast.expr, script: Script) -> TypeGuard[ast.Call]:

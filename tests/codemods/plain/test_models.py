@@ -90,3 +90,47 @@ def test_a_model_that_couples_samples_is_refused(body: str) -> None:
 )
 def test_a_model_that_takes_each_sample_for_itself_is_not(body: str) -> None:
     assert not refusals(plain(of_model(body)))
+
+
+KEEPS = """\
+class Norm(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(4))
+        self.mean = 0
+
+    def forward(self, x, mode):
+        if mode == "undo":
+            return x / self.scale + self.mean
+        {sets}
+        return (x - self.mean) * self.scale
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm, self.first, self.last = Norm(), nn.Linear(4, 4), nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last(self.norm(self.first(self.norm(x, "do")), "undo"))
+
+
+model = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("sets", "is_refused"),
+    [
+        ("self.mean = x.mean(dim=1, keepdim=True).detach()", False),
+        ("self.mean = 0.9 * self.mean + 0.1 * x.mean(dim=1, keepdim=True).detach()", True),
+        ("self.mean = 0.9 * self.mean + 0.1 * x.mean(dim=0).detach()", True),
+        ("self.mean = x.mean(dim=0)", True),
+        ("if torch.rand(1) > 0.5: self.mean = x.mean(dim=1, keepdim=True)", True),
+        ("x, self.mean = x - self.mean, x.mean(dim=1, keepdim=True)", True),
+    ],
+)
+def test_a_module_keeps_something_of_each_sample_within_a_forward(sets: str, is_refused: bool) -> None:
+    """Of the sample alone, and set before it is read: not of the batch before (RevIN)."""
+    script = training().replace("model = nn.Linear(4, 3)\n", KEEPS.format(sets=sets))
+    assert bool(refusals(plain(script))) is is_refused

@@ -128,7 +128,7 @@ def test_what_adversarial_scripts_do_is_converted(steps: tuple[str, ...]) -> Non
 def test_noise_from_numpy_is_drawn_from_a_seed_of_each_rank() -> None:
     noise = "Tensor(np.random.normal(0, 1, (x.shape[0], 2)))"
     code = plain(adversarial(GENERATOR.replace("torch.randn(x.size(0), 2)", noise), DISCRIMINATOR)).code
-    assert "numpy.random.seed(torch.initial_seed() % 2**32)" in code
+    assert "np.random.seed(torch.initial_seed() % 2**32)" in code
 
 
 def test_a_decision_by_numbers_of_such_a_generator_is_refused() -> None:

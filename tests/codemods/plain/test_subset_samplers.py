@@ -105,3 +105,21 @@ show(DataLoader(data, batch_size=8))
         "draw some of its samples, and all" in each
         for each in refusals(plain(HEAD + TRAIN + VALID + TRAINING + function))
     )
+
+
+def test_a_sampler_is_made_before_its_data_set() -> None:
+    made = """\
+train_indices = indices[:60]
+train_sampler = SubsetRandomSampler(train_indices)
+more = TensorDataset(torch.rand(80, 4), torch.randint(3, (80,)))
+train_loader = DataLoader(more, batch_size=8, sampler=train_sampler)
+print(len(train_sampler), train_loader.sampler.indices)
+"""
+    code = plain(HEAD + made + VALID + TRAINING).code
+    assert "train_set := Subset(more, train_indices)" in code and "train_sampler" not in code
+    assert "print(len(train_indices), train_loader.dataset.indices)" in code
+
+
+def test_the_parts_of_a_batch_are_looked_at() -> None:
+    look = "for part in next(iter(train_loader)):\n    print(part.shape)\n"
+    assert "for part in next(iter(every_sample(train_loader))):" in plain(HEAD + TRAIN + VALID + look + TRAINING).code

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from .frames import Frame, local_entries
 from .methods import Methods
@@ -28,6 +29,7 @@ from .values import (
     cut,
     differentiated,
     entries,
+    is_network,
     join,
     made_of,
     of,
@@ -46,7 +48,10 @@ class Calls(Methods):
         self.found.visits[node] = first, self.work
         if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
             return self.backward(node, frame)
-        function = self.value(node.func, frame)
+        called = called_model(node)
+        function = self.value(called, frame)
+        if called is not node.func and not (function.things and all(map(is_network, function.things))):
+            function = self.value(node.func, frame)
         args = [value for each in node.args for value in self.given(each, function, frame)]
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         found: Value | None = None

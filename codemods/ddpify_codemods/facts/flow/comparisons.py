@@ -57,10 +57,28 @@ class Comparisons(Reading):
                 known = first.is_none or (first.is_none is False and (bool(first.things) or first.is_local))
                 return Value(constant=first.is_none is isinstance(node.ops[0], ast.Is)) if known else SAME
         if len(values) == 2 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
+            if len({value.loaders for value in values}) == 1 and _are_of_a_batch(node, values):
+                return SAME
             one, other = (value.constant for value in values)
             if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
         return None
+
+
+def _are_of_a_batch(node: ast.Compare, values: list[Value]) -> bool:
+    """Whether sizes are compared that are both those of a batch, as many samples as it has on each rank."""
+    kinds = {value.kind for value in values}
+    if kinds == {"shape"}:
+        return len({value.constant for value in values}) == 1
+    return kinds == {"size"} and all(_is_dimension(side) for side in (node.left, *node.comparators))
+
+
+def _is_dimension(node: ast.expr) -> bool:
+    """Whether an expression is one dimension of a tensor: `len(x)`, `x.size(0)`, `x.shape[0]`."""
+    if isinstance(node, ast.Call):
+        name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
+        return name in ("len", "size")
+    return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
 
 
 def batch_sizes(loader: Loader) -> list[ast.expr]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..bindings import bindings
+from ..called_modules import called_model
 from ..script import Script
 from .program import Program
 from .values import root_of
@@ -40,7 +41,7 @@ def listed_models(program: Program, shared: frozenset[str]) -> Listed | None:
     script = scripts.pop()
     loops: dict[ast.For, ast.Name] = {}
     for call in forwards:
-        taken = _loop(script, call.func)
+        taken = _loop(script, called_model(call))
         if taken is None or found.called_models.get(call) != roots:
             return None
         loops[taken[0]] = taken[1]
@@ -49,7 +50,7 @@ def listed_models(program: Program, shared: frozenset[str]) -> Listed | None:
     if made is None or not _holds_each_once(made.value, roots):
         return None
     at = _place(script, made, {call for call, other in found.optimizer_calls.items() if other is script})
-    uses = [*_uses(script, {call.func for call in forwards}, loops, shared)]
+    uses = [*_uses(script, {called_model(call) for call in forwards}, loops, shared)]
     if at is None or None in uses:
         return None
     return Listed(script, takes[0], made, at, tuple(takes), tuple(each for each in uses if each is not None))

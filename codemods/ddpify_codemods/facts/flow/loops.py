@@ -53,7 +53,8 @@ class Loops(OneByOne):
         else:
             context = Context("rows", rows.loaders, node, frame) if rows is not None else None
         if not loaders and isinstance(node, ast.For):
-            self.found.without_loaders |= {each for each in ast.walk(node.iter) if is_site(each)}
+            iterated = {each for call in ast.walk(node.iter) if is_iter(call) for each in call.args}
+            self.found.without_loaders |= {each for each in ast.walk(node.iter) if is_site(each)} - iterated
         if context is not None:
             self.contexts.append(context)
             self.began = set(LIBRARIES)
@@ -291,6 +292,11 @@ def name_of(function: ast.expr) -> str:
 def is_call(node: ast.AST | None) -> TypeGuard[ast.Call]:
     """Whether a function was called by a call that is written down."""
     return isinstance(node, ast.Call)
+
+
+def is_iter(node: ast.AST) -> TypeGuard[ast.Call]:
+    """Whether it is `iter(…)`."""
+    return isinstance(node, ast.Call) and name_of(node.func) == "iter"
 
 
 def is_length(node: ast.AST) -> bool:

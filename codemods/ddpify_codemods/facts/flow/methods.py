@@ -12,7 +12,7 @@ from .frames import Frame, local_entries
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
-from .operation_names import LAYOUTS, LOSSES, PICTURES
+from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
 from .operations import combined, of_sizes, on_number, on_rows
 from .values import (
     ADDITIVE,
@@ -225,6 +225,8 @@ class Methods(InPlace):
                 return SAME
             if not any(value.is_local or local_entries(value) for value in given):
                 return SAME
+            if name in ("repeat", "expand", *NEW) and (made := of_sizes(args)):
+                return made  # of a parameter or a buffer, which is not told from a module
         if isinstance(thing, Logger):
             self.shown(node, frame)
             self.logs(thing, node, frame, alone)

@@ -132,6 +132,7 @@ class Modules(Training):
             return None
         if not self.in_forward:
             self.quiet_around = self.without_gradients
+            self.set_now = set()
         self.in_forward.append(module)
         undecided, self.undecided = self.undecided, self.undecided if len(self.in_forward) > 1 else 0
         try:

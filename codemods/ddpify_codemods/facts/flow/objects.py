@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ..keyword_dictionaries import may_say
 from ..script import Script
-from ..subset_sampler import draws_each_once, only_length_of
+from ..subset_sampler import draws_each_once, is_alike
 from .collate import stacks
 from .collate_expressions import DEFAULTS
 from .frames import Frame, Site
@@ -82,6 +82,7 @@ class Objects(Loops):
             if name in thing.attributes:
                 if isinstance(thing, Module) and self.in_forward:
                     self.parts.add((thing, name))
+                    self.read_before |= {(thing, name)} - self.set_now
                 if isinstance(thing, Instance) and not isinstance(getattr(node, "ctx", None), ast.Store):
                     self.reads_attribute(thing, name, node, frame)
                 return thing.attributes[name]
@@ -125,7 +126,7 @@ class Objects(Loops):
         if isinstance(node, ast.Attribute) and name in ("dataset", "sampler"):
             self.found.of_loaders.setdefault(node, set()).add(loader)
             self.found.scripts[node] = frame.script
-            if name == "sampler" and only_length_of(frame.script, node) and draws_each_once(loader.script, loader.call):
+            if name == "sampler" and is_alike(frame.script, node) and draws_each_once(loader.script, loader.call):
                 return SAME  # DDP636
         if self.status.get(loader) not in ("training", *UNEVEN):
             return None

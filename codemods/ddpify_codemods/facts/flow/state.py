@@ -86,6 +86,8 @@ class State:
         self.quiet_around = 0
         self.frozen: ast.AST | None = None
         self.parts: set[tuple[Module, str]] = set()
+        self.set_now: set[tuple[Thing, str]] = set()  # what the forward that is being followed has set so far
+        self.read_before: set[tuple[Thing, str]] = set()  # what a forward has read that another one may have set
         self.work = 0
         self.began: set[str] = set()  # libraries whose generators may have been used for samples since they were seeded
         self.making: set[tuple[Script, ast.stmt]] = set()  # loops in which optimizers are made

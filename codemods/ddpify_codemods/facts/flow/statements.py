@@ -211,8 +211,10 @@ class Follower(Branches):
         if not known:
             self.written(value, frame, target, source)
             value = SAME if value.is_local else value
-        elif value.is_local and any((thing, target.attr) in self.parts for thing in owner.only(Module)):
+        elif value.is_local and any((thing, target.attr) in self.read_before for thing in owner.only(Module)):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
+        if self.in_forward and not self.undecided:
+            self.set_now |= {(thing, target.attr) for thing in owner.things}
         if target.attr == "collate_fn" and owner.only(Loader):
             reason = "a loader gets another collate function, by which ranks may weigh samples differently (L3)"
             self.problem(frame, target, reason)

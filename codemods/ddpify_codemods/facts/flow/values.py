@@ -89,6 +89,11 @@ class Module:
     made_of_batch: list[Value] = field(default_factory=list)
 
 
+def is_network(thing: Thing) -> bool:
+    """Whether something is a module of torch, not of Python."""
+    return isinstance(thing, Module) and not isinstance(thing.made, ast.Module)
+
+
 @dataclass(eq=False)
 class Instance:
     """An instance of another class that the program defines."""

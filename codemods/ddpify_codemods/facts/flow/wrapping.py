@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from ..bindings import bindings
+from ..called_modules import called_model
 from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
@@ -120,7 +121,7 @@ def _wrapped(program: Program, bases: _Bases) -> Wrapping:
     for call in sorted(found.training_forwards, key=lambda node: node.lineno):
         for each in result.models:
             if each.made & found.called_models.get(call, set()):
-                _call(program, result, found.forwards[call][0], call.func, each)
+                _call(program, result, found.forwards[call][0], called_model(call), each)
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
         _uses(program, result, function, name)
     return result
@@ -167,11 +168,12 @@ def _kept(program: Program) -> _Bases:
     """The one model as an object keeps it that calls it in training, `self.model`, and that is given it once."""
     found = program.followed.found
     calls = sorted(found.training_forwards, key=lambda call: call.lineno)
-    codes = {(found.forwards[call][0], ast.unparse(call.func)) for call in calls}
-    if len(codes) != 1 or program.fully_sharded or not isinstance(calls[0].func, ast.Attribute):
+    codes = {(found.forwards[call][0], ast.unparse(called_model(call))) for call in calls}
+    model = called_model(calls[0]) if len(codes) == 1 else None
+    if program.fully_sharded or not isinstance(model, ast.Attribute):
         return []
     script, code = codes.pop()
-    owner, name = _class_of(script, calls[0]), calls[0].func.attr
+    owner, name = _class_of(script, calls[0]), model.attr
     stored = [
         (other, node)
         for other in program.scripts
@@ -188,7 +190,7 @@ def _kept(program: Program) -> _Bases:
     block, made = _block(script, kept), found.called_with.get(function, set())
     if _class_of(script, kept) is not owner or block[-1] is kept or len(made) != 1:
         return []
-    base = Base(code, calls[0].func)
+    base = Base(code, model)
     after: Any = block[block.index(kept) + 1]
     return [(script, Optimizer(after, (base,), False), base)]
 
@@ -390,14 +392,15 @@ def _uses(program: Program, result: Wrapping, function: ast.AST, name: str) -> N
         if not isinstance(node, ast.Name) or node.id != name or node in result.calls:
             continue
         parent = script.parents[node]
+        call = script.parents[parent] if isinstance(parent, ast.Attribute) else parent
         if not isinstance(node.ctx, ast.Load):
             result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
         elif (
             (isinstance(parent, ast.Attribute) and parent.attr in _SHARED)
             or (
-                isinstance(parent, ast.Call)
-                and parent.func is node
-                and parent in program.followed.found.training_forwards
+                isinstance(call, ast.Call)
+                and called_model(call) is node
+                and call in program.followed.found.training_forwards
             )
             or _is_handed_on(program, result, script, node, parent)
         ):

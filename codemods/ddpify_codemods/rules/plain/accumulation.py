@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.called_modules import called_model
 from ...facts.flow.wrapping import wrapping
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
@@ -43,7 +44,8 @@ def _wrappers(
     """What a loop calls in training."""
     inside = [node for node in ast.walk(loop) if isinstance(node, ast.Call) and node in forwards]
     inside.sort(key=lambda call: (call.lineno, call.col_offset))
-    return [*dict.fromkeys(calls[call.func][1] if call.func in calls else ast.unparse(call.func) for call in inside)]
+    models = [called_model(call) for call in inside]
+    return [*dict.fromkeys(calls[each][1] if each in calls else ast.unparse(each) for each in models)]
 
 
 def _condition(script: Script, loop: ast.For, backwards: set[ast.Call]) -> ast.expr | None:

@@ -55,7 +55,7 @@ def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     shown = seen(script, loader.call)
     assert shown is not None
     subset = subset_sampler(script, loader.call)
-    named = can_be_repeated(script, shown.dataset) if subset is None else subset.assigned is not None
+    named = can_be_repeated(script, shown.dataset) if subset is None else subset.is_after
     name = "" if named else new_name(script, loader.call)
     instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
     instead = instead if subset is None else "sampler"

@@ -10,7 +10,7 @@ from ...facts.flow.program import Followed
 from ...facts.flow.values import UNEVEN, Loader
 from ...facts.loaders import names_in
 from ...facts.script import Script
-from ...facts.subset_sampler import SubsetSampler, only_length_of, subset_sampler, uses
+from ...facts.subset_sampler import SubsetSampler, is_alike, only_length_of, subset_sampler, uses
 from ...rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, Rule
 from ...targets import Target
 from .evaluation_loader import is_used
@@ -61,7 +61,7 @@ def _is_elsewhere(script: Script, name: str) -> bool:
 
 def _name(subset: SubsetSampler, taken: Collection[str]) -> str:
     """What the samples of a sampler with a name are called; "" for one without."""
-    if subset.assigned is None:
+    if subset.assigned is None or not subset.is_after:
         return ""
     stem = re.sub(r"_?sampler$", "", subset.assigned.id)
     names = (f"{stem}_set" if stem else "subset", *(f"{stem or subset.assigned.id}_subset{n}" for n in ("", *range(9))))
@@ -73,17 +73,21 @@ def _as_data_set(script: Script, call: ast.Call, subset: SubsetSampler, name: st
     made, modules = "Subset", _SUBSET
     if isinstance(call.func, ast.Attribute) and script.qualified(call.func) == "torch.utils.data.DataLoader":
         made, modules = f"{ast.unparse(call.func.value)}.Subset", ()
-    if subset.assigned is None:
-        template = f"{made}({{}}, {ast.unparse(subset.indices)})"
-        yield Replace(dataset, template, _MESSAGE, modules=modules)
+    others = (
+        [] if subset.assigned is None else [use for use in uses(script, subset.assigned) if only_length_of(script, use)]
+    )
+    if subset.assigned is None or not subset.is_after:
+        indices = ast.unparse(subset.indices)
+        yield Replace(dataset, f"{made}({{}}, {indices})", _MESSAGE, modules=modules)
+        yield from (Replace(use, indices, _MESSAGE) for use in others)
+        if subset.assigned is not None:
+            yield Delete(script.statement(subset.assigned), _MESSAGE)
         return
     template = f"{made}({ast.unparse(dataset)}, {{}})"
     yield Replace(subset.made, template, _MESSAGE, modules=modules, parts=(subset.indices,))
     yield Replace(subset.assigned, name, _MESSAGE)
     yield Replace(dataset, name, _MESSAGE)
-    for use in uses(script, subset.assigned):
-        if only_length_of(script, use):
-            yield Replace(use, name, _MESSAGE)
+    yield from (Replace(use, name, _MESSAGE) for use in others)
 
 
 def _without_import(script: Script, replaced: set[ast.Call]) -> Iterator[Edit]:
@@ -101,10 +105,10 @@ def _read(script: Script, node: ast.Attribute, loaders: set[Loader]) -> Iterator
     """Where the data set, or the sampler, of loaders is read: that of one process."""
     status = program_of(script).followed.status
     of_subset = {subset_sampler(loader.script, loader.call) is not None for loader in loaders}
-    if node.attr == "sampler" and only_length_of(script, node):
+    if node.attr == "sampler" and is_alike(script, node):
         divided = any(status.get(loader) in ("training", *UNEVEN) for loader in loaders)
         if divided or True in of_subset:
-            message = "the length of a rank's sampler is that of its part"
+            message = "a rank's sampler has its part alone"
             yield Replace(node, "{}.dataset", message, parts=(node.value,))
     elif node.attr == "dataset" and True in of_subset:
         if False in of_subset:

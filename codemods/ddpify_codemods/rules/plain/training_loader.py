@@ -65,7 +65,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if not program_of(script).per_process:
         yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
     subset = subset_sampler(script, call)
-    named = can_be_repeated(script, shown.dataset) if subset is None else subset.assigned is not None
+    named = can_be_repeated(script, shown.dataset) if subset is None else subset.is_after
     name = "" if named else new_name(script, call)
     others = set(statuses.values()) - {"training"}
     in_order = is_false(shown.shuffle) and subset is None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.called_modules import called_model
 from ...facts.flow.program import Program
 from ...facts.flow.wrapping import Wrapped, Wrapping, wrapping
 from ...facts.script import Script
@@ -113,14 +114,15 @@ def _synchronized(script: Script, program: Program, words: Words) -> Iterator[In
 
 def _evaluated(script: Script, call: ast.Call) -> str:
     """The code of a model that is called; `net in nets` in a comprehension over models, "" in another one."""
-    name = call.func.id if isinstance(call.func, ast.Name) else ""
+    model = called_model(call)
+    name = model.id if isinstance(model, ast.Name) else ""
     for parent in script.ancestors(call):
         for part in getattr(parent, "generators", ()):
             if isinstance(part.target, ast.Name) and part.target.id == name and isinstance(part.iter, ast.Name):
                 return f"{name} in {part.iter.id}"
             if any(isinstance(node, ast.Name) and node.id == name for node in ast.walk(part.target)):
                 return ""
-    return ast.unparse(call.func)
+    return ast.unparse(model)
 
 
 def _broadcast(script: Script, at: ast.stmt, model: str, words: Words) -> Iterator[Insert | Finding]:
