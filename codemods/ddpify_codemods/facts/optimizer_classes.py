@@ -8,6 +8,12 @@ from functools import lru_cache
 from .origins import sources
 from .script import KEPT, Script
 
+# Of libraries that have, or had, optimizers of their own.
+_OF_LIBRARIES = frozenset(
+    {f"transformers.{place}{name}" for place in ("", "optimization.") for name in ("AdamW", "Adafactor")}
+    | {f"pytorch_transformers.{place}AdamW" for place in ("", "optimization.")}
+    | {f"pytorch_pretrained_bert.{place}BertAdam" for place in ("", "optimization.")}
+)
 _NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
 
 
@@ -18,6 +24,8 @@ def is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
     name = script.qualified(func)
     if name.startswith("torch.optim.") and not name.startswith(_NOT_OPTIMIZERS):
         return name.rpartition(".")[2][0].isupper() and not name.endswith(".Optimizer")
+    if name in _OF_LIBRARIES:
+        return True
     if isinstance(func, ast.Call):
         called = script.qualified(func.func)
         if called in ("getattr", "vars") and func.args and _is_torch_optim(script, func.args[0]):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
-from tests.codemods.plain.test_followed import plain, refusals
+from tests.codemods.plain.test_followed import plain, refusals, training
 
 DATA = """\
 import argparse
@@ -282,3 +282,22 @@ def test_what_is_unfrozen_after_the_wrapper_was_made_is_refused(thaws: str) -> N
     lines = f"{CONDITION}optimizer = set_optimizer(net, 0.1)\n{thaws}train(net, optimizer)\n"
     (refusal,) = refusals(plain(f"{DATA}{NET}{lines}"))
     assert "frozen or unfrozen" in refusal
+
+
+@pytest.mark.parametrize(
+    ("moves", "is_moved"),
+    [
+        ("model.to(device)\n", True),
+        ("model = model.to(device)\n", True),
+        ("print(1)\nmodel.to(device)\nprint(2)\n", True),
+        ("other.to(device)\n", False),
+        ("for _ in range(2):\n    model.to(device)\n", False),
+    ],
+)
+def test_a_model_is_wrapped_where_it_has_come_to_its_device(moves: str, is_moved: bool) -> None:
+    """DistributedDataParallel refuses parameters that are elsewhere than its device_ids."""
+    device = "device = torch.device('cpu')\nother = nn.Linear(4, 3)\n"
+    script = training().replace("total = 0.0\n", f"total = 0.0\n{device}{moves}")
+    code = plain(script + "model.to('cpu')\n").code
+    assert (code.index("to(device)") < code.index("ddp_model = ")) is is_moved
+    assert code.index("ddp_model = ") < code.index("ddp_model(x)") < code.index("model.to('cpu')")

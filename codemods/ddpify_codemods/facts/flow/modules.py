@@ -13,6 +13,7 @@ from .operation_names import LOSS_CLASSES, WEIGHTED
 from .operations import loss_of
 from .reductions import reduction_of
 from .training import Training, leaves_outputs
+from .transformers_models import class_name, outputs
 from .values import (
     ADDITIVE,
     OWN_SHAPE,
@@ -77,15 +78,22 @@ class Modules(Training):
             self.found.forwards[node] = (frame.script, module)
             self.found.called_models.setdefault(node, set()).add(root.made)
             self.evaluated(module, node)
-            if self.without_gradients:
-                return result
-            self.calls_wrapper(root.made, node)
-            if len(self.trained) > 1 and leaves_outputs(frame.script, node, result):
-                self.found.unused.add(root.made)
-            result = self.tagged(result, (node, root.made))
+            if not self.without_gradients:
+                self.calls_wrapper(root.made, node)
+                if len(self.trained) > 1 and leaves_outputs(frame.script, node, result):
+                    self.found.unused.add(root.made)
+                result = self.tagged(result, (node, root.made))
         elif trained:
             result = self.tagged(result, None, node)
-        return result
+        return self.of_transformers(module, node, result) if local and not module.cls else result
+
+    def of_transformers(self, module: Module, node: ast.Call, result: Value) -> Value:
+        """What a model gives back, with its loss, if it is one of transformers."""
+        made = module.made
+        script = next((each for each in self.scripts if made in each.parents), None)
+        if script is None or not isinstance(made, ast.Call) or not (name := class_name(script, made)):
+            return result
+        return outputs(name, node, result, self.leaves_out())
 
     def through(self, module: Module, node: ast.Call, given: list[Value], frame: Frame) -> Value | None:
         """What a module of torch gives back, or one after the other of nn.Sequential; None where that is not known."""

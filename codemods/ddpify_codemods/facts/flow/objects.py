@@ -7,8 +7,8 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from ..keyword_dictionaries import may_say
+from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
-from ..subset_sampler import draws_each_once, is_alike
 from .collate import stacks
 from .collate_expressions import DEFAULTS
 from .frames import Frame, Site
@@ -16,6 +16,7 @@ from .layout import axis, turned
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
+from .transformers_models import collates
 from .values import (
     LOCAL_ROWS,
     NOT_STACKED,
@@ -107,6 +108,8 @@ class Objects(Loops):
                 found = self.enter(delegates, node, [Value(constant=name, host=True)], {}, frame)
                 return found if found.things else None
             return None
+        if isinstance(thing, Items) and name in thing.known:
+            return thing.known[name]
         if isinstance(thing, OptimizerValue) and name == "param_groups":
             return of(Parameters(thing.modules))
         if isinstance(thing, Logger) and not called_here(node, frame):
@@ -264,7 +267,7 @@ class Objects(Loops):
 
     def stacks(self, node: ast.expr, frame: Frame) -> bool:
         """Whether the collate function that a loader is given stacks its samples."""
-        if isinstance(node, ast.Constant) and node.value is None:
+        if (isinstance(node, ast.Constant) and node.value is None) or collates(frame.script, node):
             return True
         if isinstance(node, ast.Call) and frame.script.qualified(node.func) == "functools.partial":
             if len(node.args) != 1 or any(word.arg is None for word in node.keywords):
@@ -273,6 +276,11 @@ class Objects(Loops):
         things, functions = self.value(node, frame).things, []
         for thing in things:
             if isinstance(thing, Library) and thing.name in DEFAULTS:
+                continue
+            made = thing.made if isinstance(thing, Module) else None
+            if isinstance(made, ast.Call) and any(
+                collates(each, made) for each in self.scripts if made in each.parents
+            ):
                 continue
             called = self.method_of(thing.cls, "__call__", of(thing)) if isinstance(thing, Instance) else thing
             if not isinstance(called, Function):

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ..keyword_dictionaries import may_say
+from ..known_sampler import known_sampler
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..meters import meters
 from ..script import Script
-from ..subset_sampler import subset_sampler
 from .after_loops import left_by
 from .comparisons import batch_sizes
 from .draws import differs_on_ranks, drawn_for_samples
@@ -190,7 +190,7 @@ def _can_be_divided(loader: Loader) -> bool:
         return True
     if options(loader.script, loader.call):
         return True
-    own = words & {"sampler", "batch_sampler"} and subset_sampler(loader.script, loader.call) is None
+    own = words & {"sampler", "batch_sampler"} and known_sampler(loader.script, loader.call) is None
     if own or len(loader.call.args) > 2:
         return False
     shown = seen(loader.script, loader.call)
@@ -258,11 +258,12 @@ def _has_batches_in_order(loader: Loader, status: dict[Loader, str]) -> bool:
     if loader.source is not None or any(each.call is loader.call and status[each] == "training" for each in status):
         return False
     shown = seen(loader.script, loader.call)
+    sampler = known_sampler(loader.script, loader.call)
     sizes = batch_sizes(loader)
     return (
         shown is not None
-        and shown.sampler is None
         and is_false(shown.shuffle)
+        and (shown.sampler is None or (sampler is not None and not sampler.shuffles))
         and all(isinstance(each, ast.Constant) or can_be_repeated(loader.script, each) for each in sizes)
         and all(word.arg for word in loader.call.keywords)
         and not isinstance(loader.script.scope(loader.call), ast.ClassDef)

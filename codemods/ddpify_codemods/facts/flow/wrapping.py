@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 from ..bindings import bindings
 from ..called_modules import called_model
+from ..eager import is_move
 from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
@@ -111,7 +112,7 @@ def _wrapped(program: Program, bases: _Bases) -> Wrapping:
             reason = f"the model goes by several names: {', '.join(sorted(codes))}"
             result.problems.append(Problem(script, optimizer.call, reason))
             return result
-        at = [place(script, each.call, one) for _, each, one in ones]
+        at = [_moved(program, script, place(script, each.call, one), one) for _, each, one in ones]
         at = at if len(roots) == 1 else _once(at, script)  # one model is wrapped again for another optimizer
         result.models.append(Wrapped(made, base.code, _free(script, base.code), script, base, at))
     result.models.sort(key=lambda each: (each.at[0].lineno, each.base.node.lineno, each.base.node.col_offset))
@@ -433,6 +434,25 @@ def place(script: Script, call: ast.AST, base: Base) -> ast.stmt:
         if isinstance(parent, ast.If | ast.Try):
             best = parent
     return best
+
+
+def _moved(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:
+    """The statement, or one behind those that move the model to its device later: `optimizer = …; model.to(device)`."""
+    block = _block(script, at)
+    for each, after in itertools.pairwise(block[block.index(at) :]):
+        value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
+        if isinstance(each, ast.For | ast.While | ast.With) or any(_trains(program, part) for part in ast.walk(each)):
+            break
+        if value is not None and is_move(value) and ast.unparse(value.func.value) == base.code:  # type: ignore[attr-defined]
+            at = after
+    return at
+
+
+def _trains(program: Program, node: ast.AST) -> bool:
+    """Whether a call trains a model, or is one of a function of the program, which may."""
+    found = program.followed.found
+    given = (call for calls in found.called_with.values() for call, _ in calls)
+    return isinstance(node, ast.Call) and (node in found.training_forwards or any(node is call for call in given))
 
 
 def _assigns(node: ast.AST, code: str) -> bool:

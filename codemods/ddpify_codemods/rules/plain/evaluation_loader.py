@@ -9,9 +9,9 @@ from ...facts.flow.comparisons import batch_sizes
 from ...facts.flow.options import options
 from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
+from ...facts.known_sampler import known_sampler
 from ...facts.loaders import can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
-from ...facts.subset_sampler import subset_sampler
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
 from ...targets import Target
@@ -54,15 +54,21 @@ def is_used(followed: Followed, loader: Loader) -> bool:
 def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     shown = seen(script, loader.call)
     assert shown is not None
-    subset = subset_sampler(script, loader.call)
-    named = can_be_repeated(script, shown.dataset) if subset is None else subset.is_after
+    sampler = known_sampler(script, loader.call)
+    is_subset = sampler is not None and sampler.is_subset
+    named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
     name = "" if named else new_name(script, loader.call)
-    instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
-    instead = instead if subset is None else "sampler"
+    instead = _order(loader)
     message = "evaluate this rank's samples, none twice"
     return ChangeArgument(
         loader.call, "sampler", words.shard, message, instead, (), (shown.dataset,), name, words.imports
     )
+
+
+def _order(loader: Loader) -> str:
+    """The argument that says the order of a loader's samples; "" for none."""
+    given = {word.arg for word in loader.call.keywords}
+    return next((name for name in ("sampler", "shuffle") if name in given), "")
 
 
 def _by_batches(script: Script, loader: Loader, words: Words) -> Edit:
@@ -73,7 +79,7 @@ def _by_batches(script: Script, loader: Loader, words: Words) -> Edit:
     shown = seen(script, loader.call)
     assert shown is not None
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
-    instead = "shuffle" if any(word.arg == "shuffle" for word in loader.call.keywords) else ""
+    instead = _order(loader)
     message = "evaluate this rank's batches, none twice"
     parts = (shown.dataset, sizes[0])
     return ChangeArgument(

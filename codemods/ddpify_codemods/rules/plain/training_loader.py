@@ -10,9 +10,9 @@ from ...facts.flow.options import options
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.keyword_dictionaries import keyword_dictionary, said
+from ...facts.known_sampler import known_sampler
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
-from ...facts.subset_sampler import subset_sampler
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
@@ -64,12 +64,13 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         return
     if not program_of(script).per_process:
         yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
-    subset = subset_sampler(script, call)
-    named = can_be_repeated(script, shown.dataset) if subset is None else subset.is_after
+    sampler = known_sampler(script, call)
+    is_subset = sampler is not None and sampler.is_subset
+    named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
     name = "" if named else new_name(script, call)
     others = set(statuses.values()) - {"training"}
-    in_order = is_false(shown.shuffle) and subset is None
-    whether = "True" if subset is not None else "False" if in_order else "{}"
+    in_order = is_false(shown.shuffle) and not (sampler is not None and sampler.shuffles)
+    whether = "False" if in_order else "True" if sampler is not None else "{}"
     parts = [shown.dataset] if is_false(shown.shuffle) or shown.shuffle is None else [shown.dataset, shown.shuffle]
     seed = f", seed={epoch}" if epoch and not in_order else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
@@ -82,10 +83,10 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         other = words.shard if others == {"sharded"} else "None"
         template = f"DistributedSampler({{}}{words.replicas}) if {{}} else {other}"
         if isinstance(shown.shuffle, ast.Constant):
-            sampler = f"DistributedSampler({{}}{words.replicas}, shuffle={{}})"
-            template = f"{sampler} if {told_by_key(statuses)} else {other}"
+            own = f"DistributedSampler({{}}{words.replicas}, shuffle={{}})"
+            template = f"{own} if {told_by_key(statuses)} else {other}"
         parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
-    instead = "sampler" if subset is not None else "shuffle" if shown.shuffle is not None else ""
+    instead = "sampler" if sampler is not None else "shuffle" if shown.shuffle is not None else ""
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
     yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)
 
@@ -138,7 +139,7 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
         assert isinstance(thing, Instance)
         if any("IterableDataset" in ast.unparse(base) for base in thing.cls.node.bases):
             return None, "an IterableDataset is one stream, which no sampler divides over ranks (D8)"
-    if "batch_sampler" in words or ("sampler" in words and subset_sampler(script, call) is None):
+    if "batch_sampler" in words or ("sampler" in words and known_sampler(script, call) is None):
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
     if call in program_of(script).followed.found.not_stacked:
         return None, f"{NOT_STACKED}: ranks may weigh theirs differently (L3)"
@@ -180,7 +181,8 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     shown = seen(each.loader.script, call)
     hidden = bool(options(each.loader.script, call))
     unset = unset_sampler(each.loader.script, call)
-    drawn = subset_sampler(each.loader.script, call) is not None
+    sampler = known_sampler(each.loader.script, call)
+    drawn = sampler is not None and sampler.shuffles
     ordered = not hidden and not drawn and (not unset.shuffles if unset else shown is None or is_false(shown.shuffle))
     if each.epochs is None or ordered or _made_in_epoch(each.loader.script, call):
         return

@@ -1,4 +1,4 @@
-"""DDP636: what draws some samples of a data set becomes a data set of these, which samplers of the ranks can divide."""
+"""DDP636: samplers that the script makes give way to those of the ranks; of some samples, they become a data set."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from collections.abc import Collection, Iterator
 
 from ...facts.flow.program import Followed
 from ...facts.flow.values import UNEVEN, Loader
+from ...facts.known_sampler import KnownSampler, is_alike, known_sampler, only_length_of, uses
 from ...facts.loaders import names_in
 from ...facts.script import Script
-from ...facts.subset_sampler import SubsetSampler, is_alike, only_length_of, subset_sampler, uses
 from ...rule import ChangeArgument, Delete, DropImport, Edit, Finding, Replace, Rule
 from ...targets import Target
 from .evaluation_loader import is_used
@@ -21,23 +21,25 @@ _MESSAGE = "make a data set of the samples that are drawn"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Put data sets in the place of samplers of indices, and read lengths and data sets from where they are then."""
+    """Put data sets in the place of samplers of indices; read lengths and data sets from where they are then."""
     followed = program_of(script).followed
     calls = {loader.call for loader in followed.status if is_here(script, loader.script)}
     replaced: set[ast.Call] = set()
     taken = {*names_in(script)}
     for call in sorted(calls, key=lambda each: each.lineno):
-        subset = subset_sampler(script, call)
-        if subset is not None:
-            replaced.add(subset.made)
-            if subset.assigned is not None and _is_elsewhere(script, subset.assigned.id):
-                message = f"{subset.assigned.id} is used in another file, too, and becomes a data set"
-                yield Finding(RULE.id, "refused", call.lineno, message, "make it where its loader is made")
-            name = _name(subset, taken)
-            taken.add(name)
-            yield from _as_data_set(script, call, subset, name)
-            if not _is_divided(followed, call):
-                yield ChangeArgument(call, "", "", "take the samples in the same order on all ranks", "sampler")
+        sampler = known_sampler(script, call)
+        is_divided = _is_divided(followed, call)
+        if sampler is None or (not is_divided and not sampler.shuffles):
+            continue
+        if sampler.assigned is not None and _is_elsewhere(script, sampler.assigned.id):
+            message = f"{sampler.assigned.id} is used in another file, too, and there is none on a rank"
+            yield Finding(RULE.id, "refused", call.lineno, message, "make it where its loader is made")
+        replaced.add(sampler.made)
+        name = _name(sampler, taken)
+        taken.add(name)
+        yield from _as_data_set(script, call, sampler, name) if sampler.is_subset else _left_out(script, call, sampler)
+        if not is_divided:
+            yield ChangeArgument(call, "", "", "take the samples in the same order on all ranks", "sampler")
     yield from _without_import(script, replaced)
     for node, loaders in followed.found.of_loaders.items():
         if is_here(script, followed.found.scripts[node]):
@@ -48,7 +50,7 @@ def _is_divided(followed: Followed, call: ast.Call) -> bool:
     """Whether a loader gets another sampler: as one of training (DDP603), or of an evaluation (DDP604)."""
     made = [each for each in followed.status if each.call is call and each.source is None]
     statuses = {followed.status[each] for each in made if is_used(followed, each)}
-    return bool(statuses & {"training", "sharded"})
+    return bool(statuses & {"training", "sharded", "batches"})
 
 
 def _is_elsewhere(script: Script, name: str) -> bool:
@@ -59,7 +61,7 @@ def _is_elsewhere(script: Script, name: str) -> bool:
     return name in {*imported, *read}
 
 
-def _name(subset: SubsetSampler, taken: Collection[str]) -> str:
+def _name(subset: KnownSampler, taken: Collection[str]) -> str:
     """What the samples of a sampler with a name are called; "" for one without."""
     if subset.assigned is None or not subset.is_after:
         return ""
@@ -68,8 +70,21 @@ def _name(subset: SubsetSampler, taken: Collection[str]) -> str:
     return next(name for name in names if name not in taken)
 
 
-def _as_data_set(script: Script, call: ast.Call, subset: SubsetSampler, name: str) -> Iterator[Edit]:
-    dataset = call.args[0] if call.args else next(word.value for word in call.keywords if word.arg == "dataset")
+def _left_out(script: Script, call: ast.Call, sampler: KnownSampler) -> Iterator[Edit]:
+    """Leave out a sampler of all samples, which the one of the ranks stands for."""
+    if sampler.assigned is not None:
+        dataset = ast.unparse(_data_set(call))
+        lengths = [use for use in uses(script, sampler.assigned) if only_length_of(script, use)]
+        yield Delete(script.statement(sampler.assigned), "each rank has a sampler of its own")
+        yield from (Replace(use, dataset, "a rank's sampler has its part alone") for use in lengths)
+
+
+def _data_set(call: ast.Call) -> ast.expr:
+    return call.args[0] if call.args else next(word.value for word in call.keywords if word.arg == "dataset")
+
+
+def _as_data_set(script: Script, call: ast.Call, subset: KnownSampler, name: str) -> Iterator[Edit]:
+    dataset = _data_set(call)
     made, modules = "Subset", _SUBSET
     if isinstance(call.func, ast.Attribute) and script.qualified(call.func) == "torch.utils.data.DataLoader":
         made, modules = f"{ast.unparse(call.func.value)}.Subset", ()
@@ -91,20 +106,23 @@ def _as_data_set(script: Script, call: ast.Call, subset: SubsetSampler, name: st
 
 
 def _without_import(script: Script, replaced: set[ast.Call]) -> Iterator[Edit]:
-    """Leave out the import of a sampler of which all uses are gone."""
+    """Leave out the imports of samplers of which all uses are gone."""
     for node in script.find(ast.ImportFrom):
+        idle = []
         for alias in node.names:
-            name = alias.asname or alias.name
-            used = {each for each in script.find(ast.Name) if each.id == name}
-            if alias.name == "SubsetRandomSampler" and used and used <= {call.func for call in replaced}:
-                message = "no sampler of indices is left"
-                yield Delete(node, message) if len(node.names) == 1 else DropImport(node, alias.name, message)
+            used = {each for each in script.find(ast.Name) if each.id == (alias.asname or alias.name)}
+            idle += [alias.name] if used and used <= {call.func for call in replaced} else []
+        if len(idle) == len(node.names):
+            yield Delete(node, "no such sampler is left")
+        else:
+            yield from (DropImport(node, name, "no such sampler is left") for name in idle)
 
 
 def _read(script: Script, node: ast.Attribute, loaders: set[Loader]) -> Iterator[Edit | Finding]:
     """Where the data set, or the sampler, of loaders is read: that of one process."""
     status = program_of(script).followed.status
-    of_subset = {subset_sampler(loader.script, loader.call) is not None for loader in loaders}
+    samplers = [known_sampler(loader.script, loader.call) for loader in loaders]
+    of_subset = {sampler is not None and sampler.is_subset for sampler in samplers}
     if node.attr == "sampler" and is_alike(script, node):
         divided = any(status.get(loader) in ("training", *UNEVEN) for loader in loaders)
         if divided or True in of_subset:
@@ -120,10 +138,11 @@ def _read(script: Script, node: ast.Attribute, loaders: set[Loader]) -> Iterator
 
 RULE = Rule(
     id="DDP636",
-    title="Data sets of the samples that are drawn",
+    title="The script's own samplers",
     why="""\
 SubsetRandomSampler draws some samples of a data set, as those for training, and no other sampler can stand beside it.
-A Subset has the same samples, and DistributedSampler gives each rank its part of them. The length of a loader's sampler
+A Subset has the same samples, and DistributedSampler gives each rank its part of them. RandomSampler and
+SequentialSampler of all samples say what `shuffle` says. The length of a loader's sampler
 is that of its data set then; on a rank, a sampler's own length is that of its part.""",
     before="""\
 import torch

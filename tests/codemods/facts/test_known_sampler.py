@@ -1,11 +1,11 @@
-"""Samplers of some samples of a data set: `SubsetRandomSampler(indices)`."""
+"""Samplers that draw each sample once: `SubsetRandomSampler(indices)`, `RandomSampler(data)`."""
 
 from __future__ import annotations
 
 import ast
 
 import pytest
-from ddpify_codemods.facts.subset_sampler import SubsetSampler, draws_each_once, subset_sampler
+from ddpify_codemods.facts.known_sampler import KnownSampler, draws_each_once, known_sampler
 
 from tests.codemods.checks import script_of
 
@@ -20,10 +20,10 @@ def loaders(args):
 """
 
 
-def of_script(text: str) -> tuple[SubsetSampler | None, bool]:
+def of_script(text: str) -> tuple[KnownSampler | None, bool]:
     script = script_of(text)
     call = next(each for each in script.find(ast.Call) if ast.unparse(each.func) == "DataLoader")
-    return subset_sampler(script, call), draws_each_once(script, call)
+    return known_sampler(script, call), draws_each_once(script, call)
 
 
 def test_a_sampler_of_indices_has_a_name() -> None:

@@ -1,0 +1,120 @@
+"""Models of transformers: what is known of their losses, and of what collates their batches."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.transformers_models import class_name, collates
+
+from tests.codemods.checks import script_of
+from tests.codemods.plain.test_followed import plain, refusals
+
+SCRIPT = """\
+import torch
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset
+from transformers import (
+    AutoModelForSequenceClassification,
+    BertForMaskedLM,
+    BertForSequenceClassification,
+    BertModel,
+    DataCollatorForLanguageModeling,
+    DataCollatorWithPadding,
+    default_data_collator,
+)
+
+torch.manual_seed(0)
+data = TensorDataset(torch.randint(50, (64, 12)), torch.ones(64, 12), torch.randint(3, (64,)))
+collator = DataCollatorWithPadding(tokenizer=tokenizer)
+loader = DataLoader(data, sampler=RandomSampler(data), batch_size=8)
+model = BertForSequenceClassification.from_pretrained("bert-base-uncased", num_labels=3)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5)
+for epoch in range(3):
+    for ids, mask, labels in loader:
+        outputs = model(ids, attention_mask=mask, labels=labels)
+        loss = outputs.loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+CALL = "outputs = model(ids, attention_mask=mask, labels=labels)\n        loss = outputs.loss\n"
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("BertForMaskedLM.from_pretrained(path)", "BertForMaskedLM"),
+        ("BertForMaskedLM(config)", "BertForMaskedLM"),
+        ("AutoModelForSequenceClassification.from_config(config)", "AutoModelForSequenceClassification"),
+        ("torch.nn.Linear(4, 3)", ""),
+    ],
+)
+def test_the_class_of_a_model(code: str, name: str) -> None:
+    script = script_of(SCRIPT + code + "\n")
+    (made,) = (node.value for node in script.tree.body[-1:] if isinstance(node, ast.Expr))
+    assert isinstance(made, ast.Call) and class_name(script, made) == name
+
+
+@pytest.mark.parametrize(
+    ("code", "keeps"),
+    [
+        ("default_data_collator", True),
+        ("DataCollatorWithPadding(tokenizer)", True),
+        ("DataCollatorForLanguageModeling(tokenizer)", False),
+        ("tokenizer.pad", False),
+    ],
+)
+def test_what_collates_each_sample(code: str, keeps: bool) -> None:
+    script = script_of(SCRIPT + code + "\n")
+    (made,) = (node.value for node in script.tree.body[-1:] if isinstance(node, ast.Expr))
+    assert collates(script, made) is keeps
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        CALL,
+        CALL.replace("outputs.loss", "outputs[0]"),
+        CALL.replace("outputs.loss", 'outputs["loss"]'),
+        "loss, logits = model(ids, attention_mask=mask, labels=labels, return_dict=False)\n",
+        "loss, logits = model(ids, mask, labels=labels)[:2]\n",
+        'batch = {"input_ids": ids, "labels": labels}\n        loss = model(**batch).loss\n',
+        CALL + "        print((outputs.logits.argmax(-1) == labels).sum().item())\n",
+        "outputs = model(ids, mask)\n        loss = torch.nn.functional.cross_entropy(outputs.logits, labels)\n",
+        "outputs = model(ids, mask)\n        loss = torch.nn.functional.cross_entropy(outputs[0], labels)\n",
+    ],
+)
+def test_the_loss_is_a_mean_over_samples(call: str) -> None:
+    result = plain(SCRIPT.replace(CALL, call))
+    assert "ddp_model(" in result.code and "DistributedSampler(data, shuffle=True)" in result.code
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("BertForSequenceClassification.from", "BertForMaskedLM.from"),
+        ("BertForSequenceClassification.from", "BertModel.from"),
+        ("labels=labels)", "labels=torch.where(labels > 1, labels, -100))"),
+        ("loss = outputs.loss", "loss = outputs.loss + outputs.logits.std()"),
+        ("batch_size=8)", "batch_size=8, collate_fn=DataCollatorForLanguageModeling(tokenizer))"),
+        ("batch_size=8)", "batch_size=8, collate_fn=tokenizer.pad)"),
+    ],
+)
+def test_other_losses_and_batches_are_refused(before: str, after: str) -> None:
+    assert refusals(plain(SCRIPT.replace(before, after)))
+
+
+def test_all_tokens_are_labels() -> None:
+    script = SCRIPT.replace("BertForSequenceClassification.from", "BertForMaskedLM.from")
+    assert not refusals(plain(script.replace("labels=labels", "labels=ids")))
+    assert refusals(plain(script.replace("labels=labels", "labels=mask")))
+
+
+@pytest.mark.parametrize("collator", ["collator", "default_data_collator"])
+def test_collators_with_masks(collator: str) -> None:
+    assert not refusals(plain(SCRIPT.replace("batch_size=8)", f"batch_size=8, collate_fn={collator})")))
+
+
+def test_optimizers_of_the_library() -> None:
+    script = SCRIPT.replace("torch.optim.AdamW", "AdamW").replace("    BertModel,", "    AdamW,\n    BertModel,")
+    assert "ddp_model = DistributedDataParallel(model)\noptimizer" in plain(script).code
