@@ -77,7 +77,7 @@ def known_sampler(script: Script, call: ast.Call) -> KnownSampler | None:
     found = KnownSampler(
         kind, first, assign.targets[0], isinstance(dataset, ast.Name) and _is_there(script, dataset, assign)
     )
-    return found if found.is_after or (found.is_subset and _stays(script, found.indices)) else None
+    return found if found.is_after or not found.is_subset or _stays(script, found.indices) else None
 
 
 def _kind(script: Script, node: ast.expr | None, dataset: ast.expr) -> Kind | None:

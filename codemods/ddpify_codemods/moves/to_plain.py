@@ -112,15 +112,19 @@ def _of_style(target: Target, findings: Iterable[Finding]) -> tuple[Finding, ...
 
 
 def _asked_by_hand(script: Script, target: Target, scripts: Sequence[Script]) -> Found:
-    """What the rules for hand-written code find in a file. One of them looks for set_epoch() in a file alone: a
-    program may import a loader from a file whose own training it does not run, and tell the epoch itself."""
+    """What the rules for hand-written code find in a file, but for two that see less than following the program does.
+
+    One looks for set_epoch() in a file alone: a program may import a loader from a file whose own training it does not
+    run, and tell the epoch itself. One takes the numbers that end a training for those of a rank where it does not see
+    which data they are of.
+    """
     from ..rules import in_folders
 
     found = ask(script, target, in_folders("lint"), modernize=False)
     calls = (call for each in scripts for call in each.find(ast.Call))
-    if not any(isinstance(call.func, ast.Attribute) and call.func.attr == "set_epoch" for call in calls):
-        return found
-    return replace(found, findings=tuple(each for each in found.findings if each.rule != "DDP501"))
+    epoch_told = any(isinstance(call.func, ast.Attribute) and call.func.attr == "set_epoch" for call in calls)
+    known = {"DDP506"} | ({"DDP501"} if epoch_told else set())
+    return replace(found, findings=tuple(each for each in found.findings if each.rule not in known))
 
 
 def _is_lint(finding: Finding) -> bool:

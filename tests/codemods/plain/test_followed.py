@@ -616,7 +616,7 @@ for phase in ["train", "val"]:
         correct += (output.argmax(1) == y).sum().item()
     print(correct)
 """
-    whole = plain(head.replace("{}", ", sampler=torch.utils.data.SequentialSampler(test_set)") + loop)
+    whole = plain(head.replace("{}", ", sampler=torch.utils.data.WeightedRandomSampler([1.0] * 30, 30)") + loop)
     assert any("right for one only" in each for each in refusals(whole))
     assert not any("right for one only" in each for each in refusals(plain(head.replace("{}", "") + loop)))
 

@@ -99,7 +99,7 @@ class Libraries(Modules):
         last = name.rpartition(".")[2]
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
-        if name not in _LOOK and last not in ("tqdm", "track", "trange"):
+        if name not in _LOOK and name not in _BARS and last not in ("tqdm", "track", "trange"):
             self.given_away(node, given, frame)
             self.leaves(given)
         if name in _LOADERS:
@@ -170,6 +170,8 @@ class Libraries(Modules):
             return SAME
         if name == "len":
             return self.length(node, args, frame)
+        if name in ("tuple", "list") and len(args) == 1 and args[0].only(Items) and not args[0].is_local:
+            return Value(things=frozenset(args[0].only(Items)))  # tuple(part.to(device) for part in batch)
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
         if name in SEEDS and given and not local and not self.contexts and not self.undecided:

@@ -51,10 +51,11 @@ def outputs(name: str, call: ast.Call, result: Value, leaves_out: bool) -> Value
 
     result: what it makes of a batch, if nothing is known of the model. leaves_out: whether labels may not count.
     """
-    if not any(word.arg in ("labels", None) for word in call.keywords) or not name.endswith(_OF_SAMPLES + _OF_TOKENS):
+    of_samples, of_tokens = (any(part in name for part in parts) for parts in (_OF_SAMPLES, _OF_TOKENS))
+    if not any(word.arg in ("labels", None) for word in call.keywords) or not (of_samples or of_tokens):
         return result
     loss = replace(result, kind="mean")
-    if (name.endswith(_OF_TOKENS) and not _labels_are_inputs(call)) or leaves_out:
+    if (of_tokens and not _labels_are_inputs(call)) or leaves_out:
         loss = made_of("unknown", [result], reason=_WEIGHS)
     return of(Items("tuple", {0: loss, 1: result, "loss": loss, "logits": result}, result))
 
