@@ -87,7 +87,7 @@ NOT_KEPT: dict[str, tuple[set[str], set[str]]] = {
     "siamese": (set(), {"np.random.seed(0)"}),
     "three_modules": (
         {"os.makedirs(args.output_dir)"},
-        {"os.makedirs(args.output_dir, exist_ok=True)", "np.random.seed(0)"},
+        {"os.makedirs(args.output_dir, exist_ok=True)", "numpy.random.seed(0)"},
     ),
     # nn.DataParallel is not for several processes.
     "data_parallel": (

@@ -149,7 +149,8 @@ class FlowFacts:
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
     brought together where it is read. by_batches: where numbers of every W-th batch are brought together, by
     expressions or by what AfterLoop names; a problem where others are, too. of_loaders: where the data set or the
-    sampler of loaders is read.
+    sampler of loaders is read. labelled: the calls of models that train, and compute their losses themselves as means
+    over labels that count, with what a batch has of these.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -207,6 +208,7 @@ class FlowFacts:
     deferred: dict[ast.expr, set[Problem]] = field(default_factory=dict)
     by_batches: dict[object, set[Problem]] = field(default_factory=dict)
     of_loaders: dict[ast.Attribute, set[Loader]] = field(default_factory=dict)
+    labelled: dict[ast.Call, tuple[Script, str]] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -13,7 +13,7 @@ from .operation_names import LOSS_CLASSES, WEIGHTED
 from .operations import loss_of
 from .reductions import reduction_of
 from .training import Training, leaves_outputs
-from .transformers_models import class_name, outputs
+from .transformers_models import class_name, computes_loss, count_of_labels, outputs, weighs
 from .values import (
     ADDITIVE,
     OWN_SHAPE,
@@ -85,15 +85,25 @@ class Modules(Training):
                 result = self.tagged(result, (node, root.made))
         elif trained:
             result = self.tagged(result, None, node)
-        return self.of_transformers(module, node, result) if local and not module.cls else result
+        return self.of_transformers(module, node, result, frame) if local and not module.cls else result
 
-    def of_transformers(self, module: Module, node: ast.Call, result: Value) -> Value:
+    def of_transformers(self, module: Module, node: ast.Call, result: Value, frame: Frame) -> Value:
         """What a model gives back, with its loss, if it is one of transformers."""
         made = module.made
         script = next((each for each in self.scripts if made in each.parents), None)
-        if script is None or not isinstance(made, ast.Call) or not (name := class_name(script, made)):
+        if (
+            script is None
+            or not isinstance(made, ast.Call)
+            or not computes_loss(name := class_name(script, made), node)
+        ):
             return result
-        return outputs(name, node, result, self.leaves_out())
+        trains = any(self.status.get(each) == "training" for each in result.loaders) and not self.without_gradients
+        if not trains or not weighs(name, node, self.leaves_out()):
+            return outputs(result, False)
+        count = count_of_labels(name, frame.script, node)
+        if count and not self.in_forward and not self.in_rows():
+            self.found.labelled[node] = frame.script, count
+        return outputs(result, node not in self.found.labelled)
 
     def through(self, module: Module, node: ast.Call, given: list[Value], frame: Frame) -> Value | None:
         """What a module of torch gives back, or one after the other of nn.Sequential; None where that is not known."""

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ..bindings import names_in
 from ..script import Script
 from .values import Items, Value, made_of, of
+from .weighing import is_repeatable
 
 # Whose loss is a mean over samples that count alike (the `forward` of each, in transformers 5).
 _OF_SAMPLES = (
@@ -29,12 +31,22 @@ _OF_TOKENS = (
     "ForSemanticSegmentation",
     "LMHeadModel",
 )
+_KNOWN = (*_OF_SAMPLES, *_OF_TOKENS)
+_NEXT_TOKENS = ("ForCausalLM", "LMHeadModel")  # of which the first has no label
+_OTHERWISE = ("ForPreTraining", "ForQuestionAnswering", "ForSemanticSegmentation")  # several losses, or another index
 _WEIGHS = "the model's own loss is a mean over what is labelled, of which the ranks have not equally much (L3)"
 _COLLATES = frozenset(
     f"transformers.{place}{name}"
     for place in ("", "data.data_collator.")
-    for name in ("default_data_collator", "DefaultDataCollator", "DataCollatorWithPadding")
+    for name in (
+        "default_data_collator",
+        "DefaultDataCollator",
+        "DataCollatorWithPadding",
+        "DataCollatorForTokenClassification",
+        "DataCollatorForSeq2Seq",
+    )
 )
+_OF_TEXTS = tuple(f"transformers.{place}DataCollatorForLanguageModeling" for place in ("", "data.data_collator."))
 
 
 def class_name(script: Script, made: ast.Call) -> str:
@@ -46,25 +58,50 @@ def class_name(script: Script, made: ast.Call) -> str:
     return name.rpartition(".")[2] if name.startswith("transformers.") else ""
 
 
-def outputs(name: str, call: ast.Call, result: Value, leaves_out: bool) -> Value:
-    """What a model of a class gives back for labels: its loss, and something for each sample.
-
-    result: what it makes of a batch, if nothing is known of the model. leaves_out: whether labels may not count.
-    """
-    of_samples, of_tokens = (any(part in name for part in parts) for parts in (_OF_SAMPLES, _OF_TOKENS))
-    if not any(word.arg in ("labels", None) for word in call.keywords) or not (of_samples or of_tokens):
-        return result
-    loss = replace(result, kind="mean")
-    if (of_tokens and not _labels_are_inputs(call)) or leaves_out:
-        loss = made_of("unknown", [result], reason=_WEIGHS)
-    return of(Items("tuple", {0: loss, 1: result, "loss": loss, "logits": result}, result))
+def computes_loss(name: str, call: ast.Call) -> bool:
+    """Whether a call gives labels to a model of a class whose loss is known."""
+    return any(word.arg in ("labels", None) for word in call.keywords) and any(part in name for part in _KNOWN)
 
 
-def _labels_are_inputs(call: ast.Call) -> bool:
-    """Whether all tokens are labels, of which none is -100: `model(ids, labels=ids)`."""
+def weighs(name: str, call: ast.Call, leaves_out: bool) -> bool:
+    """Whether the ranks' losses are means over what is not equally much. leaves_out: whether labels may not count."""
+    of_tokens = any(part in name for part in _OF_TOKENS)
     given = {word.arg: ast.unparse(word.value) for word in call.keywords}
-    inputs = [ast.unparse(each) for each in call.args[:1]] + [given[name] for name in ("input_ids",) if name in given]
-    return inputs == [given.get("labels")]
+    inputs = [ast.unparse(each) for each in call.args[:1]] + [given[key] for key in ("input_ids",) if key in given]
+    return (of_tokens and inputs != [given.get("labels")]) or leaves_out
+
+
+def count_of_labels(name: str, script: Script, call: ast.Call) -> str:
+    """What a batch has of labels that count; "" where that, or the loss, cannot be written again behind the call."""
+    statement = script.parents[call]
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    returns = next((word.value for word in call.keywords if word.arg == "return_dict"), None)
+    as_tuple = isinstance(returns, ast.Constant) and returns.value is False
+    first = target.elts[0] if isinstance(target, ast.Tuple) else target
+    if (
+        target is None
+        or not isinstance(first, ast.Name)
+        or (as_tuple and first is target)
+        or any(part in name for part in _OTHERWISE)
+    ):
+        return ""
+    labels = next((word.value for word in call.keywords if word.arg in ("labels", None)), None)
+    if labels is None or not is_repeatable(labels) or names_in(labels) & names_in(target):
+        return ""
+    code = ast.unparse(labels)
+    if any(word.arg is None for word in call.keywords) and "labels" not in {word.arg for word in call.keywords}:
+        code = f'{code}["labels"]'
+    shifted = "[:, 1:]" if any(part in name for part in _NEXT_TOKENS) else ""
+    return f"({code}{shifted} != -100).sum()"
+
+
+def outputs(result: Value, weighs_otherwise: bool) -> Value:
+    """What a model gives back for labels: its loss, and something for each sample.
+
+    result: what it makes of a batch, if nothing is known of the model.
+    """
+    loss = made_of("unknown", [result], reason=_WEIGHS) if weighs_otherwise else replace(result, kind="mean")
+    return of(Items("tuple", {0: loss, 1: result, "loss": loss, "logits": result}, result))
 
 
 def collates(script: Script, node: ast.expr) -> bool:
@@ -73,4 +110,7 @@ def collates(script: Script, node: ast.expr) -> bool:
     Where it pads to the longest sample, attention masks leave that out, whichever samples there are.
     """
     made = node.func if isinstance(node, ast.Call) else node
+    if script.qualified(made) in _OF_TEXTS and isinstance(node, ast.Call):  # it masks by chance, otherwise
+        masks = [word.value for word in node.keywords if word.arg == "mlm"]
+        return any(isinstance(each, ast.Constant) and each.value is False for each in masks)
     return script.qualified(made) in _COLLATES

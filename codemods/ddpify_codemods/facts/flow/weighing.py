@@ -40,7 +40,7 @@ def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ign
     is_function = made is node
     options = _options(made, 2 if is_function else 0)
     target = _target(node)
-    if options is None or target is None or not _is_repeatable(target) or not _runs_always(script, node):
+    if options is None or target is None or not is_repeatable(target) or not _runs_always(script, node):
         return None
     weight, ignored = options.get("weight"), options.get("ignore_index")
     if weight is not None and not _is_tensor(made_in, weight):
@@ -89,26 +89,26 @@ def _target(node: ast.Call) -> ast.expr | None:
     return next(iter([*named, *by_place]), None)
 
 
-def _is_repeatable(node: ast.expr) -> bool:
+def is_repeatable(node: ast.expr) -> bool:
     """Whether an expression may be written twice: a variable, a part of it, or another view of it."""
     if isinstance(node, ast.Name | ast.Constant):
         return True
     if isinstance(node, ast.Attribute):
-        return _is_repeatable(node.value)
+        return is_repeatable(node.value)
     if isinstance(node, ast.UnaryOp):
-        return isinstance(node.op, ast.USub) and _is_repeatable(node.operand)
+        return isinstance(node.op, ast.USub) and is_repeatable(node.operand)
     if isinstance(node, ast.Subscript):
-        return _is_repeatable(node.value) and _is_repeatable(node.slice)
+        return is_repeatable(node.value) and is_repeatable(node.slice)
     if isinstance(node, ast.Slice):
-        return all(each is None or _is_repeatable(each) for each in (node.lower, node.upper, node.step))
+        return all(each is None or is_repeatable(each) for each in (node.lower, node.upper, node.step))
     if isinstance(node, ast.Tuple):
-        return all(map(_is_repeatable, node.elts))
+        return all(map(is_repeatable, node.elts))
     is_view = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS
-    return is_view and not node.keywords and all(map(_is_repeatable, [node.func.value, *node.args]))  # type: ignore[attr-defined]
+    return is_view and not node.keywords and all(map(is_repeatable, [node.func.value, *node.args]))  # type: ignore[attr-defined]
 
 
 def _is_index(node: ast.expr) -> bool:
-    return isinstance(node, ast.Name | ast.Attribute | ast.Constant | ast.UnaryOp) and _is_repeatable(node)
+    return isinstance(node, ast.Name | ast.Attribute | ast.Constant | ast.UnaryOp) and is_repeatable(node)
 
 
 def _runs_always(script: Script, node: ast.Call) -> bool:

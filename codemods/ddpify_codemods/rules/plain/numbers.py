@@ -109,8 +109,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _weighs(script: Script) -> bool:
-    """Whether losses are divided by a mean over ranks (DDP634)."""
-    return any(is_here(script, each.script) for each in weighed(script))
+    """Whether losses are divided by a mean over ranks (DDP634, DDP637)."""
+    labelled = program_of(script).followed.found.labelled.values()
+    return any(
+        is_here(script, there) for there in (*(each.script for each in weighed(script)), *(s for s, _ in labelled))
+    )
 
 
 def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:

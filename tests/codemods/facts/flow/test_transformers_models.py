@@ -38,6 +38,7 @@ for epoch in range(3):
         optimizer.step()
 """
 CALL = "outputs = model(ids, attention_mask=mask, labels=labels)\n        loss = outputs.loss\n"
+OF_TOKENS = SCRIPT.replace("BertForSequenceClassification.from", "BertForMaskedLM.from")
 
 
 @pytest.mark.parametrize(
@@ -61,6 +62,7 @@ def test_the_class_of_a_model(code: str, name: str) -> None:
         ("default_data_collator", True),
         ("DataCollatorWithPadding(tokenizer)", True),
         ("DataCollatorForLanguageModeling(tokenizer)", False),
+        ("DataCollatorForLanguageModeling(tokenizer, mlm=False)", True),
         ("tokenizer.pad", False),
     ],
 )
@@ -92,7 +94,7 @@ def test_the_loss_is_a_mean_over_samples(call: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("BertForSequenceClassification.from", "BertForMaskedLM.from"),
+        ("BertForSequenceClassification.from", "BertForPreTraining.from"),
         ("BertForSequenceClassification.from", "BertModel.from"),
         ("labels=labels)", "labels=torch.where(labels > 1, labels, -100))"),
         ("loss = outputs.loss", "loss = outputs.loss + outputs.logits.std()"),
@@ -105,9 +107,59 @@ def test_other_losses_and_batches_are_refused(before: str, after: str) -> None:
 
 
 def test_all_tokens_are_labels() -> None:
-    script = SCRIPT.replace("BertForSequenceClassification.from", "BertForMaskedLM.from")
-    assert not refusals(plain(script.replace("labels=labels", "labels=ids")))
-    assert refusals(plain(script.replace("labels=labels", "labels=mask")))
+    code = plain(OF_TOKENS.replace("labels=labels", "labels=ids")).code
+    assert "ddp_model(ids, attention_mask=mask, labels=ids)" in code and "-100" not in code
+
+
+@pytest.mark.parametrize(
+    ("call", "weighs"),
+    [
+        (CALL, "labelled = (labels != -100).sum()\n        outputs.loss = outputs.loss * labelled / mean_over_ranks("),
+        (
+            "loss, logits = model(ids, labels=labels, return_dict=False)\n",
+            "labelled = (labels != -100).sum()\n        loss = loss * labelled / mean_over_ranks(labelled)\n",
+        ),
+        (
+            'batch = {"input_ids": ids, "labels": labels}\n        out = model(**batch)\n        loss = out[0]\n',
+            'labelled = (batch["labels"] != -100).sum()\n        out.loss = out.loss * labelled / mean_over_ranks(',
+        ),
+    ],
+)
+def test_a_loss_over_tokens_is_weighed(call: str, weighs: str) -> None:
+    assert weighs in plain(OF_TOKENS.replace(CALL, call)).code
+    shifted = plain(OF_TOKENS.replace("MaskedLM", "CausalLM").replace(CALL, call)).code
+    assert "[:, 1:] != -100).sum()" in shifted
+
+
+def test_a_loss_of_samples_is_weighed_where_labels_may_not_count() -> None:
+    script = SCRIPT.replace("outputs = ", "labels = torch.where(labels > 1, labels, -100)\n        outputs = ")
+    assert "labelled = (labels != -100).sum()" in plain(script).code
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "loss = model(ids, labels=labels).loss\n",
+        "loss = model(ids, labels=labels)[0]\n",
+        "outputs = model(ids, labels=labels, return_dict=False)\n        loss = outputs[0]\n",
+        "outputs = model(ids, labels=tagged(ids))\n        loss = outputs.loss\n",
+        "labels = model(ids, labels=labels)\n        loss = labels.loss\n",
+    ],
+)
+def test_a_loss_over_tokens_that_cannot_be_weighed_there(call: str) -> None:
+    assert refusals(plain(OF_TOKENS.replace(CALL, call)))
+
+
+def test_an_evaluation_is_not_weighed() -> None:
+    evaluation = """\
+total = 0.0
+for ids, mask, labels in DataLoader(data, batch_size=8):
+    with torch.no_grad():
+        outputs = model(ids, attention_mask=mask, labels=labels)
+    total += outputs.loss.item()
+print(total)
+"""
+    assert plain(OF_TOKENS + evaluation).code.count("-100") == 1
 
 
 @pytest.mark.parametrize("collator", ["collator", "default_data_collator"])
