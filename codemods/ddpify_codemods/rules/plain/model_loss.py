@@ -23,7 +23,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call, (there, count) in sorted(found.labelled.items(), key=lambda each: each[0].lineno):
         if not is_here(script, there):
             continue
-        statement = script.parents[call]
+        statement = script.statement(call)
         assert isinstance(statement, ast.Assign)
         named = statement.targets[0]
         loss = f"{ast.unparse(named)}.loss" if isinstance(named, ast.Name) else ast.unparse(named.elts[0])  # type: ignore[attr-defined]

@@ -120,6 +120,10 @@ def test_all_tokens_are_labels() -> None:
             "labelled = (labels != -100).sum()\n        loss = loss * labelled / mean_over_ranks(labelled)\n",
         ),
         (
+            "loss, logits = model(ids, labels=labels)[:2]\n",
+            "labelled = (labels != -100).sum()\n        loss = loss * labelled / mean_over_ranks(labelled)\n",
+        ),
+        (
             'batch = {"input_ids": ids, "labels": labels}\n        out = model(**batch)\n        loss = out[0]\n',
             'labelled = (batch["labels"] != -100).sum()\n        out.loss = out.loss * labelled / mean_over_ranks(',
         ),
