@@ -74,15 +74,12 @@ def weighs(name: str, call: ast.Call, leaves_out: bool) -> bool:
 def count_of_labels(name: str, script: Script, call: ast.Call) -> str:
     """What a batch has of labels that count; "" where that, or the loss, cannot be written again behind the call."""
     statement = script.parents[call]
-    if (
-        isinstance(statement, ast.Subscript)
-        and isinstance(statement.slice, ast.Slice)
-        and statement.slice.lower is None
-    ):
+    sliced = isinstance(statement, ast.Subscript) and ast.unparse(statement.slice).startswith(":")
+    if sliced:
         statement = script.parents[statement]  # loss, logits = model(…)[:2]
     target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
     returns = next((word.value for word in call.keywords if word.arg == "return_dict"), None)
-    as_tuple = isinstance(returns, ast.Constant) and returns.value is False
+    as_tuple = sliced or (isinstance(returns, ast.Constant) and returns.value is False)
     first = target.elts[0] if isinstance(target, ast.Tuple) else target
     if (
         target is None

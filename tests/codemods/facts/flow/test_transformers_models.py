@@ -146,6 +146,7 @@ def test_a_loss_of_samples_is_weighed_where_labels_may_not_count() -> None:
         "loss = model(ids, labels=labels).loss\n",
         "loss = model(ids, labels=labels)[0]\n",
         "outputs = model(ids, labels=labels, return_dict=False)\n        loss = outputs[0]\n",
+        "outputs = model(ids, labels=labels)[:2]\n        loss = outputs[0]\n",
         "outputs = model(ids, labels=tagged(ids))\n        loss = outputs.loss\n",
         "labels = model(ids, labels=labels)\n        loss = labels.loss\n",
     ],
