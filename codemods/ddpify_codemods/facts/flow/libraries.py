@@ -272,12 +272,12 @@ class Libraries(Modules):
         return replace(made, reason=OWN_SHAPE) if new and not made.things and self.is_of_own_size(node) else made
 
     def is_of_own_size(self, node: ast.Call) -> bool:
-        """Whether the first size that a call is given is the batch size that a training loader is made with."""
+        """Whether a size that a call is given is the batch size that a training loader is made with."""
         sizes = [word.value for word in node.keywords if word.arg == "size"] or node.args
-        first = sizes[0].elts if sizes and isinstance(sizes[0], ast.Tuple | ast.List) else sizes
+        each_of = sizes[0].elts if sizes and isinstance(sizes[0], ast.Tuple | ast.List) else sizes
         training = (each for each in self.known_loaders.values() if self.status.get(each) == "training")
         known = {ast.unparse(size) for each in training for size in batch_sizes(each)}
-        return bool(first) and not isinstance(first[0], ast.Constant) and ast.unparse(first[0]) in known
+        return any(not isinstance(each, ast.Constant) and ast.unparse(each) in known for each in each_of)
 
     def of_common(self, name: str, last: str, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         """What a library makes of values that are the same on all ranks."""

@@ -54,6 +54,9 @@ _IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": a
 # They put samples together in a tensor of the script's own.
 _INTO = frozenset({"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"})
 
+# They make a tensor of sizes that they are given.
+_SIZED = frozenset({"repeat", "expand", "new", *NEW})
+
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
 
@@ -144,7 +147,7 @@ class Methods(InPlace):
         if local:
             return self.unknown_call(node, given, frame, alone)
         if not alone and not owner.things:
-            own = owner.reason == OWN_SHAPE or (name in ("repeat", "expand") and self.is_of_own_size(node))
+            own = owner.reason == OWN_SHAPE or (name in _SIZED and self.is_of_own_size(node))
             return replace(SAME, reason=OWN_SHAPE) if own else SAME
         return of(Module(node, "", networks=True)) if not alone and not owner.zero else SAME
 
@@ -224,8 +227,9 @@ class Methods(InPlace):
             if name in ("children", "modules", "named_children", "named_modules"):
                 return SAME
             if not any(value.is_local or local_entries(value) for value in given):
-                return SAME
-            if name in ("repeat", "expand", *NEW) and (made := of_sizes(args)):
+                own = name in _SIZED and self.is_of_own_size(node)
+                return replace(SAME, reason=OWN_SHAPE) if own else SAME
+            if name in _SIZED and (made := of_sizes(args)):
                 return made  # of a parameter or a buffer, which is not told from a module
         if isinstance(thing, Logger):
             self.shown(node, frame)

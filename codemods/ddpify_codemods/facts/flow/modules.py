@@ -22,6 +22,7 @@ from .values import (
     Method,
     Module,
     Value,
+    entries,
     join,
     made_of,
     of,
@@ -58,6 +59,8 @@ class Modules(Training):
                 if self.is_weighted(module.made):
                     return self.weighed_loss(node, module.made, given, reduction, frame)
             return loss_of(given, reduction, False)
+        if local and any(value.reason == OWN_SHAPE and not value.is_local for value in entries(given)):
+            self.gets_whole_size(node, local, frame)
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
         if unknown and (module.networks or trained):
             numbers = module.cls and not trained and all(value.kind in ADDITIVE for value in unknown)
@@ -104,6 +107,12 @@ class Modules(Training):
         if count and not self.in_forward and not self.in_rows():
             self.found.labelled[node] = frame.script, count
         return outputs(result, node not in self.found.labelled)
+
+    def gets_whole_size(self, node: ast.Call, local: list[Value], frame: Frame) -> None:
+        """A module is given something of the batch size of all ranks, beside a batch: a state to begin with."""
+        loaders = frozenset().union(*(value.loaders for value in local))
+        if any(self.status.get(each) == "training" for each in loaders):
+            self.problem(frame, node, f"what `{ast.unparse(node.func)}` is given is as long as a batch of all ranks")
 
     def through(self, module: Module, node: ast.Call, given: list[Value], frame: Frame) -> Value | None:
         """What a module of torch gives back, or one after the other of nn.Sequential; None where that is not known."""
