@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from tests.codemods.plain.test_followed import CE, plain, refusals
 
@@ -123,3 +126,32 @@ print(len(train_sampler), train_loader.sampler.indices)
 def test_the_parts_of_a_batch_are_looked_at() -> None:
     look = "for part in next(iter(train_loader)):\n    print(part.shape)\n"
     assert "for part in next(iter(every_sample(train_loader))):" in plain(HEAD + TRAIN + VALID + look + TRAINING).code
+
+
+@pytest.mark.parametrize(
+    ("loader", "shuffle"),
+    [
+        ("DataLoader(data, sampler=RandomSampler(data), batch_size=8)", "True"),
+        ("DataLoader(data, 8, sampler=RandomSampler(data))", "True"),
+        ("DataLoader(data, 8, shuffle=False, sampler=RandomSampler(data))", "True"),
+        ("DataLoader(data, batch_size=8, shuffle=False, sampler=RandomSampler(data))", "True"),
+        ("DataLoader(data, batch_size=8, sampler=SequentialSampler(data))", "False"),
+    ],
+)
+def test_samplers_of_all_samples_say_the_order(loader: str, shuffle: str) -> None:
+    imports = "from torch.utils.data import RandomSampler, SequentialSampler\n"
+    script = imports + HEAD + f"train_loader = {loader}\n" + VALID + TRAINING
+    code = plain(script).code
+    assert f"sampler=DistributedSampler(data, shuffle={shuffle})" in code
+    assert ("set_epoch" in code) is (shuffle == "True")
+    by_engine = convert({Path("train.py"): script}, "ignite", style="plain")[Path("train.py")].code
+    made = by_engine.partition("auto_dataloader(")[2].partition("valid_loader")[0]
+    assert f"shuffle={shuffle}" in made and "sampler" not in made and made.count("shuffle") == 1
+
+
+def test_an_evaluation_by_batches_that_names_its_order() -> None:
+    valid = "valid_sampler = torch.utils.data.SequentialSampler(data)\n"
+    valid += "valid_loader = DataLoader(data, sampler=valid_sampler, batch_size=8)\n"
+    adds = TRAINING.replace("(model(x).argmax(1) == y).sum().item()", f"{CE}.item()")
+    code = plain(HEAD + TRAIN + valid + adds.replace("len(valid_loader.sampler)", "len(valid_loader)")).code
+    assert "i // 8 % dist.get_world_size() == dist.get_rank()" in code and "valid_sampler" not in code

@@ -58,13 +58,12 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         return
     size = call.args[1] if len(call.args) > 1 else said(script, call)["batch_size"]
     hidden = size not in call.args and all(word.value is not size for word in call.keywords)
-    epoch = _made_in_epoch(script, call)
+    epoch, sampler = _made_in_epoch(script, call), known_sampler(script, call)
     if words.loader and not epoch and not hidden and set(statuses.values()) == {"training"}:
-        yield from divided_by_engine(call, shown, size, words, program_of(script).per_process)
+        yield from divided_by_engine(call, shown, sampler, size, words, program_of(script).per_process)
         return
     if not program_of(script).per_process:
         yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
-    sampler = known_sampler(script, call)
     is_subset = sampler is not None and sampler.is_subset
     named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
     name = "" if named else new_name(script, call)
