@@ -45,6 +45,33 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "numbers that numpy makes, and a rank without a batch": """\
+import numpy as np
+
+
+def hits(out, y):
+    return np.sum(np.argmax(out.detach().numpy(), axis=1) == y.numpy())
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=40)
+for epoch in range(2):
+    accuracies = []
+    for x, y in train_loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        accuracies.append(hits(out, y) / len(y))
+    print(np.mean(accuracies), len(accuracies))
+    mean, correct = 0, 0
+    for x, y in test_loader:
+        out = model(x)
+        mean += hits(out, y) / len(y)
+        correct += hits(out, y)
+    print(mean / len(test_loader), correct)
+""",
     "samplers draw some samples of one data set": """\
 from torch.utils.data import SubsetRandomSampler
 

@@ -20,7 +20,7 @@ _SUM_OF_BATCHES = f"""\
 total = torch.as_tensor(value).detach().clone()
 total = total if isinstance(value, (list, torch.Tensor)) else total.double()
 dist.all_reduce(total)
-if isinstance(value, int) and total == total.round():
+if hasattr(value, "__index__") and not torch.is_tensor(value) and total == total.round():
     return int(total)
 {_TO_ALL}"""
 _MEAN = _SUM.replace("return", "total = total / dist.get_world_size()\nreturn", 1)

@@ -23,7 +23,8 @@ class Comparisons(Reading):
         if not local or known is not None:
             return known or SAME
         if any(value.kind in LOCAL_ROWS for value in local) and all(v.kind in LOCAL_ROWS for v in local):
-            return made_of("picked" if any(v.kind == "picked" for v in local) else local[0].kind, local)
+            kind = "picked" if any(v.kind == "picked" for v in local) else local[0].kind
+            return made_of(kind, local, host=all(value.host for value in local))
         for side, value in zip(sides, values, strict=True):
             if value.kind == "size" and not self.in_forward:
                 if self.is_full_batch(node, value, frame):

@@ -18,7 +18,7 @@ from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .one_by_one import loops_around
 from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
-from .operations import combined, loss_of, of_sizes, on_number, on_rows
+from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_rows
 from .reductions import reduction_of
 from .values import (
     COUPLES,
@@ -368,6 +368,8 @@ class Libraries(Modules):
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
             words = {word.arg or "" for word in node.keywords}
             found = on_rows(last, rows, self.dimension(node, 1, frame), others, words)
+            if found is not None and name.startswith("numpy.") and rows.host:
+                found = of_numpy(found)
             if found is not None:
                 return found
         joins = last in ("cat", "stack", "concat", "concatenate", "hstack", "vstack")

@@ -13,7 +13,7 @@ from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
 from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
-from .operations import combined, of_sizes, on_number, on_rows
+from .operations import combined, of_numpy, of_sizes, on_number, on_rows
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -116,6 +116,8 @@ class Methods(InPlace):
             if name in ("items", "values", "keys"):
                 return of(Iteration("pairs" if name == "items" else "as_is", (owner,)))
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
+            if found is not None and (owner.host or name == "numpy"):
+                found = of_numpy(found)
             reason = f"what .{name}() makes of a batch depends on which samples are in it"
             unknown = made_of("unknown", [owner, *given], reason=reason)
             frames = self.in_forward and name in ("view", "reshape")  # of films: a part of them is a sample
@@ -281,8 +283,8 @@ class Methods(InPlace):
 
     def one_of_several(self, value: Value, name: str) -> Value:
         """What a method puts into a list or set."""
-        if name == "extend" and value.kind in LOCAL_ROWS:
-            return replace(value, host=True)
+        if value.kind in LOCAL_ROWS and (name == "extend" or not self.in_rows()):
+            return replace(value, host=name == "extend")  # an entry for each sample, or for each batch
         return self.keyed(value) if name == "add" else value
 
     def keyed(self, value: Value) -> Value:

@@ -40,6 +40,7 @@ from .operation_names import (
     PARTS,
 )
 from .values import (
+    ADDITIVE,
     COUPLES,
     LOCAL_ROWS,
     OWN_SHAPE,
@@ -159,6 +160,11 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         dimension = implicit(value.dimensions)
     found = _on_rows(name, value, dimension, given, keywords)
     return found and of_dimensions(found, after_operation(name, value, dimension, given))
+
+
+def of_numpy(value: Value) -> Value:
+    """What is made of arrays of numpy: arrays, and numbers of Python in the place of tensors of one."""
+    return replace(value, host=True) if value.kind in (*LOCAL_ROWS, *ADDITIVE) else value
 
 
 def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:

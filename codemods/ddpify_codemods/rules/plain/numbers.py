@@ -51,7 +51,7 @@ def sum_over_ranks(value):
     total = torch.as_tensor(value{device}).detach().clone()
     total = total if isinstance(value, (list, torch.Tensor)) else total.double()
     {all_reduce}
-    if isinstance(value, int) and total == total.round():
+    if hasattr(value, "__index__") and not torch.is_tensor(value) and total == total.round():
         return int(total)
     return total.to(value.device) if torch.is_tensor(value) else total.tolist()
 '''
