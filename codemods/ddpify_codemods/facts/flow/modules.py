@@ -13,7 +13,7 @@ from .operation_names import LOSS_CLASSES, WEIGHTED
 from .operations import loss_of
 from .reductions import reduction_of
 from .training import Training, leaves_outputs
-from .transformers_models import class_name, computes_loss, count_of_labels, outputs, weighs
+from .transformers_models import class_name, computes_loss, count_of_labels, inputs_are_labels, outputs, weighs
 from .values import (
     ADDITIVE,
     OWN_SHAPE,
@@ -101,6 +101,9 @@ class Modules(Training):
         ):
             return result
         trains = any(self.status.get(each) == "training" for each in result.loaders) and not self.without_gradients
+        collated = any(word.arg == "collate_fn" for each in result.loaders for word in each.call.keywords)
+        if trains and collated and inputs_are_labels(node):  # what pads a rank's batch has a loss, too
+            return outputs(result, True)
         if not trains or not weighs(name, node, self.leaves_out()):
             return outputs(result, False)
         count = count_of_labels(name, frame.script, node)

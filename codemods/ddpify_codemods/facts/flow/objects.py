@@ -108,8 +108,8 @@ class Objects(Loops):
                 found = self.enter(delegates, node, [Value(constant=name, host=True)], {}, frame)
                 return found if found.things else None
             return None
-        if isinstance(thing, Items) and name in thing.known:
-            return thing.known[name]
+        if isinstance(thing, Items) and thing.shape == "tuple" and name in thing.known:
+            return thing.known[name]  # outputs.loss
         if isinstance(thing, OptimizerValue) and name == "param_groups":
             return of(Parameters(thing.modules))
         if isinstance(thing, Logger) and not called_here(node, frame):

@@ -65,10 +65,14 @@ def computes_loss(name: str, call: ast.Call) -> bool:
 
 def weighs(name: str, call: ast.Call, leaves_out: bool) -> bool:
     """Whether the ranks' losses are means over what is not equally much. leaves_out: whether labels may not count."""
-    of_tokens = any(part in name for part in _OF_TOKENS)
+    return (any(part in name for part in _OF_TOKENS) and not inputs_are_labels(call)) or leaves_out
+
+
+def inputs_are_labels(call: ast.Call) -> bool:
+    """Whether each token is a label, of which none is -100: `model(ids, labels=ids)`."""
     given = {word.arg: ast.unparse(word.value) for word in call.keywords}
     inputs = [ast.unparse(each) for each in call.args[:1]] + [given[key] for key in ("input_ids",) if key in given]
-    return (of_tokens and inputs != [given.get("labels")]) or leaves_out
+    return inputs == [given.get("labels")]
 
 
 def count_of_labels(name: str, script: Script, call: ast.Call) -> str:

@@ -438,8 +438,8 @@ def place(script: Script, call: ast.AST, base: Base) -> ast.stmt:
 
 def _moved(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:
     """The statement, or one behind those that move the model to its device later: `optimizer = …; model.to(device)`."""
-    block = _block(script, at)
-    for each, after in itertools.pairwise(block[block.index(at) :]):
+    block = [] if program.fully_sharded else _block(script, at)  # an optimizer gets the parts of parameters
+    for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
         value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
         if isinstance(each, ast.For | ast.While | ast.With) or any(_trains(program, part) for part in ast.walk(each)):
             break

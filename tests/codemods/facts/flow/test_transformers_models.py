@@ -111,6 +111,18 @@ def test_all_tokens_are_labels() -> None:
     assert "ddp_model(ids, attention_mask=mask, labels=ids)" in code and "-100" not in code
 
 
+def test_what_pads_a_batch_of_a_rank_is_no_label() -> None:
+    script = OF_TOKENS.replace("labels=labels", "labels=ids").replace(
+        "batch_size=8)", "batch_size=8, collate_fn=collator)"
+    )
+    assert refusals(plain(script))
+
+
+def test_an_entry_of_a_dictionary_is_no_attribute() -> None:
+    call = 'batch = {"items": mask, "labels": labels}\n        batch = {k: v for k, v in batch.items()}\n'
+    assert not refusals(plain(SCRIPT.replace("outputs = ", call + "        outputs = ")))
+
+
 @pytest.mark.parametrize(
     ("call", "weighs"),
     [
