@@ -71,12 +71,13 @@ def record_exits(codes: Mapping[int, int], attempt: int = 0) -> int:
     failed = {
         rank: code for rank, code in codes.items() if code and code != -signal.SIGTERM
     }  # that is how they are ended
-    for rank, code in failed.items():
-        ended = f"exit code {code}" if code > 0 else f"ended by signal {-code} ({signal.Signals(-code).name})"
-        record(rank, ended, when=0.0, attempt=attempt)
     # torch's own threads abort a process that ends with an exception.
-    killed = [code for code in failed.values() if code < 0 and code != -signal.SIGABRT]
-    code = next(iter([*killed, *failed.values()]), 0) or next((code for code in codes.values() if code), 0)
+    killed = {rank: code for rank, code in failed.items() if code < 0 and code != -signal.SIGABRT}
+    failed = killed | failed
+    for order, (rank, code) in enumerate(failed.items()):
+        ended = f"exit code {code}" if code > 0 else f"ended by signal {-code} ({signal.Signals(-code).name})"
+        record(rank, ended, when=float(order), attempt=attempt)
+    code = next(iter(failed.values()), 0) or next((code for code in codes.values() if code), 0)
     return code if code >= 0 else 128 - code
 
 

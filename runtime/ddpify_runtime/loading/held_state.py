@@ -120,10 +120,7 @@ def _inside(name: str, value: Any) -> Iterator[Holder]:
             given = partial(_places_given, value)
             yield Holder(f"{value.__name__}()", lambda: dict(_defaults(value)), 0, places=given)
     elif isinstance(value, type):
-        whole = partial(Places, [vars(value)])
-        yield Holder(
-            f"{value.__name__}.", lambda: {k: v for k, v in vars(value).items() if not is_code(v)}, 0, places=whole
-        )
+        yield Holder(f"{value.__name__}.", lambda: dict(_of_class(value)), 0, places=partial(Places, [vars(value)]))
     elif isinstance(value, ContextVar):
         yield Holder(value.name, lambda: {"get()": value.get(None)}, 0)
     elif hasattr(value, "__dict__"):
@@ -131,6 +128,18 @@ def _inside(name: str, value: Any) -> Iterator[Holder]:
         yield Holder(name, lambda: attributes, 0, own, _is_library_class(type(value)), partial(Places, [attributes]))
     if slots := [slot for each in type(value).__mro__ if not _is_library_class(each) for slot in _slots(each)]:
         yield Holder(name, lambda: {slot: getattr(value, slot) for slot in slots if hasattr(value, slot)}, 0)
+
+
+def _of_class(kind: type) -> Iterator[tuple[str, Any]]:
+    return ((name, value) for name, value in vars(kind).copy().items() if is_of_class(name, value))
+
+
+def is_of_class(name: Any, value: Any) -> bool:
+    """Whether an entry of a class is a value of it: no code, and nothing that Python itself has added later.
+
+    Pickling an object adds `__slotnames__` to its class, in the thread that feeds a worker's queue.
+    """
+    return name not in ("__slotnames__", "__annotations__") and not is_code(value)
 
 
 def _slots(kind: type) -> tuple[str, ...]:

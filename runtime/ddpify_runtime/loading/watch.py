@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from torch import Tensor
 
 from ..torch_internals import versions_of
-from .held_state import BYTES, INTO, PLAIN, Places, Reached, Snapshot, is_code, is_file, state_of
+from .held_state import BYTES, INTO, PLAIN, Places, Reached, Snapshot, is_file, is_of_class, state_of
 
 
 class Look(NamedTuple):
@@ -183,7 +183,8 @@ class Watch:
         for (number, whole), size in zip(self._whole, sizes, strict=False):
             for at in range(size):
                 key, value = next(keys) if isinstance(whole, _MAPPINGS) else at, next(values)
-                places.append(None if isinstance(whole, MappingProxyType) and is_code(value) else (number, key))
+                of_class = isinstance(whole, MappingProxyType)
+                places.append((number, key) if not of_class or is_of_class(key, value) else None)
         places += self._named
         for (number, _), size in zip(self._slow, sizes, strict=True):
             places += [(number, next(keys)) for _ in range(size)]

@@ -88,6 +88,18 @@ def test_the_last_attempt_counts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path
     assert found is not None and (found.rank, found.words) == (2, "second")
 
 
+@pytest.mark.parametrize("killed", [0, 1])
+def test_a_rank_that_was_killed_failed_before_those_that_aborted(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, killed: int
+) -> None:
+    """torch aborts a process that lost another, at times before its traceback is written."""
+    monkeypatch.setenv(failures.FOLDER, str(tmp_path))
+    aborted = {rank: -signal.SIGABRT for rank in (0, 1) if rank != killed}
+    assert failures.record_exits({**aborted, killed: -signal.SIGKILL}) == 128 + signal.SIGKILL
+    found = failures.first(tmp_path)
+    assert found is not None and found.rank == killed
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 @pytest.mark.parametrize("start", STARTS)
 def test_signals_reach_every_process(tmp_path: Path, start: str, number: signal.Signals) -> None:

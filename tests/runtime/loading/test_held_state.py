@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import multiprocessing
 import os
+import pickle
 import random
 import tarfile
 import tempfile
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from ddpify_runtime.loading import held_state
 from ddpify_runtime.loading.samples import Request, Samples
 from torch.utils.data import ConcatDataset, Dataset, Subset, default_collate
 
@@ -331,3 +333,15 @@ def test_the_script_may_change_a_data_set_between_passes() -> None:
     assert not load(samples, part=False)
     dataset.level = 2  # type: ignore[attr-defined]
     assert not load(samples, part=True, first=10)
+
+
+class Pickled:
+    """One of its objects is pickled while the class is looked at, as the thread that feeds a worker's queue does."""
+
+
+def test_what_pickling_adds_to_a_class_is_no_change() -> None:
+    held = held_state.reached(Pickled())
+    before = held_state.snapshot(held, deep=True)
+    pickle.dumps(Pickled(), protocol=2)
+    assert "__slotnames__" in vars(Pickled)
+    assert held_state.changed(held, before, held_state.snapshot(held, deep=True)) == ("", False)
