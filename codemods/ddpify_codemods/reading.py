@@ -62,9 +62,19 @@ def parse(path: Path, text: str) -> ast.Module:
     try:
         return parsed(text)
     except SyntaxError as error:
-        raise SourceError(path, error.lineno or 1, f"not valid Python 3: {error.msg}") from error
+        raise SourceError(path, error.lineno or 1, f"not valid Python 3: {error.msg}{_advice(error)}") from error
     except (ValueError, RecursionError) as error:
         raise SourceError(path, 1, f"cannot be read as Python: {error}") from error
+
+
+def _advice(error: SyntaxError) -> str:
+    """What to do about a line that older Python, or IPython, takes."""
+    line = (error.text or "").strip()
+    if re.search(r"\basync\s*=", line):
+        return "; async is a keyword since Python 3.7, and the argument of .cuda() is non_blocking now"
+    if line.startswith(("%", "!")):
+        return "; a command of IPython, which a script cannot have: take it out"
+    return ""
 
 
 def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dict[Path, View], list[Script]]:

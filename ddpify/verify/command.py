@@ -137,6 +137,8 @@ def _verify_plain(options: VerifyOptions, script: Path, program: Subject, settin
     title = "the converted script"
     print(f"running {title} in {options.processes} processes", flush=True)
     many = trial.run(setting, script, program.changed, options.processes, NEUTRAL)
+    if many.rc:  # its ranks have not drawn enough for the original to come to its end
+        require_end(many, run_original(setting, script, NEUTRAL), title, setting, options.processes)
     with tempfile.TemporaryDirectory(prefix="ddpify-unions-") as folder:
         file = Path(folder) / "unions.json"
         file.write_text(unions([many.records.get(rank, Record()) for rank in range(options.processes)]))
@@ -155,17 +157,20 @@ def _verify_plain(options: VerifyOptions, script: Path, program: Subject, settin
         )
     found.notes += [
         "the order of samples is that of DistributedSampler: the original drew what the ranks drew",
-        "in both, BatchNorm used its running statistics, dropout was switched off, noise was left out of steps, and "
-        "what a data set draws depended on the sample alone: plain code cannot draw what one process draws",
+        "in both, BatchNorm normalized each sample by itself, dropout was switched off, noise was left out of steps, "
+        "and what a data set draws depended on the sample alone: plain code cannot draw what one process draws",
     ]
     if original.records[0].stopped:
         found.notes.append(f"both were ended after {options.steps} optimizer steps (--steps)")
     return found
 
 
+_NOISE = "DDPIFY_NOISE"
+
+
 def _disturbed(number: int) -> dict[str, str]:
     """The settings of the recorder in a control run."""
-    return {"DDPIFY_NOISE": str(verdict.NOISE), "DDPIFY_NOISE_SEED": str(number)}
+    return {_NOISE: str(verdict.NOISE), "DDPIFY_NOISE_SEED": str(number)}
 
 
 def _remarks(options: VerifyOptions, program: Subject, original: Run, many: Run) -> Iterator[str]:
@@ -228,7 +233,7 @@ def run_original(plan: Trial, script: Path, settings: Mapping[str, str]) -> Run:
     Raises:
         CouldNotRun: it failed, took too long, or made no step.
     """
-    again = ", again, with its gradients disturbed as rounding would" if settings else ""
+    again = ", again, with its gradients disturbed as rounding would" if _NOISE in settings else ""
     print(f"running {shown(script)} in one process{again}", flush=True)
     done = trial.run(plan, script, {}, 0, settings)
     steps = len(done.steps())

@@ -13,10 +13,15 @@ _QUANTITY = r"[-+]?\d+(?:\.\d+)?(?:e[-+]?\d+)?"
 _AVERAGE = rf"(?:\s*\({_QUANTITY}\))"
 _TIME_WORD = r"\w*time|elapsed|took|eta|duration|speed|throughput"
 NEAR = 0.01  # relative: a number that two runs of the original print so near to each other is no clock's
+# Of a run's folder, mostly: 2026-11-23_23-15-50, 20261123-231550, and TensorBoard's Nov23_23-15-50.
+_DATE = (
+    r"(?<!\d)(?:20\d\d([-_/])\d\d\1\d\d[T _-]+\d\d([-:_h])\d\d(?:\2\d\d(?:\.\d+)?)?|20\d{6}[_-]\d{4}(?:\d\d)?"
+    r"|(?:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)\d\d_\d\d-\d\d-\d\d)(?!\d)"
+)
 # A clock, a number with a unit of time, or one after a word for it; of a meter also its average, in parentheses, and
 # "Data 0.013 (0.013)", the time to load of the ImageNet example.
 TIME = re.compile(
-    rf"\b\d+:\d\d(?::\d\d)?(?:\.\d+)?\b|{_QUANTITY}\s*(?:[mµun]?s|secs?|seconds?|mins|minutes?|hours?)\b(?!\w)"
+    rf"{_DATE}|\b\d+:\d\d(?::\d\d)?(?:\.\d+)?\b|{_QUANTITY}\s*(?:[mµun]?s|secs?|seconds?|mins|minutes?|hours?)\b(?!\w)"
     rf"|{_QUANTITY}\s*\w+/(?:s|sec|second)\b|\b(?:{_TIME_WORD})\W{{0,4}}{_QUANTITY}{_AVERAGE}?|\bdata\s+{_QUANTITY}{_AVERAGE}",
     re.IGNORECASE,
 )
@@ -44,7 +49,7 @@ def first_difference(
         The first difference, and how many numbers were left out: times, and what the control has otherwise.
     """
     settled = [bars.settled(text) for text in (original, ours, original if control is None else control)]
-    left_out = len(TIME.findall(settled[0]))
+    left_out = sum(1 for _ in TIME.finditer(settled[0]))
     texts = (TIME.sub("<time>", text).splitlines() for text in settled)
     for number, (a, b, c) in enumerate(zip_longest(*texts), start=1):
         if a is None or b is None:

@@ -124,6 +124,15 @@ def test_text_that_does_not_parse(text: str) -> None:
     assert (caught.value.path, caught.value.line) == (DATA, 2)
 
 
+@pytest.mark.parametrize(
+    ("line", "advice"), [("x.cuda(async=True)", "non_blocking"), ("%matplotlib inline", "IPython"), ("!pip", "IPython")]
+)
+def test_text_of_older_python_or_of_a_notebook(line: str, advice: str) -> None:
+    with pytest.raises(SourceError, match=advice) as caught:
+        convert({DATA: f"import torch\n{line}\n"}, "cpu")
+    assert caught.value.line == 2
+
+
 def test_null_bytes() -> None:
     with pytest.raises(SourceError):
         convert({DATA: "import torch\0"}, "cpu")

@@ -437,6 +437,48 @@ for epoch in range(2):
             show(metrics, samples, phase)
             print(metrics["entropy"] / samples < 3)
 """,
+    "models of one name, one after the other, and what is unfrozen of the last": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+
+
+def fit():
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+fit()
+model = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Linear(5, 3))
+for param in model[0].parameters():
+    param.requires_grad = False
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+fit()
+for param in model.parameters():
+    param.requires_grad = True
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+fit()
+evaluate(model, DataLoader(test_set, batch_size=12))
+""",
+    "samples that are mixed with each other": """\
+import numpy as np
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+for epoch in range(2):
+    correct = seen = 0
+    for x, y in loader:
+        share = np.random.beta(1.0, 1.0)
+        order = torch.randperm(x.size(0)).to(x.device)
+        out = model(share * x + (1 - share) * x[order, :])
+        loss = share * F.cross_entropy(out, y) + (1 - share) * F.cross_entropy(out, y[order])
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        seen += y.size(0)
+        correct += share * (out.argmax(1) == y).sum().item() + (1 - share) * (out.argmax(1) == y[order]).sum().item()
+    print(correct / seen)
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]
@@ -541,6 +583,26 @@ def test_what_is_drawn_before_training_is_the_same_on_all_ranks(ranks: int, tmp_
     (tmp_path / "before.py").write_text(source)
     fixture = Fixture("split", tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
     found = differences(fixture, ranks)
+    assert not found, "\n".join(found)
+
+
+LOOKED_AT = """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+for x, y in loader:
+    print(x.size(), y.size())
+    break
+x, y = next(iter(loader))
+print(x.shape)
+model = """
+TRAINED = "train(model, optimizer, loader)\nevaluate(model, DataLoader(test_set, batch_size=7))\n"
+
+
+@pytest.mark.parametrize("first", ['print("begins")', "def first(n):\n    return n\n\n\nprint(first(2))"])
+def test_functions_of_ours_stand_before_code_that_calls_them(first: str, tmp_path: Path) -> None:
+    """Notebooks begin with a command of IPython; a batch that is looked at draws none of what a model begins with."""
+    (tmp_path / "before.py").write_text(f"{first}\n{HEAD.replace('model = ', LOOKED_AT)}{TRAINED}")
+    fixture = Fixture("first", tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, 2)
     assert not found, "\n".join(found)
 
 

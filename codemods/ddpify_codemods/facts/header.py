@@ -9,7 +9,16 @@ if TYPE_CHECKING:
     from .script import Script
 
 # Calls that prepare the interpreter; they stand between imports in real scripts (sys.path.append, …).
-_SETUP_CALLS = ("sys.", "warnings.", "matplotlib.", "mpl.", "plt.switch_backend", "plt.ion", "plt.style.")
+_SETUP_CALLS = (
+    "sys.",
+    "get_ipython",
+    "warnings.",
+    "matplotlib.",
+    "mpl.",
+    "plt.switch_backend",
+    "plt.ion",
+    "plt.style.",
+)
 _SETUP_VALUES = ("os.environ", "os.path.", "os.getcwd", "Path(", "Path", "pathlib.", "str")
 _IMPORTS = (ast.Import, ast.ImportFrom)
 # What these do is the same before and after the process group is joined, as is what is made of it by its methods.
@@ -125,6 +134,8 @@ def _is_print(node: ast.stmt) -> bool:
 
 
 def _is_setup(node: ast.stmt) -> bool:
+    if isinstance(node, ast.Pass):
+        return True
     if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
         return node.value is None or _only_setup_calls(node.value)
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and _only_setup_calls(node.value)
@@ -135,13 +146,18 @@ def _only_setup_calls(value: ast.expr) -> bool:
     return all(ast.unparse(call.func).startswith(_SETUP_CALLS + _SETUP_VALUES) for call in calls)
 
 
+def functions_place(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
+    """Where functions go that the code of a file's top level may call: after its first imports, or at its begin."""
+    anchor = last_leading_import(script.tree)
+    return (script.tree.body[0], "before") if anchor is None else (anchor, "after")
+
+
 def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
     """Where the process group is joined: at the begin of the main guard, or after the imports."""
     guard = main_guard(script.tree)
     if guard is not None and all(declares(script, node) for node in module_level_work(script.tree)):
         return guard.body[0], "before"
-    anchor = last_leading_import(script.tree)
-    return (script.tree.body[0], "before") if anchor is None else (anchor, "after")
+    return functions_place(script)
 
 
 def is_in_group(script: Script, call: ast.expr | ast.stmt) -> bool:

@@ -117,8 +117,15 @@ def draws_each_once(script: Script, call: ast.Call) -> bool:
 
 
 def uses(script: Script, name: ast.Name) -> set[ast.Name]:
-    """Where a name stands in a file."""
-    return {node for node in script.find(ast.Name) if node.id == name.id}
+    """Where a variable stands: a name in its function, or one of the file wherever it has no other meaning."""
+    scope = script.scope(name)
+
+    def is_same(node: ast.Name) -> bool:
+        there = script.scope(node)
+        elsewhere = node.id in (*bindings(script, there), *arguments(there))
+        return there is scope or (isinstance(scope, ast.Module) and not elsewhere)
+
+    return {node for node in script.find(ast.Name) if node.id == name.id and is_same(node)}
 
 
 def only_length_of(script: Script, node: ast.expr) -> bool:

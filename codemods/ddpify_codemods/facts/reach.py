@@ -47,6 +47,30 @@ def never_used(scripts: Sequence[Script]) -> Mapping[Script, frozenset[str]]:
     }
 
 
+def reached_names(scripts: Sequence[Script]) -> frozenset[str] | None:
+    """The names in all that a program may reach; None where more may be used than its files name.
+
+    Args: its scripts, as for `reaches_backward`.
+    """
+    found: set[str] = set()
+    for _, names, is_known in _reached(scripts, is_imported_used=False):
+        if not is_known:
+            return None
+        found |= names
+    return frozenset(found)
+
+
+def names_in(script: Script) -> Iterator[str]:
+    """All names in a file: of variables, attributes and what is imported."""
+    for node in script.nodes:
+        if isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.alias):
+            yield node.name
+
+
 def _reached(
     scripts: Sequence[Script], is_imported_used: bool = True
 ) -> Iterator[tuple[ast.AST, frozenset[str], bool]]:

@@ -10,7 +10,7 @@ DDPIFY_PLAIN    replace every optimizer by plain gradient descent with its learn
 DDPIFY_NOISE    add normal noise to the gradients: so large, in units of the root mean square of all of them
 DDPIFY_NOISE_SEED  which noise: 0, 1, …
 DDPIFY_DROPOUT  "off" makes torch.nn.functional's dropouts do nothing
-DDPIFY_NEUTRAL  let BatchNorm normalize with its running statistics, draw random numbers by sample, and none in steps
+DDPIFY_NEUTRAL  let BatchNorm normalize each sample by itself, draw random numbers by sample, and none in steps
 DDPIFY_UNIONS   a file with the batches that training loaders draw (ddpify_recorder.unions)
 DDPIFY_SEED     where the random generators begin
 DDPIFY_INPUTS   record what the samples are that modules are called with

@@ -155,3 +155,31 @@ def test_an_evaluation_by_batches_that_names_its_order() -> None:
     adds = TRAINING.replace("(model(x).argmax(1) == y).sum().item()", f"{CE}.item()")
     code = plain(HEAD + TRAIN + valid + adds.replace("len(valid_loader.sampler)", "len(valid_loader)")).code
     assert "i // 8 % dist.get_world_size() == dist.get_rank()" in code and "valid_sampler" not in code
+
+
+def test_two_functions_have_a_sampler_each() -> None:
+    made = """\
+def training_loader():
+    sampler = SubsetRandomSampler(indices[:60])
+    print(len(sampler))
+    return DataLoader(data, batch_size=8, sampler=sampler)
+
+
+def validation_loader():
+    sampler = SubsetRandomSampler(indices[60:])
+    return DataLoader(data, batch_size=8, sampler=sampler)
+
+
+train_loader, valid_loader = training_loader(), validation_loader()
+"""
+    code = plain(HEAD + made + TRAINING).code
+    assert "subset = Subset(data, indices[:60])\n    print(len(subset))" in code
+    assert "sampler_subset = Subset(data, indices[60:])" in code and "SubsetRandomSampler" not in code
+
+
+def test_a_sampler_of_the_file_that_a_function_reads() -> None:
+    reads = "train_sampler = SubsetRandomSampler(indices[:60])\n\n\ndef show():\n    print({})\n\n\n"
+    loader = "train_loader = DataLoader(data, batch_size=8, sampler=train_sampler)\nshow()\n"
+    code = plain(HEAD + reads.format("len(train_sampler)") + loader + VALID + TRAINING).code
+    assert "    print(len(train_set))" in code
+    assert refusals(plain(HEAD + reads.format("train_sampler.indices") + loader + VALID + TRAINING))

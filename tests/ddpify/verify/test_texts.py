@@ -15,6 +15,9 @@ from ddpify.verify.texts import first_difference
         ("12:01:33 done", "12:04:59 done"),
         ("[00:03, 41.2it/s]", "[00:09, 11.7it/s]"),
         ("elapsed: 0.31", "elapsed: 0.93"),
+        ("logs/cat_2026-11-23_23-15-50/a", "logs/cat_2026-11-23_23-16-02/a"),
+        ("saved 20261123_231550.pt", "saved 20261124_000102.pt"),
+        ("runs/Nov23_23-15-50_host", "runs/Nov24_00-01-02_host"),
         ("[0/8]\tTime 0.375 (0.371)\tData 0.013 (0.013)", "[0/8]\tTime 1.490 (1.602)\tData 0.021 (0.019)"),
     ],
 )
@@ -30,6 +33,8 @@ def test_times_are_not_compared(original: str, ours: str) -> None:
         ("a", "b"),
         ("a", "a\nb"),
         ("31 of 40 in 2s", "30 of 40 in 2s"),
+        ("Acc10 99.50 Acc1 50.20", "Acc10 99.60 Acc1 50.20"),
+        ("2026-11-23 23:15:50 loss 0.50", "2026-11-23 23:15:51 loss 0.60"),
         ("Time 0.375 (0.371)\tLoss 5.1 (5.1)", "Time 0.375 (0.371)\tLoss 5.1 (5.3)"),
     ],
 )

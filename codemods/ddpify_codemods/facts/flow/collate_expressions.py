@@ -8,6 +8,7 @@ from typing import Literal, NoReturn
 
 from ..bindings import bindings
 from ..script import Script
+from .encodings import NAMES, is_encoding
 
 # same: alike for all batches.  one: made of one sample, whichever it is.  first: the first sample, or a part of it.
 # column: a list with an entry for each sample.  opened: a column of tensors whose first dimension is 1.
@@ -36,6 +37,7 @@ _DRAWS = ("numpy.random.", "torch.rand", "torch.normal", "torch.multinomial", "t
 _COMPUTES = ("torch.", "numpy.", "math.")
 _BUILT_IN = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range", "round", "slice", "str"})
 COLUMNS = ("column", "opened")
+ENCODED: Part = ("stacked", "stacked")  # what a tokenizer gives
 
 
 class Unclear(Exception):
@@ -104,6 +106,8 @@ class CollateExpressions:
             owner = self.part(node.value)
             if owner == "first" and node.attr in _OF_A_TYPE:
                 return "same"
+            if owner == ENCODED and node.attr in NAMES:
+                return "stacked"
             return owner if owner in ("same", "one") else unclear()
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             return self.comprehension(node.generators, node.elt)
@@ -187,6 +191,8 @@ class CollateExpressions:
         args = [self.part(each) for each in node.args]
         words = {str(word.arg): self.part(word.value) for word in node.keywords}
         first: Part = args[0] if args else "new"
+        if is_encoding(self.script, node) and COLUMNS[0] in args and {*args} <= {"same", "column"}:
+            return ENCODED
         if name in _LISTS and len(args) <= 1:
             return first
         if name == "zip" and args and set(args) <= set(COLUMNS):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
 
 from ..effects import sample_code
@@ -72,10 +73,29 @@ def _has_noise(script: Script) -> bool:
     names |= {alias.name for node in script.find(ast.ImportFrom) for alias in node.names}
     if any("dropout" in name.lower() or name in _LIKE for name in names):
         return True
+    if comes_with_dropout(script):
+        return True
     calls = {script.qualified(call.func) for call in script.find(ast.Call)}
     transforms = {name.rpartition(".")[2] for name in calls if name.startswith("torchvision.transforms")}
     return any(each.startswith("Random") or each in _TRANSFORMS for each in transforms)
 
 
+def comes_with_dropout(script: Script) -> bool:
+    """Whether a file takes a model from a library that has dropout."""
+    return any(_has_dropout(script.qualified(call.func)) for call in script.find(ast.Call))
+
+
+def _has_dropout(name: str) -> bool:
+    """Whether what makes a library's model, by its full name, makes one with dropout or stochastic depth, as a rule."""
+    if name.startswith(("transformers.", "pytorch_transformers.")):
+        return bool(_OF_TRANSFORMERS.search(name)) and "Collator" not in name
+    return name.startswith("torchvision.models.") and name.rpartition(".")[2].startswith(_OF_TORCHVISION)
+
+
+_OF_TRANSFORMERS = re.compile(r"\.(?:Auto|[A-Z][a-zA-Z0-9]*)(?:Model|For[A-Z])")
+_OF_TORCHVISION = (
+    *("alexnet", "vgg", "squeezenet", "googlenet", "inception", "mobilenet", "mnasnet", "efficientnet", "swin"),
+    *("convnext", "maxvit", "fcn", "deeplab"),
+)
 _LIKE = frozenset({"randn_like", "rand_like", "bernoulli", "bernoulli_", "rsample", "reparameterize"})
 _TRANSFORMS = frozenset({"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"})

@@ -20,6 +20,7 @@ from .values import (
     OWN_SIZE,
     PLACED,
     SAME,
+    SHUFFLED,
     Function,
     Items,
     Kind,
@@ -73,6 +74,7 @@ _BUILTINS = frozenset(
         "vars",
     ]
 )
+_DIMENSIONS = 9  # more than a tensor and what is listed behind its shape have
 
 
 class Expressions(Comparisons):
@@ -237,10 +239,15 @@ class Expressions(Comparisons):
         known: dict[object, Value] = {}
         shape = "tuple" if isinstance(node, ast.Tuple) else "list"
         values = [self.value(part.value if isinstance(part, ast.Starred) else part, frame) for part in node.elts]
+        rest: Value | None = None
+        if shape == "tuple" and node.elts and isinstance(node.elts[0], ast.Starred) and values[0].kind == "shape":
+            for value in values[1:]:  # `*x.shape, x.device`: the batch size, and then sizes that are no rank's own
+                rest = value if rest is None else join(rest, value)
+            rest = SAME if rest is None else join(rest, SAME)
+            return of(Items("tuple", {0: self.part(values[0], 0), **dict.fromkeys(range(1, _DIMENSIONS), rest)}, rest))
         if shape == "tuple":
             known = dict(enumerate(values))
             return of(Items("tuple", known))
-        rest: Value | None = None
         for value in values:
             rest = value if rest is None else join(rest, value)
         return replace(of(Items("list", {}, rest)), zero=not values)
@@ -296,6 +303,8 @@ class Expressions(Comparisons):
             return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
         if index.kind in LOCAL_ROWS:
             return made_of("picked", [owner, index])
+        if self.value(first, frame).reason == SHUFFLED:
+            return made_of("rows", [owner])
         if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):
             return made_of("batch", [owner])
         if (

@@ -127,15 +127,16 @@ class FlowFacts:
     called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls of
     the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
     zero before. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
-    that are called again before the backward pass. shared: parts of a module that are parts of another one, too, and
-    that one. visits: when a call is made, the first and the last time; loops are gone through twice. attributes_read:
-    of a class and an attribute, where it is read of its objects: the attribute, or the object whose attributes a text
-    shows; None where that is not known, with "" for all attributes. texts: the calls of format whose fields are known.
-    parameters_of: the modules that an expression is whose parameters are taken. training_forwards: the calls of models
-    by whose gradients steps are made. pictures: the calls that draw samples; partial: those that can only draw this
-    rank's. sites: the loaders that come to loops by an expression, each with whether the loop trains. untrained: the
-    loops over training loaders that do not train, and the ways by which the loader comes there, the nearest first.
-    without_loaders: the expressions by which something else comes to loops.
+    that are called again before the backward pass. mixes: what draws an order in which a rank's samples are mixed with
+    each other. shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
+    the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
+    read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
+    "" for all attributes. texts: the calls of format whose fields are known. parameters_of: the modules that an
+    expression is whose parameters are taken. training_forwards: the calls of models by whose gradients steps are made.
+    pictures: the calls that draw samples; partial: those that can only draw this rank's. sites: the loaders that come
+    to loops by an expression, each with whether the loop trains. untrained: the loops over training loaders that do not
+    train, and the ways by which the loader comes there, the nearest first. without_loaders: the expressions by which
+    something else comes to loops.
     measured: the divided loaders that are run over where nothing is trained, and the ways by which they come there.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
@@ -164,6 +165,7 @@ class FlowFacts:
     stepped: set[tuple[ast.Call, ast.AST]] = field(default_factory=set)
     not_averaged: dict[tuple[ast.Call, ast.AST], Problem] = field(default_factory=dict)
     repeated: set[ast.AST] = field(default_factory=set)
+    mixes: set[ast.Call] = field(default_factory=set)
     shared: set[tuple[Module, Module]] = field(default_factory=set)
     parameters_of: dict[ast.expr, set[Module]] = field(default_factory=dict)
     evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)

@@ -11,6 +11,7 @@ from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
 from .comparisons import batch_sizes
 from .draws import SEEDS, changes, library_of
+from .einops import einops
 from .einsum import einsum
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of, of_scaled
@@ -27,6 +28,7 @@ from .values import (
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
+    SHUFFLED,
     UNEVEN,
     ZERO,
     Function,
@@ -372,6 +374,10 @@ class Libraries(Modules):
                 found = of_numpy(found)
             if found is not None:
                 return found
+        if name.startswith("einops."):
+            lengths = {word.arg or "": value for word, value in zip(node.keywords, given[len(args) :], strict=False)}
+            if (found := einops(last, args, lengths)) is not None:
+                return found
         joins = last in ("cat", "stack", "concat", "concatenate", "hstack", "vstack")
         if name.startswith(("torch.", "numpy.")) and joins and first.only(Items):
             inner = [entry for thing in first.only(Items) if isinstance(thing, Items) for entry in thing.all()]
@@ -385,6 +391,9 @@ class Libraries(Modules):
                 return made_of("rows", inner)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
                 return made_of(next(iter(kinds)), inner)
+        if name in ("torch.randperm", "numpy.random.permutation") and first.kind == "size" and not self.in_forward:
+            self.found.mixes.add(node)
+            return made_of("unknown", local, reason=SHUFFLED)
         if name.startswith("torch.") and last == "randperm":
             return made_of("unknown", local, reason=COUPLES)
         if name in TENSOR_TYPES or (name.startswith("numpy.") and last in NUMPY_FACTORIES):

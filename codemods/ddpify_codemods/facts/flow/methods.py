@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from .draws import DRAWING
 from .frames import Frame, local_entries
+from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
@@ -219,7 +220,8 @@ class Methods(InPlace):
                 root_of(thing).evaluates = on is False
             if name in _MODULE_SELF:
                 return owner
-            if name.startswith("register_forward") and any(value.only(Function) for value in given):
+            hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]
+            if name.startswith("register_forward") and not all(only_counts(each.script, each.node) for each in hooks):
                 self.problem(frame, node, "what a hook does with the batches that a model gets is not followed")
             if name in _PARAMETERS:
                 modules = tuple(each for each in owner.things if isinstance(each, Module))

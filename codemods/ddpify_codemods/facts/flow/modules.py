@@ -13,7 +13,15 @@ from .operation_names import LOSS_CLASSES, WEIGHTED
 from .operations import loss_of
 from .reductions import reduction_of
 from .training import Training, leaves_outputs
-from .transformers_models import class_name, computes_loss, count_of_labels, inputs_are_labels, outputs, weighs
+from .transformers_models import (
+    class_name,
+    computes_loss,
+    count_of_labels,
+    inputs_are_labels,
+    leaves_parameters,
+    outputs,
+    weighs,
+)
 from .values import (
     ADDITIVE,
     OWN_SHAPE,
@@ -77,6 +85,8 @@ class Modules(Training):
         left_out = self.undecided or self.without_gradients > self.quiet_around
         if self.in_forward and left_out and module.networks and not trained:
             self.found.unused.add(root.made)
+        if root.made in self.trained and not self.without_gradients and self.leaves_untrained(module, node, frame):
+            self.found.unused.add(root.made)
         if trained and root is module:
             self.found.forwards[node] = (frame.script, module)
             self.found.called_models.setdefault(node, set()).add(root.made)
@@ -89,6 +99,12 @@ class Modules(Training):
         elif trained:
             result = self.tagged(result, None, node)
         return self.of_transformers(module, node, result, frame) if local and not module.cls else result
+
+    def leaves_untrained(self, module: Module, node: ast.Call, frame: Frame) -> bool:
+        """Whether a backward pass leaves out parameters of a model of transformers."""
+        made = module.made
+        script = next((each for each in self.scripts if made in each.parents), None)
+        return script is not None and isinstance(made, ast.Call) and leaves_parameters(script, made, frame.script, node)
 
     def of_transformers(self, module: Module, node: ast.Call, result: Value, frame: Frame) -> Value:
         """What a model gives back, with its loss, if it is one of transformers."""

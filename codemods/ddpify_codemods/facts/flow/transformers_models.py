@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from dataclasses import replace
 
 from ..bindings import names_in
 from ..script import Script
+from .encodings import keeps_masks
 from .values import Items, Value, made_of, of
 from .weighing import is_repeatable
 
@@ -55,7 +57,38 @@ def class_name(script: Script, made: ast.Call) -> str:
     if isinstance(func, ast.Attribute) and func.attr in ("from_pretrained", "from_config"):
         func = func.value
     name = script.qualified(func)
-    return name.rpartition(".")[2] if name.startswith("transformers.") else ""
+    return name.rpartition(".")[2] if name.startswith(("transformers.", "pytorch_transformers.")) else ""
+
+
+# Their models have a layer behind the last one, for one output of each sample, unless they are told otherwise; of these
+# others a backward pass leaves out some parameters in any case (both counted in transformers 5.23).
+_POOLED = re.compile(
+    r"(?:Auto|Bert|Roberta|XLMRoberta|XLMRobertaXL|Camembert|Albert|MPNet|Ernie|MobileBert|IBert|MegatronBert|RemBert"
+    r"|Data2VecText|RobertaPreLayerNorm|ViT|DeiT|Beit|Esm)Model$"
+)
+_UNTRAINED = re.compile(r"(?:XLNet|BigBird|Longformer|FNet|LayoutLM|Dinov2)(?:Model$|For|LMHead)")
+
+
+def leaves_parameters(script: Script, made: ast.Call, other: Script, call: ast.Call) -> bool:
+    """Whether a backward pass leaves out parameters of a model, as those of a pooler whose output is not used.
+
+    Args: the file and the call that makes the model, those that call it.
+    """
+    name = class_name(script, made)
+    if _UNTRAINED.match(name):
+        return True
+    if not _POOLED.match(name) or any(word.arg == "add_pooling_layer" for word in made.keywords):
+        return False
+    to = other.parents[call]
+    if isinstance(to, ast.Assign) and isinstance(to.targets[0], ast.Tuple):
+        return False
+    for node in ast.walk(other.scope(call)):
+        if isinstance(node, ast.Attribute) and node.attr == "pooler_output":
+            return False
+        key = node.slice if isinstance(node, ast.Subscript) else None
+        if isinstance(key, ast.Constant) and key.value in (1, "pooler_output"):
+            return False
+    return True
 
 
 def computes_loss(name: str, call: ast.Call) -> bool:
@@ -117,6 +150,8 @@ def collates(script: Script, node: ast.expr) -> bool:
     Where it pads to the longest sample, attention masks leave that out, whichever samples there are.
     """
     made = node.func if isinstance(node, ast.Call) else node
+    if "default" not in script.qualified(made).lower() and not keeps_masks(script.nodes):
+        return False
     if script.qualified(made) in _OF_TEXTS and isinstance(node, ast.Call):  # it masks by chance, otherwise
         masks = [word.value for word in node.keywords if word.arg == "mlm"]
         return any(isinstance(each, ast.Constant) and each.value is False for each in masks)

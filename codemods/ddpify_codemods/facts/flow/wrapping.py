@@ -30,7 +30,7 @@ _SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "re
 class Wrapped:
     """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. base:
     where an optimizer is given its parameters, in a file. at: the statements before which it is wrapped. each: a name
-    for each of them, where they are a list.
+    for each of them, where they are a list. is_moved_later: whether a function that is given the wrapper moves it.
     """
 
     made: frozenset[ast.AST]
@@ -40,6 +40,7 @@ class Wrapped:
     base: Base
     at: list[ast.stmt]
     each: str = ""
+    is_moved_later: bool = False
 
 
 @dataclass(eq=False)
@@ -52,7 +53,7 @@ class Wrapping:
     calls: dict[ast.expr, tuple[Script, str]] = field(default_factory=dict)
     modules: dict[ast.expr, Script] = field(default_factory=dict)
     problems: list[Problem] = field(default_factory=list)
-    parameters: set[tuple[ast.AST, str]] = field(default_factory=set)
+    parameters: dict[tuple[ast.AST, str], Wrapped] = field(default_factory=dict)
 
     @property
     def model(self) -> str:
@@ -113,7 +114,12 @@ def _wrapped(program: Program, bases: _Bases) -> Wrapping:
             result.problems.append(Problem(script, optimizer.call, reason))
             return result
         at = [_moved(program, script, place(script, each.call, one), one) for _, each, one in ones]
-        at = at if len(roots) == 1 else _once(at, script)  # one model is wrapped again for another optimizer
+        if len(roots) > 1:  # one model is wrapped again for another optimizer
+            at = _once(
+                program,
+                [(each, _is_made(program, one.node)) for each, (_, _, one) in zip(at, ones, strict=True)],
+                script,
+            )
         result.models.append(Wrapped(made, base.code, _free(script, base.code), script, base, at))
     result.models.sort(key=lambda each: (each.at[0].lineno, each.base.node.lineno, each.base.node.col_offset))
     _check(program, result, roots)
@@ -124,7 +130,7 @@ def _wrapped(program: Program, bases: _Bases) -> Wrapping:
             if each.made & found.called_models.get(call, set()):
                 _call(program, result, found.forwards[call][0], called_model(call), each)
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
-        _uses(program, result, function, name)
+        _uses(program, result, function, name, result.parameters[function, name])
     return result
 
 
@@ -248,14 +254,33 @@ def _overlap(one: Wrapped, other: Wrapped, found: FlowFacts) -> bool:
     return any(pair & one.made and pair & other.made for pair in roots)
 
 
-def _once(places: list[ast.stmt], script: Script) -> list[ast.stmt]:
-    """The statements of which each run passes one: the first, and those in other branches."""
-    found: list[ast.stmt] = []
-    for place in sorted(dict.fromkeys(places), key=lambda node: node.lineno):
-        around = [place, *script.ancestors(place)]
-        if not any(each in _block(script, first) for first in found for each in around):
-            found.append(place)
-    return found
+def _once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script: Script) -> list[ast.stmt]:
+    """The statements of which each run passes one for each model: the first, those in other branches, and those behind
+    a training, before which parameters may have been unfrozen.
+
+    Args: where optimizers are made, with the calls that make what each trains: a name may get another model.
+    """
+    found: dict[ast.stmt, set[ast.AST]] = {}
+    for place, made in sorted(places, key=lambda each: each[0].lineno):
+        if place in found:
+            found[place] |= made
+            continue
+        before = [first for first in found if _is_run_with(script, first, place)]
+        known = set().union(*(found[first] for first in before))
+        if not before or not made <= known or _trains_between(program, script, before[-1], place):
+            found[place] = {*made}
+    return [*found]
+
+
+def _is_run_with(script: Script, first: ast.stmt, place: ast.stmt) -> bool:
+    """Whether whatever runs a statement has run another one, above it, too."""
+    return any(each in _block(script, first) for each in (place, *script.ancestors(place)))
+
+
+def _trains_between(program: Program, script: Script, first: ast.stmt, place: ast.stmt) -> bool:
+    """Whether a model is trained behind a statement and before another one, below it."""
+    between = (each for each in _block(script, first) if first.lineno < each.lineno < place.lineno)
+    return any(_trains(program, part) for each in between for part in ast.walk(each))
 
 
 def _block(script: Script, statement: ast.stmt) -> list[ast.stmt]:
@@ -358,7 +383,7 @@ def _parameter(program: Program, result: Wrapping, function: ast.AST, name: str,
     """Let a parameter of a function take the wrapper, in all of its calls."""
     if (function, name) in result.parameters:
         return
-    result.parameters.add((function, name))
+    result.parameters[function, name] = model
     calls = program.followed.found.called_with.get(function, set())
     if not calls:
         result.problems.append(
@@ -386,18 +411,21 @@ def argument(function: ast.AST, name: str, call: ast.Call, script: Script) -> as
     return call.args[names.index(name)] if name in names and names.index(name) < len(call.args) else None
 
 
-def _uses(program: Program, result: Wrapping, function: ast.AST, name: str) -> None:
+def _uses(program: Program, result: Wrapping, function: ast.AST, name: str, model: Wrapped) -> None:
     """The uses of a parameter that holds the wrapper."""
     script = next(each for each in program.scripts if function in each.parents)
+    moves = {node for node in ast.walk(function) if is_move(node) and ast.unparse(node.func.value) == name}  # type: ignore[attr-defined]
+    model.is_moved_later |= bool(moves)
     for node in ast.walk(function):
         if not isinstance(node, ast.Name) or node.id != name or node in result.calls:
             continue
         parent = script.parents[node]
         call = script.parents[parent] if isinstance(parent, ast.Attribute) else parent
         if not isinstance(node.ctx, ast.Load):
-            result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
+            if not (isinstance(parent, ast.Assign) and parent.value in moves):
+                result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
         elif (
-            (isinstance(parent, ast.Attribute) and parent.attr in _SHARED)
+            (isinstance(parent, ast.Attribute) and (parent.attr in _SHARED or call in moves))
             or (
                 isinstance(call, ast.Call)
                 and called_model(call) is node

@@ -31,7 +31,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         is_divided = _is_divided(followed, call)
         if sampler is None or (not is_divided and not sampler.shuffles):
             continue
-        if sampler.assigned is not None and _is_elsewhere(script, sampler.assigned.id):
+        if sampler.assigned is not None and _is_elsewhere(script, sampler.assigned):
             message = f"{sampler.assigned.id} is used in another file, too, and there is none on a rank"
             yield Finding(RULE.id, "refused", call.lineno, message, "make it where its loader is made")
         replaced.add(sampler.made)
@@ -53,12 +53,12 @@ def _is_divided(followed: Followed, call: ast.Call) -> bool:
     return bool(statuses & {"training", "sharded", "batches"})
 
 
-def _is_elsewhere(script: Script, name: str) -> bool:
-    """Whether another file of the program uses a name, perhaps that of this one."""
-    others = (other for other in program_of(script).scripts if not is_here(script, other))
+def _is_elsewhere(script: Script, name: ast.Name) -> bool:
+    """Whether another file of the program may use a variable of this one."""
+    others = [other for other in program_of(script).scripts if not is_here(script, other)]
     imported = (alias.name for other in others for each in other.find(ast.ImportFrom) for alias in each.names)
-    read = (node.attr for other in program_of(script).scripts for node in other.find(ast.Attribute))
-    return name in {*imported, *read}
+    read = (node.attr for other in others for node in other.find(ast.Attribute))
+    return isinstance(script.scope(name), ast.Module) and name.id in {*imported, *read}
 
 
 def _name(subset: KnownSampler, taken: Collection[str]) -> str:

@@ -87,6 +87,8 @@ loader = DataLoader(
 model = BertForTokenClassification(BertConfig(num_labels=3))
 ddp_model = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+if dist.get_rank() != 0:  # noise of its own for its samples
+    torch.manual_seed(torch.initial_seed() + dist.get_rank())
 for ids, tags in loader:
     labels = tags.masked_fill(tags < 0, -100)
     outputs = ddp_model(ids, labels=labels)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from ...facts.devices import source
 from ...facts.effects import effects, sample_code
-from ...facts.header import is_in_group, joined_after, last_leading_import
+from ...facts.header import functions_place, is_in_group, joined_after
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -71,12 +71,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for look in decisive_looks(script):
         yield Replace(look, "from_rank_0({})", "decide as rank 0 does", modules=words.imports)
         sent = True
-    anchor = last_leading_import(script.tree)
-    if sent and anchor is not None:
+    if sent:
+        at, where = functions_place(script)
         end = "" if reduces(script) or joined_after(script)[1] == "before" else "\n"
         code = _HELPER.format("\n    ".join(words.of_rank_0)) + end
         message = "a function that gives all ranks what rank 0 has"
-        yield Insert(anchor, code, message, "after", modules=words.imports)
+        yield Insert(at, code, message, where, modules=words.imports)
 
 
 def _made_early(script: Script, target: Target, scripts: Sequence[Script]) -> Iterator[str]:

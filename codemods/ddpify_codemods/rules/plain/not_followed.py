@@ -36,18 +36,35 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _may_run(script: Script, call: ast.Call) -> bool:
-    """Whether the function that a call is in has its name anywhere in the program."""
+    """Whether the function that a call is in is named anywhere in the program."""
     around = [each for each in script.ancestors(call) if isinstance(each, ast.FunctionDef)]
     if not around:
         return True
     if runs_alone(program_of(script).scripts, script, around[-1]):
         return False
-    name = around[-1].name
+    is_method = any(isinstance(each, ast.ClassDef) for each in script.ancestors(around[-1]))
     return any(
-        (isinstance(node, ast.Name) and node.id == name) or (isinstance(node, ast.Attribute) and node.attr == name)
+        _stands_for(other, node, around[-1].name, is_here(other, script), is_method)
         for other in program_of(script).scripts
         for node in other.nodes
     )
+
+
+def _stands_for(script: Script, node: ast.AST, name: str, is_defined_here: bool, is_method: bool) -> bool:
+    """Whether this may be a function, by its name or as `module.name`: `net.train` is not the function `train`."""
+    if isinstance(node, ast.Name):
+        return node.id == name and (is_defined_here or is_method or bool(_imported(script) & {name, "*"}))
+    if not isinstance(node, ast.Attribute) or node.attr != name:
+        return False
+    owner: ast.expr = node.value
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    return is_method or not isinstance(owner, ast.Name) or owner.id in _imported(script)
+
+
+def _imported(script: Script) -> frozenset[str]:
+    """The names that a file's imports give, those of its own package too; `*` for all of a module's."""
+    return frozenset(alias.asname or alias.name.split(".")[0] for node in script.imports for alias in node.names)
 
 
 def _closure(script: Script, call: ast.Call) -> Iterator[Finding]:

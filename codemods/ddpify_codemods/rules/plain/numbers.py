@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Sequence
 
 from ...facts.flow.frames import AfterLoop, Reduction
-from ...facts.header import last_leading_import
+from ...facts.header import functions_place
 from ...facts.meters import meters
 from ...facts.script import Script
 from ...plain_words import Words
@@ -214,11 +214,8 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
 
 
 def _behind_imports(script: Script, code: str, message: str, words: Words) -> Insert:
-    anchor = last_leading_import(script.tree)
-    modules = (*words.imports, "import torch")
-    if anchor is None:
-        return Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)
-    return Insert(anchor, code, message, "after", modules=modules)
+    at, where = functions_place(script)
+    return Insert(at, code, message, where, modules=(*words.imports, "import torch"))
 
 
 RULE = Rule(

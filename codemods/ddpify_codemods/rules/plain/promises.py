@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts.devices import names_device
+from ...facts.flow.draws import comes_with_dropout
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -45,9 +46,21 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
-    if any(names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")):
+    if any(map(comes_with_dropout, program.scripts)) or any(
+        names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")
+    ):
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
+    for call in sorted(program.followed.found.mixes, key=lambda node: node.lineno)[:1]:
+        at = call.lineno if call in script.parents else line
+        message = "each rank mixes its own samples with each other, not those of the whole batch"
+        yield Finding(
+            RULE.id,
+            "warning",
+            at,
+            message,
+            "none needed; --style exact mixes those of the whole batch",
+        )
 
 
 RULE = Rule(
@@ -56,8 +69,9 @@ RULE = Rule(
     why="""\
 The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
 (D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
-are others (S4). A script that names no device trains on the CPU here, too; it is refused
-with --sync-batchnorm, since torch's SyncBatchNorm takes no tensors of the CPU (M8).""",
+are others (S4); what mixes a batch with itself, shuffled (mixup), mixes a rank's part of it. A script that names no
+device trains on the CPU here, too; it is refused with --sync-batchnorm, since torch's SyncBatchNorm takes no tensors of
+the CPU (M8).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

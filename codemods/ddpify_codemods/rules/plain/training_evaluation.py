@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from ...facts.flow.one_by_one import BY_NEXT
 from ...facts.flow.program import Followed
 from ...facts.flow.values import UNEVEN, Loader
-from ...facts.header import last_leading_import
+from ...facts.header import functions_place
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -72,7 +72,6 @@ def _note(node: ast.expr, followed: Followed, loaders: list[Loader], message: st
 
 def _helpers(script: Script, used: set[str], target: Target) -> Iterator[Insert]:
     words = target.words
-    anchor = last_leading_import(script.tree)
     for name, text in (_SHARDED, _WHOLE, _ALL):
         if name not in used:
             continue
@@ -86,10 +85,8 @@ def _helpers(script: Script, used: set[str], target: Target) -> Iterator[Insert]
         ).rstrip("\n")
         modules = (*words.imports, "import torch")
         message = "a function that makes a loader for an evaluation"
-        if anchor is None:
-            yield Insert(script.tree.body[-1], code, message, "after", modules=modules, last=True)
-        else:
-            yield Insert(anchor, code, message, "after", modules=modules)
+        at, where = functions_place(script)
+        yield Insert(at, code, message, where, modules=modules)
 
 
 RULE = Rule(

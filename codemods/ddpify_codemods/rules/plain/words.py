@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
+from ...facts import batch_norm
 from ...facts.flow.program import Program
+from ...facts.reach import names_in
 from ...facts.script import Script
 from ...targets import Target
 
@@ -142,22 +143,12 @@ def load_device(target: Target) -> str:
 
 def normalizes(program: Program) -> bool:
     """Whether a model of the program has statistics of its batches (BatchNorm)."""
-    return any("BatchNorm" in name for script in program.scripts for name in _names(script))
+    return batch_norm.normalizes(program.scripts)
 
 
 def names_something(script: Script, word: str) -> bool:
     """Whether a name of the file has a word in it."""
-    return any(word in name for name in _names(script))
-
-
-def _names(script: Script) -> Iterator[str]:
-    for node in script.nodes:
-        if isinstance(node, ast.Attribute):
-            yield node.attr
-        elif isinstance(node, ast.Name):
-            yield node.id
-        elif isinstance(node, ast.alias):
-            yield node.name
+    return any(word in name for name in names_in(script))
 
 
 def computes_quietly(script: Script, node: ast.expr) -> bool:

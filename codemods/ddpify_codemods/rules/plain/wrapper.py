@@ -59,7 +59,8 @@ def _unwrapped(node: ast.expr, program: Program, words: Words) -> Replace | Find
 
 
 def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> Insert:
-    arguments = [model.each or model.model]
+    moved = f".to({target.words.device or target.device})" if model.is_moved_later and target.is_accelerator else ""
+    arguments = [f"{model.each or model.model}{moved}"]
     if target.plain_wrapper_arguments:
         arguments.append(target.plain_wrapper_arguments)
     if keeps_buffers(program, model.made):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.header import is_in_group, joined_after, last_leading_import
+from ...facts.header import functions_place, is_in_group, joined_after
 from ...facts.loggers import loggers, only_records
 from ...facts.script import Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
@@ -52,9 +52,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             elif not records or not _can_stand_in(script, node, answered):
                 yield Finding(RULE.id, "refused", node.lineno, _ON_RANK_ZERO.format(ast.unparse(node)), REMEDY)
     if stands_in:
-        anchor = last_leading_import(script.tree) or script.tree.body[-1]
+        at, where = functions_place(script)
         end = "" if reduces(script) or joined_after(script)[1] == "before" else "\n"
-        yield Insert(anchor, _CLASS + end, "what the other ranks have in place of a logger", "after")
+        yield Insert(at, _CLASS + end, "what the other ranks have in place of a logger", where)
 
 
 def _can_stand_in(script: Script, node: ast.expr, answered: set[ast.expr]) -> bool:

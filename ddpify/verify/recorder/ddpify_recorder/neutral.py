@@ -24,17 +24,21 @@ _NUMPY_NOISE = {"normal": 0.0, "randn": 0.0, "standard_normal": 0.0, "uniform": 
 _NUMPY_NOISE |= dict.fromkeys(["random", "random_sample", "ranf", "sample"], 0.5)  # the numbers of rand
 
 
-def normalize_with_running_statistics() -> None:
-    """Let BatchNorm normalize with its running statistics, in training too, and leave them as they are."""
+def normalize_each_sample() -> None:
+    """Let BatchNorm normalize each sample by itself, in evaluations too, and leave its running statistics as they are.
+
+    With the statistics that it begins with it would not normalize at all, and deep networks would diverge.
+    """
     own = torch.nn.functional.batch_norm
 
     @functools.wraps(own)
     def batch_norm(
         input: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
-        if mean is None:
-            return own(input, torch.zeros(input.size(1)), torch.ones(input.size(1)), weight, bias, False)
-        return own(input, mean, var, weight, bias, False)
+        if input[:1].numel() > 1:
+            return torch.nn.functional.group_norm(input, 1, weight, bias).to(input.dtype)
+        zero, one = input.new_zeros(input.size(1)), input.new_ones(input.size(1))
+        return own(input, zero if mean is None else mean, one if var is None else var, weight, bias, False)
 
     torch.nn.functional.batch_norm = batch_norm  # type: ignore[assignment]
 
@@ -118,11 +122,21 @@ def leave_out_noise() -> None:
         self._ddpify_trains = unions.is_divided(loader) or unions.is_given(loader)
         init(self, loader, *args, **kwargs)
 
+    register = torch.nn.Module.register_parameter
+
+    @functools.wraps(register)
+    def registered(self: Any, name: str, parameter: Any) -> None:
+        running[:] = []  # a batch was looked at before the model was made, whose initial values are no noise
+        register(self, name, parameter)
+
+    torch.nn.Module.register_parameter = registered  # type: ignore[method-assign, assignment]
     Pass.__init__, Pass.__next__ = noted, recorded  # type: ignore[method-assign]
     _replace(torch, _NOISE, running)
     _replace(torch.Tensor, _IN_PLACE, running)
+    torch.randperm = _in_order(torch.randperm, running)
     if "numpy" in sys.modules:  # torch has imported it
         _replace(sys.modules["numpy"].random, _NUMPY_NOISE, running)
+        sys.modules["numpy"].random.permutation = _in_order(sys.modules["numpy"].random.permutation, running)
 
 
 def _replace(owner: Any, values: Mapping[str, float | None], running: list[Any]) -> None:
@@ -147,6 +161,20 @@ def _constant(own: Callable[..., Any], value: float | None, running: list[Any]) 
             return type(result)(least)
         result.fill(least)
         return result
+
+    return drawn
+
+
+def _in_order(own: Callable[..., Any], running: list[Any]) -> Callable[..., Any]:
+    """What draws an order of so many, or, while a training loader is run over, gives them in their order."""
+
+    @functools.wraps(own)
+    def drawn(count: Any, *args: Any, **kwargs: Any) -> Any:
+        if not running or kwargs.get("generator") is not None or not isinstance(count, Integral):
+            return own(count, *args, **kwargs)
+        with _kept_generators():
+            result = own(count, *args, **kwargs)
+        return result.sort().values if isinstance(result, torch.Tensor) else sys.modules["numpy"].sort(result)
 
     return drawn
 

@@ -36,7 +36,7 @@ def start(folder: Path, seed: int) -> None:
     if os.environ.get("DDPIFY_DROPOUT") == "off":
         changes.switch_off_dropout()
     if "DDPIFY_NEUTRAL" in os.environ:
-        neutral.normalize_with_running_statistics()
+        neutral.normalize_each_sample()
         neutral.draw_by_sample()
         neutral.leave_out_noise()
         neutral.draw_orders_apart()

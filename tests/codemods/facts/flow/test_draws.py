@@ -25,6 +25,21 @@ def test_whose_generator_a_function_draws_from(name: str, library: str) -> None:
     assert library_of(name) == library
 
 
+@pytest.mark.parametrize(
+    ("made", "has_it"),
+    [
+        ("transformers.AutoModelForMaskedLM.from_pretrained(name)", True),
+        ("transformers.BertModel(config)", True),
+        ("transformers.BertTokenizer.from_pretrained(name)", False),
+        ("transformers.DataCollatorForLanguageModeling(tokenizer)", False),
+        ("torchvision.models.vgg16()", True),
+        ("torchvision.models.resnet18()", False),
+    ],
+)
+def test_models_of_libraries_that_draw(made: str, has_it: bool) -> None:
+    assert differs_on_ranks([script_of(f"import torchvision\nimport transformers\n\nmodel = {made}\n")]) is has_it
+
+
 def test_what_changes_or_splits() -> None:
     assert changes("random.shuffle") and changes("torch.nn.init.normal_") and not changes("random.random")
 

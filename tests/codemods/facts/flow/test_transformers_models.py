@@ -73,6 +73,60 @@ def test_what_collates_each_sample(code: str, keeps: bool) -> None:
 
 
 @pytest.mark.parametrize(
+    ("takes", "code", "keeps"),
+    [
+        ("ids = batch['input_ids']", "DataCollatorWithPadding(tokenizer)", False),
+        ("ids, mask = batch.input_ids, batch.attention_mask", "DataCollatorWithPadding(tokenizer)", True),
+        ("ids = batch['input_ids']", "default_data_collator", True),
+    ],
+)
+def test_what_pads_is_known_where_its_masks_are_used(takes: str, code: str, keeps: bool) -> None:
+    script = script_of(f"{SCRIPT}{takes}\n{code}\n")
+    (made,) = (node.value for node in script.tree.body[-1:] if isinstance(node, ast.Expr))
+    assert collates(script, made) is keeps
+
+
+INSIDE = """\
+class Classifier(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.bert = {}
+        self.out = torch.nn.Linear(16, 3)
+
+    def forward(self, ids, mask):
+        {}
+        return self.out(hidden)
+
+
+model = Classifier()
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "line", "left"),
+    [
+        ("BertModel(config)", "hidden = self.bert(ids, attention_mask=mask).last_hidden_state[:, 0]", True),
+        ("BertModel.from_pretrained(name)", "hidden = self.bert(ids, mask)[0][:, 0]", True),
+        ("BertModel(config, add_pooling_layer=False)", "hidden = self.bert(ids, mask)[0][:, 0]", False),
+        ("BertModel(config)", "hidden = self.bert(ids, mask).pooler_output", False),
+        ("BertModel(config)", "_, hidden = self.bert(ids, mask, return_dict=False)", False),
+        ("BertModel(config)", "hidden = self.bert(ids, mask)[1]", False),
+        ("DistilBertModel(config)", "hidden = self.bert(ids, mask)[0][:, 0]", False),
+        ("XLNetModel(config)", "hidden = self.bert(ids, mask)[0][:, 0]", True),
+    ],
+)
+def test_a_wrapper_is_told_of_poolers_that_are_not_trained(made: str, line: str, left: bool) -> None:
+    """It would wait for the gradients of their parameters."""
+    script = SCRIPT.replace("BertModel,", "BertModel, DistilBertModel, XLNetModel,")
+    first, second = 'model = BertForSequenceClassification.from_pretrained("bert-base-uncased", num_labels=3)\n', CALL
+    script = script.replace(first, INSIDE.format(made, line))
+    script = script.replace(second, "loss = torch.nn.functional.cross_entropy(model(ids, mask), labels)\n")
+    result = plain(script)
+    assert not refusals(result)
+    assert ("find_unused_parameters=True" in result.code) is left
+
+
+@pytest.mark.parametrize(
     "call",
     [
         CALL,

@@ -1,0 +1,51 @@
+"""Whether models keep statistics of their batches: they have layers of BatchNorm, or come from a library."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Sequence
+
+from .reach import names_in, reached_names
+from .script import Script
+
+# Their models have BatchNorm, but for those of these names.
+_LIBRARIES = (
+    "torchvision.models",
+    "timm.create_model",
+    "timm.models",
+    "torch.hub.load",
+    "segmentation_models_pytorch",
+    "efficientnet_pytorch",
+    "pretrainedmodels",
+)
+_HELPERS = re.compile(r"_Weights\b|\.(losses|metrics|utils|encoders)\.")
+_WITHOUT = re.compile(r"(vit|deit|beit|swin|convnext|mixer|alexnet|squeezenet|vgg\d+$)")
+
+
+def normalizes(scripts: Sequence[Script]) -> bool:
+    """Whether a model of a program has BatchNorm, as far as its files show.
+
+    Args: its scripts, the one that is started first; what those that it imports never use counts for nothing.
+    """
+    names = reached_names(scripts)
+    if names is None:
+        names = frozenset(name for script in scripts for name in names_in(script))
+    return any("BatchNorm" in name for name in names) or any(_comes_with_it(script) for script in scripts)
+
+
+def _comes_with_it(script: Script) -> bool:
+    """Whether a file takes a model from a library: `models.resnet18()`, `models.__dict__[name]`."""
+    for node in script.nodes:
+        if not isinstance(node, ast.Name | ast.Attribute) or isinstance(script.parents[node], ast.Attribute):
+            continue
+        name = script.qualified(node)
+        if not name.startswith(_LIBRARIES):
+            continue
+        last, call = name.rpartition(".")[2], script.parents[node]
+        if last in ("create_model", "load") and isinstance(call, ast.Call):
+            named = [each.value for each in call.args if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            last = named[-1] if named else last
+        if not _HELPERS.search(name) and not _WITHOUT.match(last):
+            return True
+    return False
