@@ -80,6 +80,11 @@ def training(loss: str = CE, step: str = "optimizer.step()", after: str = "") ->
         "F.mse_loss(model(x).t() @ model(x), torch.eye(3))",
         "F.cross_entropy(model(0.5 * x + 0.5 * x[x.sum(1).argsort()]), y)",
         "torch.randperm(len(x)).float().mean() * F.cross_entropy(model(x), y)",
+        "F.mse_loss(model(x), model(x[torch.randperm(len(x)) % 3]))",
+        "F.mse_loss(model(x)[:4], model(x[torch.randperm(len(x))[:4]]))",
+        "model(x[(order := torch.randperm(len(x)))[order < 5]]).mean()",
+        "model(x[torch.randperm(len(x)).flip(0)]).mean()",
+        "model(x)[torch.randperm(len(x)), torch.arange(len(x))].mean()",
         "F.cross_entropy(model(x.flip(0)), y)",
         "F.cross_entropy(model(x - x.mean(0)), y)",
         "F.cross_entropy(model(x[:4]), y[:4])",
@@ -108,6 +113,8 @@ def test_a_loss_that_ranks_cannot_divide_is_refused(loss: str) -> None:
         '(F.cross_entropy(model(x), y, reduction="none") * (y > 0).float()).mean()',
         f"{CE} + 0.1 * sum(p.pow(2).sum() for p in model.parameters())",
         "model(x).norm(dim=1).mean()",
+        "F.cross_entropy(model(0.5 * x + 0.5 * x[torch.randperm(len(x))]), y)",
+        "F.cross_entropy(model(0.5 * x + 0.5 * x[torch.randperm(len(x)).to(x.device).long()]), y)",
         "((1 - F.softmax(model(x), 1).gather(1, y[:, None])[:, 0]) ** 2 "
         '* F.cross_entropy(model(x), y, reduction="none"))'
         ".mean()",

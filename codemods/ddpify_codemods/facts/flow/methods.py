@@ -22,6 +22,7 @@ from .values import (
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
+    SHUFFLED,
     Class,
     Function,
     Instance,
@@ -128,6 +129,8 @@ class Methods(InPlace):
             return found or made_of("unknown", [owner, *given], reason=f".{name}() of it cannot be added up over ranks")
         if owner.kind == "scaled":
             return of_scaled(name, owner, given)
+        if owner.reason == SHUFFLED and name in ("to", "cuda", "cpu", "long", "clone", "tolist"):
+            return owner
         if owner.is_local:
             return made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
         if owner.zero and name in ("to", "cuda", "cpu", "clone", "double", "float", "long"):

@@ -269,9 +269,14 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         frozenset().union(*(value.bypasses for value in values)),
         host=host,
         made_at=frozenset().union(*(value.made_at for value in values)),
-        reason=reason or next((value.reason for value in values if value.reason), ""),
+        reason=reason or next((_passed_on(value.reason) for value in values if value.reason), ""),
         couples=kind == "unknown" and any(value.couples or value.kind in ADDITIVE for value in values),
     )
+
+
+def _passed_on(reason: str) -> str:
+    """Why something is not known that is made of what is not: only a permutation itself takes each sample once."""
+    return COUPLES if reason == SHUFFLED else reason
 
 
 def cut(value: Value) -> Value:
@@ -298,6 +303,8 @@ def join(first: Value, second: Value) -> Value:
     joined = made_of(kind, flat, host=first.host and second.host)
     if kind == "unknown" and not joined.reason:
         joined = replace(joined, reason="is not the same kind of number in all cases")
+    if first.reason == second.reason == SHUFFLED:
+        joined = replace(joined, reason=SHUFFLED)
     return replace(
         joined,
         things=first.things | second.things,
