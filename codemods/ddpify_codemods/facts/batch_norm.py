@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from .reach import names_in, reached_names
+from .reach import all_names, reached_names
 from .script import Script
 
 # Their models have BatchNorm, but for those of these names.
@@ -30,7 +30,7 @@ def normalizes(scripts: Sequence[Script]) -> bool:
     """
     names = reached_names(scripts)
     if names is None:
-        names = frozenset(name for script in scripts for name in names_in(script))
+        names = frozenset(name for script in scripts for name in all_names(script))
     return any("BatchNorm" in name for name in names) or any(_comes_with_it(script) for script in scripts)
 
 

@@ -57,10 +57,10 @@ def reached_names(scripts: Sequence[Script]) -> frozenset[str] | None:
         if not is_known:
             return None
         found |= names
-    return frozenset(found)
+    return None if "__dict__" in found else frozenset(found)  # `models.__dict__[name]()`
 
 
-def names_in(script: Script) -> Iterator[str]:
+def all_names(script: Script) -> Iterator[str]:
     """All names in a file: of variables, attributes and what is imported."""
     for node in script.nodes:
         if isinstance(node, ast.Attribute):

@@ -45,3 +45,10 @@ def test_what_an_imported_file_has_besides_counts_for_nothing() -> None:
         train = f"from helpers import used, unused\n\n{name}()\n"
         scripts = [script_of(train), script_of(helpers, is_entry=False)]
         assert normalizes(scripts) is has_it
+
+
+def test_models_that_are_looked_up_by_name_count() -> None:
+    models = "import torch\n\n\ndef small():\n    return torch.nn.BatchNorm1d(4)\n"
+    for made, has_it in (("models.__dict__[name]()", True), ("torch.nn.Linear(4, 2)", False)):
+        train = f"import models\nimport torch\n\nmodel = {made}\n"
+        assert normalizes([script_of(train), script_of(models, is_entry=False)]) is has_it

@@ -791,3 +791,33 @@ def test_the_sampler_of_one_of_several_loaders_is_told_the_epoch() -> None:
     source = HEAD.replace(made, several) + function.format(loss=CE, step="optimizer.step()")
     code = plain(source + "for epoch in range(3):\n    train(train_loader)\n").code
     assert "for epoch in range(3):\n    train_loader.sampler.set_epoch(epoch)\n    train(train_loader)\n" in code
+
+
+STEPS = """\
+def train(model, loader, optimizer):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+"""
+IMPORTS = "import importlib\nimport torch\nimport torch.nn.functional as F\n\n\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "line", "may_run"),
+    [
+        ("import helpers", "model.train()", False),
+        ("import helpers", "jobs[0] = helpers.train", True),
+        ("from helpers import train as fit", "jobs[0] = fit", True),
+        ("import helpers", 'jobs[0] = importlib.import_module("helpers").train', True),
+        ("import helpers", 'tools = importlib.import_module("helpers")\njobs[0] = tools.train', True),
+    ],
+)
+def test_a_training_function_that_another_file_may_use_is_not_passed_over(first: str, line: str, may_run: bool) -> None:
+    """`model.train()` is no use of the function `train`."""
+    script = f"import importlib\n{first}\n{training()}\njobs = {{}}\n{line}\n"
+    found = convert({Path("train.py"): script, Path("helpers.py"): IMPORTS + STEPS}, "cpu", style="plain")
+    assert any(map(refusals, found.values())) is may_run

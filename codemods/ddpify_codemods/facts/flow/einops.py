@@ -50,6 +50,8 @@ def _samples(tensor: Value, before: list[tuple[str, ...]], words: Mapping[str, V
         at = axis(tensor.kind)
         usable = at is not None and -len(before) <= at < len(before) and not any("..." in axes for axes in before[:at])
         names = before[at] if at is not None and usable else ()
+        if len(names) > 1 and words.get(names[0], SAME).kind != "size":
+            return ""  # neighbours may be put together
         return names[0] if names and names[0].isidentifier() else ""
     sizes = [name for name, value in words.items() if value.kind == "size"]
     return sizes[0] if len(sizes) == 1 and not tensor.is_local else ""

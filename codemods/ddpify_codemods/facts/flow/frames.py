@@ -128,7 +128,8 @@ class FlowFacts:
     the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
     zero before. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
     that are called again before the backward pass. mixes: what draws an order in which a rank's samples are mixed with
-    each other. shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
+    each other. pads: the collate functions that pad to the longest sample.
+    shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
     "" for all attributes. texts: the calls of format whose fields are known. parameters_of: the modules that an
@@ -166,6 +167,7 @@ class FlowFacts:
     not_averaged: dict[tuple[ast.Call, ast.AST], Problem] = field(default_factory=dict)
     repeated: set[ast.AST] = field(default_factory=set)
     mixes: set[ast.Call] = field(default_factory=set)
+    pads: set[ast.AST] = field(default_factory=set)
     shared: set[tuple[Module, Module]] = field(default_factory=set)
     parameters_of: dict[ast.expr, set[Module]] = field(default_factory=dict)
     evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)

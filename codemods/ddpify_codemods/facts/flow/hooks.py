@@ -42,6 +42,8 @@ def _is_quiet(node: ast.AST) -> bool:
         return isinstance(node.ctx, ast.Load)
     if isinstance(node, ast.Return):
         return node.value is None
+    if isinstance(node, ast.AugAssign):
+        return False  # of what it is given, perhaps
     return not isinstance(node, ast.Global | ast.Nonlocal | ast.Yield | ast.YieldFrom | ast.Raise | ast.NamedExpr)
 
 

@@ -11,12 +11,13 @@ from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
 from .collate import stacks
 from .collate_expressions import DEFAULTS
+from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Site
 from .layout import axis, turned
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
-from .transformers_models import collates
+from .transformers_models import collates, pads
 from .values import (
     LOCAL_ROWS,
     NOT_STACKED,
@@ -267,7 +268,7 @@ class Objects(Loops):
 
     def stacks(self, node: ast.expr, frame: Frame) -> bool:
         """Whether the collate function that a loader is given stacks its samples."""
-        if (isinstance(node, ast.Constant) and node.value is None) or collates(frame.script, node):
+        if (isinstance(node, ast.Constant) and node.value is None) or self.collates(frame.script, node):
             return True
         if isinstance(node, ast.Call) and frame.script.qualified(node.func) == "functools.partial":
             if len(node.args) != 1 or any(word.arg is None for word in node.keywords):
@@ -279,14 +280,25 @@ class Objects(Loops):
                 continue
             made = thing.made if isinstance(thing, Module) else None
             if isinstance(made, ast.Call) and any(
-                collates(each, made) for each in self.scripts if made in each.parents
+                self.collates(each, made) for each in self.scripts if made in each.parents
             ):
                 continue
             called = self.method_of(thing.cls, "__call__", of(thing)) if isinstance(thing, Instance) else thing
             if not isinstance(called, Function):
                 return False
             functions.append(called)
-        return bool(things) and all(map(stacks, functions))
+        padding = [each.node for each in functions if pads_to_longest(each.script, each.node)]
+        return bool(things) and all(map(stacks, functions)) and all(map(self.leaves_out_padding, padding))
+
+    def collates(self, script: Script, node: ast.expr) -> bool:
+        """Whether an expression is a collate function of transformers that stacks samples."""
+        return collates(script, node) and (not pads(script, node) or self.leaves_out_padding(node))
+
+    def leaves_out_padding(self, node: ast.AST) -> bool:
+        """Whether all files that take tokens out of batches take their masks, too: what is padded, and how far, depends
+        on a rank's samples."""
+        self.found.pads.add(node)
+        return all(keeps_masks(each.nodes, TOKENS) for each in self.scripts)
 
 
 def called_here(node: ast.expr, frame: Frame) -> bool:

@@ -57,7 +57,10 @@ def class_name(script: Script, made: ast.Call) -> str:
     if isinstance(func, ast.Attribute) and func.attr in ("from_pretrained", "from_config"):
         func = func.value
     name = script.qualified(func)
-    return name.rpartition(".")[2] if name.startswith(("transformers.", "pytorch_transformers.")) else ""
+    last = name.rpartition(".")[2]
+    if name.startswith("pytorch_transformers."):  # whose ignored label is another one
+        return last if any(part in last for part in _OF_SAMPLES) or last.endswith("Model") else ""
+    return last if name.startswith("transformers.") else ""
 
 
 # Their models have a layer behind the last one, for one output of each sample, unless they are told otherwise; of these
@@ -82,11 +85,17 @@ def leaves_parameters(script: Script, made: ast.Call, other: Script, call: ast.C
     to = other.parents[call]
     if isinstance(to, ast.Assign) and isinstance(to.targets[0], ast.Tuple):
         return False
+    outputs = {ast.unparse(call)} | (
+        {ast.unparse(each) for each in to.targets} if isinstance(to, ast.Assign) else set()
+    )
     for node in ast.walk(other.scope(call)):
         if isinstance(node, ast.Attribute) and node.attr == "pooler_output":
             return False
         key = node.slice if isinstance(node, ast.Subscript) else None
-        if isinstance(key, ast.Constant) and key.value in (1, "pooler_output"):
+        if not isinstance(key, ast.Constant):
+            continue
+        assert isinstance(node, ast.Subscript)
+        if key.value == "pooler_output" or (key.value in (1, -1) and ast.unparse(node.value) in outputs):
             return False
     return True
 
@@ -150,9 +159,15 @@ def collates(script: Script, node: ast.expr) -> bool:
     Where it pads to the longest sample, attention masks leave that out, whichever samples there are.
     """
     made = node.func if isinstance(node, ast.Call) else node
-    if "default" not in script.qualified(made).lower() and not keeps_masks(script.nodes):
+    if pads(script, node) and not keeps_masks(script.nodes):
         return False
     if script.qualified(made) in _OF_TEXTS and isinstance(node, ast.Call):  # it masks by chance, otherwise
         masks = [word.value for word in node.keywords if word.arg == "mlm"]
         return any(isinstance(each, ast.Constant) and each.value is False for each in masks)
     return script.qualified(made) in _COLLATES
+
+
+def pads(script: Script, node: ast.expr) -> bool:
+    """Whether an expression is a collate function of transformers that pads to the longest of its samples."""
+    name = script.qualified(node.func if isinstance(node, ast.Call) else node)
+    return name in (*_COLLATES, *_OF_TEXTS) and "default" not in name.lower()

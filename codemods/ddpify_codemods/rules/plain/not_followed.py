@@ -54,12 +54,15 @@ def _stands_for(script: Script, node: ast.AST, name: str, is_defined_here: bool,
     """Whether this may be a function, by its name or as `module.name`: `net.train` is not the function `train`."""
     if isinstance(node, ast.Name):
         return node.id == name and (is_defined_here or is_method or bool(_imported(script) & {name, "*"}))
+    if isinstance(node, ast.alias):
+        return node.name == name and node.asname is not None
     if not isinstance(node, ast.Attribute) or node.attr != name:
         return False
     owner: ast.expr = node.value
     while isinstance(owner, ast.Attribute):
         owner = owner.value
-    return is_method or not isinstance(owner, ast.Name) or owner.id in _imported(script)
+    is_module = not isinstance(owner, ast.Name) or owner.id in _imported(script) or "import_module" in script.text
+    return is_method or is_module
 
 
 def _imported(script: Script) -> frozenset[str]:

@@ -51,16 +51,22 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     ):
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
-    for call in sorted(program.followed.found.mixes, key=lambda node: node.lineno)[:1]:
-        at = call.lineno if call in script.parents else line
-        message = "each rank mixes its own samples with each other, not those of the whole batch"
-        yield Finding(
-            RULE.id,
-            "warning",
-            at,
-            message,
+    found = program.followed.found
+    for nodes, message, remedy in (
+        (
+            found.mixes,
+            "each rank mixes its own samples with each other, not those of the whole batch",
             "none needed; --style exact mixes those of the whole batch",
-        )
+        ),
+        (
+            found.pads,
+            "each rank pads to the longest of its own samples, not of the whole batch",
+            "none needed where attention masks leave out what is padded; --style exact pads to that of the whole batch",
+        ),
+    ):
+        for node in sorted(nodes, key=lambda each: each.lineno)[:1]:
+            at = node.lineno if node in script.parents else line  # type: ignore[attr-defined]
+            yield Finding(RULE.id, "warning", at, message, remedy)
 
 
 RULE = Rule(
@@ -69,9 +75,9 @@ RULE = Rule(
     why="""\
 The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
 (D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
-are others (S4); what mixes a batch with itself, shuffled (mixup), mixes a rank's part of it. A script that names no
-device trains on the CPU here, too; it is refused with --sync-batchnorm, since torch's SyncBatchNorm takes no tensors of
-the CPU (M8).""",
+are others (S4); what mixes a batch with itself, shuffled (mixup), mixes a rank's part of it; what pads texts pads
+to the longest of a rank's part. A script that names no device trains on the CPU here, too; it is refused with
+--sync-batchnorm, since torch's SyncBatchNorm takes no tensors of the CPU (M8).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

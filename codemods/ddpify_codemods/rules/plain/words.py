@@ -6,7 +6,7 @@ import ast
 
 from ...facts import batch_norm
 from ...facts.flow.program import Program
-from ...facts.reach import names_in
+from ...facts.reach import all_names
 from ...facts.script import Script
 from ...targets import Target
 
@@ -148,7 +148,7 @@ def normalizes(program: Program) -> bool:
 
 def names_something(script: Script, word: str) -> bool:
     """Whether a name of the file has a word in it."""
-    return any(word in name for name in names_in(script))
+    return any(word in name for name in all_names(script))
 
 
 def computes_quietly(script: Script, node: ast.expr) -> bool:

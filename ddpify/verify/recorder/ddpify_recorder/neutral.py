@@ -36,7 +36,8 @@ def normalize_each_sample() -> None:
         input: Any, mean: Any, var: Any, weight: Any = None, bias: Any = None, *args: Any, **kwargs: Any
     ) -> Any:
         if input[:1].numel() > 1:
-            return torch.nn.functional.group_norm(input, 1, weight, bias).to(input.dtype)
+            given = input if weight is None else input.to(weight.dtype)  # a half model may keep its layers in float
+            return torch.nn.functional.group_norm(given, 1, weight, bias).to(input.dtype)
         zero, one = input.new_zeros(input.size(1)), input.new_ones(input.size(1))
         return own(input, zero if mean is None else mean, one if var is None else var, weight, bias, False)
 
@@ -169,11 +170,12 @@ def _in_order(own: Callable[..., Any], running: list[Any]) -> Callable[..., Any]
     """What draws an order of so many, or, while a training loader is run over, gives them in their order."""
 
     @functools.wraps(own)
-    def drawn(count: Any, *args: Any, **kwargs: Any) -> Any:
+    def drawn(*args: Any, **kwargs: Any) -> Any:
+        count = next(iter([*args, *kwargs.values()]), None)
         if not running or kwargs.get("generator") is not None or not isinstance(count, Integral):
-            return own(count, *args, **kwargs)
+            return own(*args, **kwargs)
         with _kept_generators():
-            result = own(count, *args, **kwargs)
+            result = own(*args, **kwargs)
         return result.sort().values if isinstance(result, torch.Tensor) else sys.modules["numpy"].sort(result)
 
     return drawn

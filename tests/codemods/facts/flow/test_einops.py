@@ -33,13 +33,15 @@ def pattern(text: str) -> Value:
 )
 def test_the_pattern_says_where_the_samples_are(name: str, tensor: Value, text: str, kind: str) -> None:
     operation = [pattern("mean")] if name == "reduce" else []
-    words = {"b": SIZE} if name == "repeat" else {"h": SAME}
+    words = {"b": SIZE} if name == "repeat" or "(b n) d ->" in text else {"h": SAME}
     found = einops(name, [tensor, pattern(text), *operation], words)
     assert found is not None and found.kind == kind
 
 
 def test_what_a_pattern_does_not_say() -> None:
     assert einops("rearrange", [ROWS, SAME], {}) is None
+    assert einops("rearrange", [ROWS, pattern("(b pair) d -> b pair d")], {"pair": SAME}) is None
+    assert einops("reduce", [ROWS, pattern("(b pair) d -> b d"), pattern("mean")], {"pair": SAME}) is None
     assert einops("rearrange", [SECOND, pattern("... b -> b ...")], {}) is None
     assert einops("repeat", [ROWS, pattern("b d -> (b r) d")], {"r": SAME}) is None
     assert einops("repeat", [SAME, pattern("d -> n b d")], {"b": SIZE, "n": SIZE}) is None

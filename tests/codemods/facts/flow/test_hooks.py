@@ -36,6 +36,7 @@ def count(model):
         ("counts = []", "counts = model.counts", False),
         ("batch, width =", "module.seen =", False),
         ("batch * width *", "output.mean() *", False),
+        ("batch, width = input[0].size()", "batch = 1\n        width = 2\n        output *= batch", False),
         ("counts.append(batch * width * module.weight.nelement())", "return output * 2", False),
         ("    model(torch.rand(1, 4))", "    model(torch.rand(1, 4)).sum().backward()", False),
     ],

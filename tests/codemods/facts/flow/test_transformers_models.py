@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
+from ddpify_codemods import convert
 from ddpify_codemods.facts.flow.transformers_models import class_name, collates
 
 from tests.codemods.checks import script_of
@@ -48,10 +50,12 @@ OF_TOKENS = SCRIPT.replace("BertForSequenceClassification.from", "BertForMaskedL
         ("BertForMaskedLM(config)", "BertForMaskedLM"),
         ("AutoModelForSequenceClassification.from_config(config)", "AutoModelForSequenceClassification"),
         ("torch.nn.Linear(4, 3)", ""),
+        ("old.BertForSequenceClassification.from_pretrained(path)", "BertForSequenceClassification"),
+        ("old.BertForMaskedLM.from_pretrained(path)", ""),
     ],
 )
 def test_the_class_of_a_model(code: str, name: str) -> None:
-    script = script_of(SCRIPT + code + "\n")
+    script = script_of(SCRIPT + "import pytorch_transformers as old\n" + code + "\n")
     (made,) = (node.value for node in script.tree.body[-1:] if isinstance(node, ast.Expr))
     assert isinstance(made, ast.Call) and class_name(script, made) == name
 
@@ -111,6 +115,8 @@ model = Classifier()
         ("BertModel(config)", "hidden = self.bert(ids, mask).pooler_output", False),
         ("BertModel(config)", "_, hidden = self.bert(ids, mask, return_dict=False)", False),
         ("BertModel(config)", "hidden = self.bert(ids, mask)[1]", False),
+        ("BertModel(config)", "out = self.bert(ids, mask); hidden = out[1]", False),
+        ("BertModel(config)", "width = ids.shape[1]; hidden = self.bert(ids, mask)[0][:, 0]", True),
         ("DistilBertModel(config)", "hidden = self.bert(ids, mask)[0][:, 0]", False),
         ("XLNetModel(config)", "hidden = self.bert(ids, mask)[0][:, 0]", True),
     ],
@@ -236,6 +242,20 @@ print(total)
 @pytest.mark.parametrize("collator", ["collator", "default_data_collator"])
 def test_collators_with_masks(collator: str) -> None:
     assert not refusals(plain(SCRIPT.replace("batch_size=8)", f"batch_size=8, collate_fn={collator})")))
+
+
+def test_what_pads_is_told_of_and_needs_masks_in_all_files() -> None:
+    script = SCRIPT.replace("batch_size=8)", "batch_size=8, collate_fn=collator)")
+    assert any("pads to the longest of its own" in each.message for each in plain(script).findings)
+    loop = "    for ids, mask, labels in loader:\n"
+    assert loop in script
+    script = "from helpers import take\n" + script.replace(
+        loop, "    for batch in loader:\n        ids, mask, labels = take(batch)\n"
+    )
+    for mask, refused in (("mask", True), ("attention_mask", False)):
+        helpers = f"def take(batch):\n    return batch['input_ids'], batch['{mask}'], batch['labels']\n"
+        found = convert({Path("train.py"): script, Path("helpers.py"): helpers}, "cpu", style="plain")
+        assert bool(refusals(found[Path("train.py")])) is refused
 
 
 def test_optimizers_of_the_library() -> None:
