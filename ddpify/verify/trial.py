@@ -71,6 +71,7 @@ def run(trial: Trial, script: Path, changed: Mapping[Path, bytes], world_size: i
         environment = processes.environment(record, _python_path(project.root, work)) | {
             "TMPDIR": str(temporary),
             "DDPIFY_STEPS": str(trial.steps),
+            "DDPIFY_SCRATCH": str(place),
             "DDPIFY_PROTECT": os.pathsep.join(map(str, project.protected)),
             **trial.options,
             **options,

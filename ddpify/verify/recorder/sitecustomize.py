@@ -15,6 +15,7 @@ DDPIFY_UNIONS   a file with the batches that training loaders draw (ddpify_recor
 DDPIFY_SEED     where the random generators begin
 DDPIFY_INPUTS   record what the samples are that modules are called with
 DDPIFY_PROTECT  folders in which Python code may not write
+DDPIFY_SCRATCH  with DDPIFY_PROTECT: the one in which it may, even if it lies in one of them
 """
 
 from __future__ import annotations
@@ -31,10 +32,10 @@ def _pretend(modules: list[str]) -> None:
         importlib.import_module(module).install()
 
 
-def _protect(folders: list[str]) -> None:
+def _protect(folders: list[str], scratch: str) -> None:
     from ddpify_recorder.protection import protect
 
-    protect([os.path.realpath(folder) for folder in folders])
+    protect([os.path.realpath(folder) for folder in folders], os.path.realpath(scratch))
 
 
 def _record(folder: Path) -> None:
@@ -59,7 +60,7 @@ def _next_sitecustomize() -> None:
 
 _pretend(os.environ.get("DDPIFY_PRETEND", "").split())
 if "DDPIFY_PROTECT" in os.environ:
-    _protect(os.environ["DDPIFY_PROTECT"].split(os.pathsep))
+    _protect(os.environ["DDPIFY_PROTECT"].split(os.pathsep), os.environ["DDPIFY_SCRATCH"])
 if "DDPIFY_RECORD" in os.environ:
     _record(Path(os.environ["DDPIFY_RECORD"]))
 _next_sitecustomize()

@@ -114,6 +114,7 @@ def test_a_loss_that_ranks_cannot_divide_is_refused(loss: str) -> None:
         f"{CE} + 0.1 * sum(p.pow(2).sum() for p in model.parameters())",
         "model(x).norm(dim=1).mean()",
         "F.cross_entropy(model(0.5 * x + 0.5 * x[torch.randperm(len(x))]), y)",
+        "F.cross_entropy(model(0.5 * x + 0.5 * x[torch.randperm(len(x)), :]), y)",
         "F.cross_entropy(model(0.5 * x + 0.5 * x[torch.randperm(len(x)).to(x.device).long()]), y)",
         "((1 - F.softmax(model(x), 1).gather(1, y[:, None])[:, 0]) ** 2 "
         '* F.cross_entropy(model(x), y, reduction="none"))'

@@ -228,3 +228,19 @@ def test_a_module_far_from_the_script_is_not_copied_with_all_that_lies_between(t
     assert ran.returncode == 2
     (line,) = ran.stderr.splitlines()
     assert line.startswith(f"{far}: lies far from the script: {tmp_path} would be copied for each run; keep it near")
+
+
+def test_a_script_in_the_folder_of_temporary_files_may_write_to_its_copy(tmp_path: Path) -> None:
+    folder = project(tmp_path)
+    before = contents(folder)
+    done = ddpify("verify", "train.py", cwd=folder, TMPDIR=str(folder))
+    assert done.stdout.decode().count("EQUAL: train.py") == 1, done.stderr.decode()
+    assert contents(folder) == before
+
+
+def test_a_plain_conversion_that_fails_is_told_from_an_original_that_does(tmp_path: Path) -> None:
+    raises = "if os.environ.get('MASTER_PORT'):\n    raise ValueError('unwell')\n"
+    folder = project(tmp_path / "project", SCRIPT.replace("import sys\n", "import os\nimport sys\n") + raises)
+    said = ddpify("verify", "train.py", "--style", "plain", "--target", "cpu", cwd=folder, code=2).stdout.decode()
+    assert "the converted script: could not run: it fails after" in said and "the original does not:" in said
+    assert "ValueError: unwell" in said

@@ -303,7 +303,7 @@ class Expressions(Comparisons):
             return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
         if index.kind in LOCAL_ROWS:
             return made_of("picked", [owner, index])
-        if index.reason == SHUFFLED and len(parts) == 1:
+        if self.value(first, frame).reason == SHUFFLED and all(isinstance(each, ast.Slice) for each in parts[1:]):
             return made_of("rows", [owner])
         if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):
             return made_of("batch", [owner])

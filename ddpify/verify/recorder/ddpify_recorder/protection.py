@@ -10,8 +10,12 @@ from typing import Any
 import torch
 
 
-def protect(folders: list[str]) -> None:
-    """Let no Python code write to these folders: absolute paths and links may lead there from a scratch copy."""
+def protect(folders: list[str], scratch: str) -> None:
+    """Let no Python code write to these folders: absolute paths and links may lead there from a scratch copy.
+
+    Args:
+        folders: real paths. scratch: where the copy lies, which may be in one of them.
+    """
 
     def watch(event: str, args: tuple[Any, ...]) -> None:
         if event == "open":
@@ -27,6 +31,8 @@ def protect(folders: list[str]) -> None:
         place = os.path.join(os.path.realpath(above), name)
         if event == "open":
             place = os.path.realpath(place)
+        if place.startswith(scratch + os.sep):
+            return
         if any(place == folder or place.startswith(folder + os.sep) for folder in folders):
             raise PermissionError(f"ddpify verify: the script writes to {place}, outside of the copy that it runs in")
 
