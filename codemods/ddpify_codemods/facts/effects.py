@@ -87,9 +87,32 @@ def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
     return None
 
 
+def opened_path(script: Script, call: ast.Call) -> ast.expr | None:
+    """The path of a `path.open("w")`, if the call is one of pathlib."""
+    if not isinstance(call.func, ast.Attribute) or call.func.attr != "open" or _is_imported(script, call.func):
+        return None
+    mode = mode_of(call, place=0)
+    return call.func.value if _is_writing(mode) and not {"x", "+"} & set(mode or "") else None
+
+
 def reads_and_writes(script: Script, call: ast.Call) -> bool:
-    """Whether a file is opened to be read and written through one object."""
-    return _opens_file(script, script.qualified(call.func)) and "+" in (mode_of(call) or "")
+    """Whether a file is opened to be read and written through one object, of which more is used than its `write`."""
+    if not _opens_file(script, script.qualified(call.func)) or "+" not in (mode_of(call) or ""):
+        return False
+    parent = script.parents[call]
+    name = parent.optional_vars if isinstance(parent, ast.withitem) else None
+    if not isinstance(name, ast.Name):
+        return True
+    uses = [node for node in script.find(ast.Name) if node.id == name.id and isinstance(node.ctx, ast.Load)]
+    return not all(_only_fills(script, node) for node in uses)
+
+
+def _only_fills(script: Script, file: ast.Name) -> bool:
+    """Whether an open file is written to where it is named."""
+    parent = script.parents[file]
+    if isinstance(parent, ast.keyword):
+        return parent.arg == "file"
+    return isinstance(parent, ast.Attribute) and parent.attr in ("write", "writelines", "flush", "close")
 
 
 def reads(script: Script, call: ast.Call) -> bool:

@@ -24,6 +24,8 @@ def loggers(script: Script) -> Mapping[str, tuple[ast.Call, ...]]:
         value: ast.AST = call
         if isinstance(chosen := script.parents[call], ast.IfExp) and ast.unparse(chosen.orelse) == "None":
             value = chosen  # if logs are wanted
+        elif isinstance(chosen, ast.BoolOp) and isinstance(chosen.op, ast.And) and chosen.values[-1] is call:
+            value = chosen  # `tensorboard and tensorboard.SummaryWriter()`
         parent = script.parents[value]
         named = isinstance(parent, ast.Assign) and len(parent.targets) == 1 and parent.value is value
         if named and (last.endswith(_CLASSES) or made_on_rank_zero(script, call)):

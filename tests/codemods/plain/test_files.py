@@ -86,3 +86,43 @@ def test_the_ranks_decide_together_whether_a_file_is_written() -> None:
     code = convert({path: TRAINED.format(before=written, each="", after="")}, "cpu", style="plain")[path].code
     assert 'if not from_rank_0(os.path.exists("a.pt")):\n    if dist.get_rank() == 0:\n        torch.save(' in code
     assert "    if os.path.isfile(path):" in code and "    if not os.path.exists(folder):" in code
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        (
+            "(FOLDER / 'a').open('wb').write(b'a')",
+            "((FOLDER / 'a') if dist.get_rank() == 0 else Path(os.devnull)).open('wb').write(b'a')\n",
+        ),
+        (
+            "with (FOLDER / 'a').open('w') as file:\n    file.write('a')",
+            "with ((FOLDER / 'a') if dist.get_rank() == 0 else Path(os.devnull)).open('w') as file:\n",
+        ),
+        (
+            "with open('log.txt', 'a+') as file:\n    file.write('a')\n    print('b', file=file)",
+            "with open('log.txt' if dist.get_rank() == 0 else os.devnull, 'a+') as file:\n",
+        ),
+    ],
+)
+def test_the_others_write_to_the_null_device(before: str, after: str) -> None:
+    path = Path("train.py")
+    script = TRAINED.format(before=f"from pathlib import Path\nFOLDER = Path('out')\n{before}", each="", after="")
+    result = convert({path: script}, "cpu", style="plain")[path]
+    assert after in result.code and not [each for each in result.findings if each.severity == "refused"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "with open('log.txt', 'a+') as file:\n    print(file.read())",
+        "file = open('log.txt', 'w+')\nfile.write('a')",
+        "with Path('log.txt').open('r+') as file:\n    print(file.read())",
+        "with Path('log.txt').open('x') as file:\n    file.write('a')",
+    ],
+)
+def test_what_is_read_and_written_at_once_is_refused(line: str) -> None:
+    path = Path("train.py")
+    script = TRAINED.format(before=f"from pathlib import Path\n{line}", each="", after="")
+    result = convert({path: script}, "cpu", style="plain")[path]
+    assert [each for each in result.findings if each.severity == "refused"]

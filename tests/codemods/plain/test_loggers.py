@@ -45,6 +45,9 @@ def test_the_others_have_a_stand_in(use: str) -> None:
 def test_a_logger_that_may_not_be_wanted() -> None:
     result = plain(logged("if logger is not None:\n    logger.close()\n", "SummaryWriter() if len('a') else None"))
     assert "logger = (SummaryWriter() if dist.get_rank() == 0 else NoLogger()) if len('a') else None" in result.code
+    result = plain(logged("if logger is not None:\n    logger.close()\n", "len('a') and SummaryWriter()"))
+    assert "logger = len('a') and (SummaryWriter() if dist.get_rank() == 0 else NoLogger())" in result.code
+    assert not refusals(result)
 
 
 @pytest.mark.parametrize(

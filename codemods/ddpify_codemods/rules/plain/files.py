@@ -9,7 +9,15 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ...facts.called_modules import last_name
-from ...facts.effects import effects, has_unknown_mode, opened_for_writing, reads, reads_and_writes, sample_code
+from ...facts.effects import (
+    effects,
+    has_unknown_mode,
+    opened_for_writing,
+    opened_path,
+    reads,
+    reads_and_writes,
+    sample_code,
+)
 from ...facts.loggers import loggers
 from ...facts.script import KEPT, Script
 from ...plain_words import Words
@@ -58,6 +66,17 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         if isinstance(script.parents[call], ast.withitem):
             yield from _wait(script, call, words)
         return
+    if (owner := opened_path(script, call)) is not None:
+        null, module = _null_path(script)
+        yield Replace(
+            owner,
+            f"{{}} if {words.is_rank_0} else {null}",
+            "write the file on rank 0",
+            modules=(*words.imports, "import os", *module),
+        )
+        if isinstance(script.parents[call], ast.withitem | ast.Attribute):
+            yield from _wait(script, call, words)
+        return
     if makes_folder(script, call):
         yield from _folder(call, name)
         return
@@ -85,6 +104,12 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         return
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     yield from _wait(script, call, words)
+
+
+def _null_path(script: Script) -> tuple[str, tuple[str, ...]]:
+    """The null device as a path, in the file's own words, and the import that it needs."""
+    name = next((name for name, meaning in script.imported.items() if meaning == "pathlib.Path"), "")
+    return f"{name or 'pathlib.Path'}(os.devnull)", () if name else ("import pathlib",)
 
 
 def _next(script: Script, statement: ast.stmt) -> ast.stmt | None:

@@ -40,7 +40,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
             nothing = "None" if name in alone else f"{_STAND_IN}()"
             code = f"{{}} if {words.is_rank_0} else {nothing}"
-            code = f"({code})" if isinstance(script.parents[call], ast.IfExp) else code
+            code = f"({code})" if isinstance(script.parents[call], ast.IfExp | ast.BoolOp) else code
             yield Replace(call, code, f"make {name} on rank 0", modules=words.imports)
             records = only_records(script, call)
             stands_in = stands_in or name not in alone
