@@ -479,6 +479,25 @@ for epoch in range(2):
         correct += share * (out.argmax(1) == y).sum().item() + (1 - share) * (out.argmax(1) == y[order]).sum().item()
     print(correct / seen)
 """,
+    "tensors of the batch size": """\
+size = 12
+generator = torch.nn.Linear(4, 4)
+optimizer_g = torch.optim.SGD(generator.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=size, shuffle=True, drop_last=True):
+        if x.size(0) != size:
+            continue
+        out = model(x.reshape(size, 2, -1).view(size, -1))
+        loss = F.cross_entropy(out, y) + F.mse_loss(out, torch.ones(size, 3))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        loss_g = F.mse_loss(generator(torch.randn(size, 4)), torch.full((size, 4), 0.5))
+        optimizer_g.zero_grad()
+        loss_g.backward()
+        optimizer_g.step()
+        print(loss.item(), loss_g.item())
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]

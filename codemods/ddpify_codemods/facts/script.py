@@ -9,6 +9,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from .star_imports import star_names
 from .tree import KEPT, index
 
 if TYPE_CHECKING:
@@ -102,7 +103,7 @@ class Script:
     def imported(self) -> Mapping[str, str]:
         """What each imported name means: {"optim": "torch.optim", "DataLoader": "torch.utils.data.DataLoader"}."""
         inherited = dict(self.inherited)
-        names = dict(inherited)
+        names = {**self.by_star, **inherited}
         for node in self.imports:
             if isinstance(node, ast.Import):
                 for alias in node.names:
@@ -116,6 +117,13 @@ class Script:
                     if name not in inherited:
                         names[name] = f"{node.module}.{alias.name}"
         return names
+
+    @cached_property
+    def by_star(self) -> Mapping[str, str]:
+        """What star imports of libraries give, and the file does not define itself."""
+        names = dict(star_names(self.star_imports))
+        own = {node.id for node in self.find(ast.Name) if isinstance(node.ctx, ast.Store)} if names else set()
+        return {name: meaning for name, meaning in names.items() if name not in own | self.defined}
 
     @cached_property
     def star_imports(self) -> tuple[str, ...]:

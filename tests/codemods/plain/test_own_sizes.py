@@ -2,29 +2,78 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from .test_followed import CE, plain, refusals, training
 
 SOURCE = training().replace("batch_size=8", "batch_size=size").replace("train_set =", "size = 8\ntrain_set =", 1)
 
 
+DIVIDED = "size // dist.get_world_size()"
+
+
 @pytest.mark.parametrize(
-    ("target", "right"),
+    ("target", "divided"),
     [
-        ("torch.ones(len(x), 3)", True),
-        ("torch.ones(size, 3)", False),
-        ("torch.ones((size, 3)).to(x.device)", False),
-        ("torch.FloatTensor(size, 3).fill_(1.0)", False),
-        ("torch.ones(1, 3).repeat(size, 1)", False),
-        ("torch.ones(1, 3).repeat(len(x), 1)", True),
-        ("torch.ones(1, 3)", True),
-        ("torch.ones(3, size)[:, 0]", True),
+        ("torch.ones(len(x), 3)", ""),
+        ("torch.ones(1, 3)", ""),
+        ("torch.ones(size, 3)", "torch.ones({}, 3)"),
+        ("torch.ones((size, 3)).to(x.device)", "torch.ones(({}, 3)).to(x.device)"),
+        ("torch.full((size, 3), size)", "torch.full(({}, 3), size)"),
+        ("torch.FloatTensor(size, 3).fill_(1.0)", "torch.FloatTensor({}, 3).fill_(1.0)"),
+        ("torch.ones(1, 3).repeat(size, 1)", "torch.ones(1, 3).repeat({}, 1)"),
+        ("torch.ones(3, size)[:, 0]", "torch.ones(3, {})[:, 0]"),
+        ("y.view(size, -1).float()", "y.view({}, -1).float()"),
     ],
 )
-def test_targets_of_the_scripts_own_length_are_refused(target: str, right: bool) -> None:
+def test_sizes_of_the_scripts_own_are_divided_in_the_loop(target: str, divided: str) -> None:
     for loss in (f"F.mse_loss(model(x), {target})", f"((model(x) - {target}) ** 2).mean()"):
-        assert bool(refusals(plain(SOURCE.replace(f"loss = {CE}", f"loss = {loss}")))) is not right
+        result = plain(SOURCE.replace(f"loss = {CE}", f"loss = {loss}"))
+        assert not refusals(result)
+        assert (divided.format(DIVIDED) or target) in result.code
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.mse_loss(model(x), torch.FloatTensor([size]))",
+        "F.cross_entropy(model(x.view(-1, size).t()), y)",
+        "F.cross_entropy(model(x), y) + torch.zeros(size, size).mean()",
+        "F.cross_entropy(model(x).unsqueeze(1).repeat(1, size, 1).mean(1), y)",
+        "F.cross_entropy(model(x), torch.randint(0, size, (8,)))",
+    ],
+)
+def test_a_size_that_is_none_of_samples_is_refused(loss: str) -> None:
+    assert refusals(plain(SOURCE.replace(f"loss = {CE}", f"loss = {loss}")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("for epoch", "target = torch.ones(size, 3)\nfor epoch"),  # made once, for all
+        ("for epoch", "def ones():\n    return torch.ones(size, 3)\n\n\nfor epoch"),
+        ("    for x, y", "    size = 8\n    for x, y"),  # it may be another one
+        ("size = 8\n", "from settings import size\nsize = 8\n"),
+    ],
+)
+def test_a_size_that_is_given_elsewhere_is_refused(before: str, after: str) -> None:
+    target = "target" if "target" in after else "ones()" if "def ones" in after else "torch.ones(size, 3)"
+    source = SOURCE.replace(f"loss = {CE}", f"loss = F.mse_loss(model(x), {target})")
+    assert refusals(plain(source.replace(before, after, 1)))
+
+
+def test_a_batch_size_for_each_process_stays_as_it_is() -> None:
+    source = SOURCE.replace(f"loss = {CE}", "loss = F.mse_loss(model(x), torch.ones(size, 3))")
+    result = convert({Path("train.py"): source}, "cpu", style="plain", per_process=True)[Path("train.py")]
+    assert not refusals(result) and "torch.ones(size, 3)" in result.code
+
+
+def test_what_is_brought_together_before_a_statement_has_the_size_of_a_rank() -> None:
+    result = plain(SOURCE.replace("optimizer.step()", "torch.save(x.view(size, 2, 2), 'x.pt')"))
+    assert f"= whole_batch(x.view({DIVIDED}, 2, 2))" in result.code
 
 
 def test_noise_that_only_shows_what_a_model_makes_may_have_that_length() -> None:

@@ -87,6 +87,9 @@ class Expressions(Comparisons):
             return SAME
         if node in self.of_all:
             return self.of_all_ranks(node, frame)
+        if node in self.own_sizes:
+            self.found.full_batches[node] = frame.script
+            return Value("size", frozenset({self.own_sizes[node]}), host=True)
         method = getattr(self, f"on_{type(node).__name__.lower()}", None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if value.kind in ("unknown", "inverse") and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):

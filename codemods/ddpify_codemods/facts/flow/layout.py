@@ -102,6 +102,8 @@ def reshaped(kind: Kind, sizes: Sequence[Value]) -> Kind | None:
     if samples != 0:
         return "rows_moved"
     first = sizes[0] if sizes else None
+    if first is not None and first.constant == -1 and any(each.kind == "size" for each in sizes[1:]):
+        return None  # no dimension is that of the samples
     if first is None or first.kind in ("size", "shape", *LOCAL_ROWS) or first.constant == -1 or first.things:
         return "rows"
     if first.kind != "same":

@@ -17,6 +17,7 @@ from .comparisons import batch_sizes
 from .draws import differs_on_ranks, drawn_for_samples
 from .frames import ByNext, FlowFacts, Problem
 from .options import options
+from .own_sizes import own_sizes
 from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
 from .statements import Follower
@@ -80,9 +81,10 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     found = FlowFacts()
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
+    sizes: dict[ast.expr, Loader] = {}
     for _ in range(_ROUNDS):
-        before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct)
-        found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next)
+        before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
+        found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
@@ -98,12 +100,13 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
         indistinct |= _indistinct(found, status)
+        sizes = own_sizes(found, status)
         new = by_next.learn(found.by_next)
         for node in found.by_next.iterated & evaluated.keys():
             del evaluated[node]  # type: ignore[arg-type]
         if (
             new
-            or (status, trained, drawn, wrapped, indistinct) != before
+            or (status, trained, drawn, wrapped, indistinct, sizes) != before
             or _evaluates_training(found, status, evaluated)
         ):
             continue
@@ -217,8 +220,9 @@ def _once(
     evaluated: dict[ast.expr, Script],
     of_all: set[ast.expr],
     by_next: ByNext,
+    sizes: dict[ast.expr, Loader],
 ) -> tuple[FlowFacts, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next)
+    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes)
     try:
         follower.run()
     except (TooLarge, RecursionError):

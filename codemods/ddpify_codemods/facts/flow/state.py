@@ -56,9 +56,10 @@ class State:
         evaluated: dict[ast.expr, Script],
         of_all: set[ast.expr],
         by_next: ByNext,
+        own_sizes: dict[ast.expr, Loader],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
-        self.wrapped_calls, self.by_next = wrapped_calls, by_next
+        self.wrapped_calls, self.by_next, self.own_sizes = wrapped_calls, by_next, own_sizes
         self.gradients, self.left_early = Gradients(), list[Gradients]()
         self.frozen_when_wrapped: set[ast.AST] = set()
         self.partly_frozen: set[ast.AST] = set()

@@ -68,12 +68,7 @@ def _named(script: Script, call: ast.Call, shown: Seen) -> Iterator[Edit]:
 def _is_loader(script: Script, node: ast.AST) -> bool:
     if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
         return False
-    return script.qualified(node) in _LOADERS or _is_star_import(script, node)
-
-
-def _is_star_import(script: Script, node: ast.AST) -> bool:
-    is_name = isinstance(node, ast.Name) and node.id == "DataLoader" and node.id not in script.imported
-    return is_name and "torch.utils.data" in script.star_imports and "DataLoader" not in script.defined
+    return script.qualified(node) in _LOADERS
 
 
 def _shows_batches(script: Script, call: ast.Call) -> str:
@@ -84,10 +79,10 @@ def _shows_batches(script: Script, call: ast.Call) -> str:
 
 def _comes_from_elsewhere(script: Script, node: ast.Name) -> bool:
     """Whether no import of this file says what the name is: a star does, or another file of the program."""
-    settled = (
-        alias.asname or alias.name for at in script.find(ast.ImportFrom) if script.is_settled(at) for alias in at.names
-    )
-    return node.id not in settled and (_is_star_import(script, node) or node.id in dict(script.inherited))
+    imports = [(at, alias.asname or alias.name) for at in script.find(ast.ImportFrom) for alias in at.names]
+    by_star = node.id in script.by_star and node.id not in (name for _, name in imports)
+    settled = (name for at, name in imports if script.is_settled(at))
+    return node.id not in settled and (by_star or node.id in dict(script.inherited))
 
 
 def _is_made(script: Script, node: ast.AST) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import json
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 
 from ...facts.flow.frames import AfterLoop, Reduction
 from ...facts.header import functions_place
@@ -155,10 +156,21 @@ def _named(
     while name in taken:
         name += "_"
     taken.add(name)
-    source = ast.get_source_segment(script.text, node)
-    code = f"{name} = {FUNCTIONS[kind]}({source})"
+    code = f"{name} = {FUNCTIONS[kind]}({_source(script, node, words)})"
     yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
+
+
+def _source(script: Script, node: ast.expr, words: Words) -> str | None:
+    """The code of an expression, with the batch size of a rank in it."""
+    program = program_of(script)
+    sizes = (
+        [] if program.per_process else [each for each in ast.walk(node) if each in program.followed.found.full_batches]
+    )
+    if not sizes:
+        return ast.get_source_segment(script.text, node)
+    parts = {id(each): ast.parse(f"{ast.unparse(each)} // {words.world_size}", mode="eval").body for each in sizes}
+    return ast.unparse(deepcopy(node, parts))
 
 
 def _replaced(script: Script, node: ast.expr, kind: str, words: Words) -> Replace:

@@ -1,0 +1,48 @@
+"""Which expressions of a loop over a training loader are its batch size, given to tensors."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.frames import FlowFacts
+from ddpify_codemods.facts.flow.own_sizes import own_sizes
+from ddpify_codemods.facts.flow.values import Loader
+
+from tests.codemods.checks import script_of
+
+SCRIPT = """\
+import torch
+from torch.utils.data import DataLoader
+{before}
+loader = DataLoader(data, args.size, shuffle=True)
+for x in loader:
+    {line}
+"""
+
+
+@pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("torch.zeros(2, args.size, 3)", 1),
+        ("torch.normal(0, args.size, (args.size, 3))", 1),
+        ("np.random.normal(0, 1, [args.size, 3])", 1),
+        ("np.random.normal(0, 1, size=(args.size, 3))", 1),
+        ("torch.randint(0, args.size, (args.size,))", 1),
+        ("torch.full((args.size,), args.size)", 1),
+        ("x.new_full((args.size,), args.size).view(args.size, 1)", 2),
+        ("torch.LongTensor(args.size)", 1),
+        ("torch.LongTensor([args.size])", 0),
+        ("print(args.size)", 0),
+        ("args.size = len(x); torch.zeros(args.size)", 0),
+    ],
+)
+@pytest.mark.parametrize("before", ["args = parser.parse_args()", "args = first()\nargs = second()"])
+def test_sizes_of_tensors_that_are_the_batch_size(before: str, line: str, number: int) -> None:
+    script = script_of(SCRIPT.format(before=before, line=line))
+    (loop,) = script.find(ast.For)
+    call = next(node for node in script.find(ast.Call) if ast.unparse(node.func) == "DataLoader")
+    loader, found = Loader(call, script), FlowFacts()
+    found.loops[loop] = {loader}
+    assert len(own_sizes(found, {loader: "training"})) == (0 if "second" in before else number)
+    assert not own_sizes(found, {loader: "sharded"})
