@@ -65,6 +65,51 @@ def test_a_size_that_is_given_elsewhere_is_refused(before: str, after: str) -> N
     assert refusals(plain(source.replace(before, after, 1)))
 
 
+STEPS = """\
+import torch
+import torch.nn.functional as F
+
+
+def train(args, model, loader, optimizer):
+    for x, y in loader:
+        loss = F.mse_loss(model(x), torch.ones(args.size, 3))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+ENTRY = """\
+import argparse
+import torch
+from steps import train
+from torch.utils.data import DataLoader, TensorDataset
+
+torch.manual_seed(0)
+parser = argparse.ArgumentParser()
+parser.add_argument("--size", type=int, default=8)
+args = parser.parse_args()
+data = TensorDataset(torch.rand(64, 4), torch.rand(64, 3))
+loader = DataLoader(data, batch_size=args.size, shuffle=True)
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+train(args, model, loader, optimizer)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "divided"),
+    [
+        ("", "", True),
+        ("train(args, model", "train(parser.parse_args(['--size', '4']), model", False),
+        ("data =", "args.size = 16\ndata =", False),
+    ],
+)
+def test_an_option_that_a_function_is_given_is_the_same_one(before: str, after: str, divided: bool) -> None:
+    files = {Path("train.py"): ENTRY.replace(before, after, 1) if before else ENTRY, Path("steps.py"): STEPS}
+    results = convert(files, "cpu", style="plain")
+    assert any(map(refusals, results.values())) is not divided
+    assert ("torch.ones(args.size // dist.get_world_size(), 3)" in results[Path("steps.py")].code) is divided
+
+
 def test_a_batch_size_for_each_process_stays_as_it_is() -> None:
     source = SOURCE.replace(f"loss = {CE}", "loss = F.mse_loss(model(x), torch.ones(size, 3))")
     result = convert({Path("train.py"): source}, "cpu", style="plain", per_process=True)[Path("train.py")]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 
-from ..keyword_dictionaries import said
 from .frames import Frame
+from .own_sizes import batch_sizes
 from .reading import Reading
-from .values import LOCAL_ROWS, SAME, Loader, Value, made_of
+from .values import LOCAL_ROWS, SAME, Value, made_of
 
 
 class Comparisons(Reading):
@@ -80,9 +80,3 @@ def _is_dimension(node: ast.expr) -> bool:
         name = node.func.attr if isinstance(node.func, ast.Attribute) else ast.unparse(node.func)
         return name in ("len", "size")
     return isinstance(node, ast.Subscript) and isinstance(node.value, ast.Attribute) and node.value.attr == "shape"
-
-
-def batch_sizes(loader: Loader) -> list[ast.expr]:
-    """The batch size that a loader is made with."""
-    size = said(loader.script, loader.call).get("batch_size")
-    return [*loader.call.args[1:2], *([size] if size is not None else [])]

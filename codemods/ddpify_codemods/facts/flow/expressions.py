@@ -22,6 +22,7 @@ from .values import (
     SAME,
     SHUFFLED,
     Function,
+    Instance,
     Items,
     Kind,
     Library,
@@ -87,14 +88,20 @@ class Expressions(Comparisons):
             return SAME
         if node in self.of_all:
             return self.of_all_ranks(node, frame)
-        if node in self.own_sizes:
+        if node in self.own_sizes and self.is_size_of(node, frame):
             self.found.full_batches[node] = frame.script
-            return Value("size", frozenset({self.own_sizes[node]}), host=True)
+            return Value("size", frozenset({self.own_sizes[node][0]}), host=True)
         method = getattr(self, f"on_{type(node).__name__.lower()}", None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if value.kind in ("unknown", "inverse") and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
             return self.noted(value, node, frame)
         return self.for_evaluation(value, node) if node in self.evaluation_sites else value
+
+    def is_size_of(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether something that may be the batch size of a loader is."""
+        loader, is_sure = self.own_sizes[node]
+        owner = self.value(node.value, frame) if isinstance(node, ast.Attribute) and not is_sure else SAME
+        return is_sure or (bool(owner.only(Instance)) and owner.things == self.found.size_owners.get(loader))
 
     def noted(self, value: Value, node: ast.expr, frame: Frame) -> Value:
         """Something unknown, with where that began, if the batches of all ranks would tell what it is."""

@@ -152,7 +152,8 @@ class FlowFacts:
     brought together where it is read. by_batches: where numbers of every W-th batch are brought together, by
     expressions or by what AfterLoop names; a problem where others are, too. of_loaders: where the data set or the
     sampler of loaders is read. labelled: the calls of models that train, and compute their losses themselves as means
-    over labels that count, with what a batch has of these.
+    over labels that count, with what a batch has of these. full_batches: where the batch size of a loader is that of a
+    rank; size_owners: the objects of which it is an attribute.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -195,6 +196,7 @@ class FlowFacts:
     sample_gradients: set[ast.Call] = field(default_factory=set)
     other_gradients: set[ast.Call] = field(default_factory=set)
     full_batches: dict[ast.expr, Script] = field(default_factory=dict)
+    size_owners: dict[Loader, frozenset[Thing]] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)

@@ -9,7 +9,6 @@ from dataclasses import replace
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
-from .comparisons import batch_sizes
 from .draws import SEEDS, changes, library_of
 from .einops import einops
 from .einsum import einsum
@@ -20,6 +19,7 @@ from .modules import Modules
 from .one_by_one import loops_around
 from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
 from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_rows
+from .own_sizes import batch_sizes
 from .reductions import reduction_of
 from .values import (
     COUPLES,

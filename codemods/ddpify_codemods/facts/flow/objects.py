@@ -17,6 +17,7 @@ from .layout import axis, turned
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
+from .own_sizes import batch_sizes
 from .transformers_models import collates, pads
 from .values import (
     LOCAL_ROWS,
@@ -258,6 +259,9 @@ class Objects(Loops):
                 self.found.datasets[node] = value if old is None else join(old, value)
             if part in (*node.args[2:3], *shuffles):
                 self.found.shuffles.setdefault(found, set()).add(value.constant)
+        for size in batch_sizes(found):
+            if isinstance(size, ast.Attribute):
+                self.found.size_owners[found] = self.value(size.value, frame).things
         collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
         hidden = not collates and may_say(frame.script, node, "collate_fn")
         if hidden or not all(self.stacks(each, frame) for each in collates):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
+from ..keyword_dictionaries import said
 from ..script import Script
-from .comparisons import batch_sizes
 from .frames import FlowFacts
 from .values import Loader
 
@@ -15,22 +15,37 @@ _OF_SIZES = frozenset({"ones", "zeros", "rand", "randn", "empty", "new_zeros", "
 _LAYOUTS = frozenset({"view", "reshape", "expand", "repeat", "resize_"})
 
 
-def own_sizes(found: FlowFacts, status: Mapping[Loader, str]) -> dict[ast.expr, Loader]:
-    """The expressions that are a rank's part of the batch size where they stand, and the loader whose.
+def batch_sizes(loader: Loader) -> list[ast.expr]:
+    """The batch size that a loader is made with."""
+    size = said(loader.script, loader.call).get("batch_size")
+    return [*loader.call.args[1:2], *([size] if size is not None else [])]
+
+
+def own_sizes(
+    scripts: Sequence[Script], found: FlowFacts, status: Mapping[Loader, str]
+) -> dict[ast.expr, tuple[Loader, bool]]:
+    """The expressions that may be a rank's part of the batch size where they stand, the loader whose, and whether they
+    are: else they are an attribute of an object, `args.batch_size`, and it has to be the loader's.
 
     Args:
-        found: what is known of the loops of a program. status: how each loader is divided.
+        scripts: the program. found: what is known of its loops. status: how each loader is divided.
     """
-    sizes: dict[ast.expr, Loader] = {}
+    sizes: dict[ast.expr, tuple[Loader, bool]] = {}
     for loop, loaders in found.loops.items():
-        if {status.get(each) for each in loaders} != {"training"}:
+        script = next((each for each in scripts if loop in each.parents), None)
+        if script is None or {status.get(each) for each in loaders} != {"training"}:
             continue
         for loader in loaders:
-            script = loader.script
-            known = {ast.unparse(each) for each in batch_sizes(loader) if _has_one_meaning(script, each)}
-            if known and loop in script.parents:
-                sizes |= {node: loader for node in _given_sizes(loop) if ast.unparse(node) in known}
+            for size in batch_sizes(loader):
+                code, is_sure = ast.unparse(size), script is loader.script and _has_one_meaning(script, size)
+                if is_sure or (isinstance(size, ast.Attribute) and not any(_sets(each, size.attr) for each in scripts)):
+                    sizes |= {node: (loader, is_sure) for node in _given_sizes(loop) if ast.unparse(node) == code}
     return sizes
+
+
+def _sets(script: Script, attribute: str) -> bool:
+    """Whether a file gives something an attribute of that name."""
+    return any(node.attr == attribute and isinstance(node.ctx, ast.Store) for node in script.find(ast.Attribute))
 
 
 def _given_sizes(loop: ast.AST) -> Iterator[ast.expr]:

@@ -13,11 +13,10 @@ from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..meters import meters
 from ..script import Script
 from .after_loops import left_by
-from .comparisons import batch_sizes
 from .draws import differs_on_ranks, drawn_for_samples
 from .frames import ByNext, FlowFacts, Problem
 from .options import options
-from .own_sizes import own_sizes
+from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
 from .statements import Follower
@@ -81,7 +80,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     found = FlowFacts()
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
-    sizes: dict[ast.expr, Loader] = {}
+    sizes: dict[ast.expr, tuple[Loader, bool]] = {}
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
         found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes)
@@ -100,7 +99,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             elif status[call] == "training":
                 status[call] = "sharded" if divides else "whole"
         indistinct |= _indistinct(found, status)
-        sizes = own_sizes(found, status)
+        sizes = own_sizes(scripts, found, status)
         new = by_next.learn(found.by_next)
         for node in found.by_next.iterated & evaluated.keys():
             del evaluated[node]  # type: ignore[arg-type]
@@ -220,7 +219,7 @@ def _once(
     evaluated: dict[ast.expr, Script],
     of_all: set[ast.expr],
     by_next: ByNext,
-    sizes: dict[ast.expr, Loader],
+    sizes: dict[ast.expr, tuple[Loader, bool]],
 ) -> tuple[FlowFacts, Problem | None]:
     follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes)
     try:

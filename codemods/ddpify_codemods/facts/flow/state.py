@@ -56,7 +56,7 @@ class State:
         evaluated: dict[ast.expr, Script],
         of_all: set[ast.expr],
         by_next: ByNext,
-        own_sizes: dict[ast.expr, Loader],
+        own_sizes: dict[ast.expr, tuple[Loader, bool]],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
         self.wrapped_calls, self.by_next, self.own_sizes = wrapped_calls, by_next, own_sizes

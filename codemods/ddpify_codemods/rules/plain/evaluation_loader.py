@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.flow.comparisons import batch_sizes
 from ...facts.flow.options import options
+from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
 from ...facts.known_sampler import known_sampler

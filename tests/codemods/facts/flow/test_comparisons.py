@@ -2,29 +2,7 @@
 
 from __future__ import annotations
 
-import ast
-
-import pytest
-from ddpify_codemods.facts.flow.comparisons import batch_sizes
-from ddpify_codemods.facts.flow.values import Loader
-
-from tests.codemods.checks import node_of, script_of
 from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation
-
-
-@pytest.mark.parametrize(
-    ("call", "sizes"),
-    [
-        ("DataLoader(d, 4)", ["4"]),
-        ("DataLoader(d, batch_size=n)", ["n"]),
-        ("DataLoader(d, **options)", ["m"]),
-        ("DataLoader(d)", []),
-    ],
-)
-def test_the_batch_size_of_a_loader(call: str, sizes: list[str]) -> None:
-    script = script_of(f"options = dict(batch_size=m)\nloader = {call}")
-    loader = Loader(node_of(script, call), script)
-    assert [ast.unparse(size) for size in batch_sizes(loader)] == sizes
 
 
 def test_samples_are_compared_by_themselves() -> None:

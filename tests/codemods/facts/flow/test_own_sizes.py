@@ -6,10 +6,10 @@ import ast
 
 import pytest
 from ddpify_codemods.facts.flow.frames import FlowFacts
-from ddpify_codemods.facts.flow.own_sizes import own_sizes
+from ddpify_codemods.facts.flow.own_sizes import batch_sizes, own_sizes
 from ddpify_codemods.facts.flow.values import Loader
 
-from tests.codemods.checks import script_of
+from tests.codemods.checks import node_of, script_of
 
 SCRIPT = """\
 import torch
@@ -44,5 +44,22 @@ def test_sizes_of_tensors_that_are_the_batch_size(before: str, line: str, number
     call = next(node for node in script.find(ast.Call) if ast.unparse(node.func) == "DataLoader")
     loader, found = Loader(call, script), FlowFacts()
     found.loops[loop] = {loader}
-    assert len(own_sizes(found, {loader: "training"})) == (0 if "second" in before else number)
-    assert not own_sizes(found, {loader: "sharded"})
+    sizes = own_sizes([script], found, {loader: "training"})
+    assert len(sizes) == number
+    assert all(each == (loader, "second" not in before) for each in sizes.values())
+    assert not own_sizes([script], found, {loader: "sharded"})
+
+
+@pytest.mark.parametrize(
+    ("call", "sizes"),
+    [
+        ("DataLoader(d, 4)", ["4"]),
+        ("DataLoader(d, batch_size=n)", ["n"]),
+        ("DataLoader(d, **options)", ["m"]),
+        ("DataLoader(d)", []),
+    ],
+)
+def test_the_batch_size_of_a_loader(call: str, sizes: list[str]) -> None:
+    script = script_of(f"options = dict(batch_size=m)\nloader = {call}")
+    loader = Loader(node_of(script, call), script)
+    assert [ast.unparse(size) for size in batch_sizes(loader)] == sizes
