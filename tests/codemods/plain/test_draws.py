@@ -144,3 +144,30 @@ def test_noise_of_the_shape_of_a_batch_may_be_given_dimension_by_dimension() -> 
     assert not refusals(plain(training("F.cross_entropy(model(x + torch.randn(*x.shape)), y)")))
     assert refusals(plain(training("F.cross_entropy(model(x + torch.randn(*x.shape[1:])), y)")))
     assert refusals(plain(training("F.cross_entropy(model(x) * torch.tensor([*x.shape])[0], y)")))
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        "np.random.randint(0, len(x), 5)",
+        "np.random.randint(len(x))",
+        "torch.randint(0, x.size(0), (5,))",
+        "torch.randint(x.size(0), size=(5,))",
+        "random.randint(0, len(x) - 1)",
+        "random.randrange(len(x))",
+        "random.sample(range(len(x)), 3)",
+        "np.random.choice(len(x), 3)",
+        "np.random.choice(range(len(x)))",
+    ],
+)
+def test_samples_that_are_chosen_by_their_number_are_none_of_all_ranks(index: str) -> None:
+    """The number of all ranks' samples said which of a rank's are shown: an IndexError."""
+    for use in ("print(x[{}])", "i = {}\n        torch.save(x[i], 'x.pt')"):
+        step = f"optimizer.step()\n        {use.format(index)}"
+        assert refusals(plain("import numpy as np\n" + training(step=step)))
+
+
+@pytest.mark.parametrize("noise", ["np.random.randn(len(x), 4)", "np.random.normal(0, 1, (len(x), 4))"])
+def test_noise_for_each_sample_is_no_choice(noise: str) -> None:
+    loss = f"F.cross_entropy(model(x + torch.from_numpy({noise}).float()), y)"
+    assert not refusals(plain("import numpy as np\n" + training(loss)))

@@ -72,9 +72,10 @@ def test_what_it_hides_is_refused(lines: str) -> None:
     assert refusals(plain(with_loaders(lines)))
 
 
-def test_tensors_as_long_as_its_batch_size_are_refused() -> None:
+def test_tensors_as_long_as_its_batch_size() -> None:
     loss = "F.mse_loss(model(x), torch.ones(size, 3))"
-    assert refusals(plain(with_loaders(f"size = 8\noptions = dict(batch_size=size)\n{TRAINS}", loss=loss)))
+    result = plain(with_loaders(f"size = 8\noptions = dict(batch_size=size)\n{TRAINS}", loss=loss))
+    assert not refusals(result) and "torch.ones(size // dist.get_world_size(), 3)" in result.code
     step = "if len(x) == size:\n            optimizer.step()"
     result = plain(with_loaders(f"size = 8\noptions = dict(batch_size=size)\n{TRAINS}", step=step))
     assert not refusals(result) and "if len(x) == size // dist.get_world_size():" in result.code

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
+from .draws import library_of
 from .frames import Frame, local_entries
 from .methods import Methods
 from .signatures import takes
@@ -52,8 +53,11 @@ class Calls(Methods):
         function = self.value(called, frame)
         if called is not node.func and not (function.things and all(map(is_network, function.things))):
             function = self.value(node.func, frame)
+        draws = any(isinstance(thing, Library) and library_of(thing.name) for thing in function.things)
+        self.in_draw += draws
         args = [value for each in node.args for value in self.given(each, function, frame)]
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
+        self.in_draw -= draws
         found: Value | None = None
         own = any(isinstance(thing, Function | Class) for thing in function.things)
         if own and any(value.only(Logger) for value in entries([*args, *keywords.values()])):

@@ -14,6 +14,7 @@ from .operation_names import LOSS_CLASSES
 from .operations import combined, element
 from .values import (
     ADDITIVE,
+    CHOSEN,
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
@@ -108,7 +109,7 @@ class Expressions(Comparisons):
         if value.reason == PLACED and any(is_placed(part, frame) for part in operands(node)):
             return value
         divided = value.loaders and all(self.status.get(each) == "training" for each in value.loaders)
-        begins = divided and not value.made_at and not self.in_forward and value.reason != DRAWN
+        begins = divided and not value.made_at and not self.in_forward and value.reason not in (CHOSEN, DRAWN)
         return replace(value, made_at=frozenset({node})) if begins else value
 
     def of_all_ranks(self, node: ast.expr, frame: Frame) -> Value:
@@ -171,7 +172,7 @@ class Expressions(Comparisons):
         if isinstance(node.op, ast.Div) and (left.kind, right.kind) == ("sum", "sum") and not host:
             return self.by_all_ranks(node, result, left, right, frame)
         uneven = result.kind == "inverse" and any(self.status.get(each) != "training" for each in result.loaders)
-        if (result.kind == "unknown" or uneven) and host and additive_parts and not self.in_forward:
+        if (result.kind == "unknown" or uneven) and host and additive_parts and not (self.in_forward or self.in_draw):
             self.demand(node.left, left, frame)
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)

@@ -22,6 +22,7 @@ from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_row
 from .own_sizes import batch_sizes
 from .reductions import reduction_of
 from .values import (
+    CHOSEN,
     COUPLES,
     DRAWN,
     KEYED,
@@ -396,6 +397,9 @@ class Libraries(Modules):
             return made_of("unknown", local, reason=SHUFFLED)
         if name.startswith("torch.") and last == "randperm":
             return made_of("unknown", local, reason=COUPLES)
+        if library_of(name) and self.is_drawn_from_samples(name, last, node, args):
+            found = made_of("unknown", local, reason=COUPLES if self.in_forward else CHOSEN)
+            return replace(found, made_at=frozenset())
         if name in TENSOR_TYPES or (name.startswith("numpy.") and last in NUMPY_FACTORIES):
             made = of_sizes(given if name in TENSOR_TYPES else given[-1:])
             if made is not None:
@@ -408,6 +412,14 @@ class Libraries(Modules):
         found = self.unknown_call(node, given, frame, alone)
         counts = last in ("range", "arange") and all(each.kind == "size" for each in local)
         return replace(found, couples=False) if counts else found  # as an index, as a rule
+
+    def is_drawn_from_samples(self, name: str, last: str, node: ast.Call, args: list[Value]) -> bool:
+        """Whether a rank's number of samples says which numbers are drawn, not how many: `randint(0, len(x), 5)`."""
+        if last not in ("randint", "choice", "normal", "uniform"):
+            return name.startswith("random.")
+        place = 1 if last == "choice" else len(args) - 1 if name.startswith("torch.") else 2
+        bounds = args if any(word.arg == "size" for word in node.keywords) else args[:place]
+        return any(value.is_local for value in bounds)
 
     def is_padded(self, node: ast.Call, frame: Frame) -> bool:
         """Whether rows of the script's own are put to those of a batch: each rank would put all of them to its part."""

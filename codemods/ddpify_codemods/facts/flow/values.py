@@ -39,11 +39,12 @@ OWN_SIZE = "it is computed with the number of this rank's samples, which is not 
 OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"
 DRAWN = "it is drawn by a generator that each rank has used for its own samples before"
 SHUFFLED = "samples of a batch are put in another order, at random"
+CHOSEN = "it is drawn by the number of this rank's samples"
 PLACED = "samples are put at places of it that depend on their number"
 ADDED = "it is added up over this rank's batches"
 PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
 KEYED = "its keys are those of samples"
-KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED})
+KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN})
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
 # Of an evaluation, ranks have every W-th sample, or every W-th batch, and not equally many.
