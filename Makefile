@@ -4,41 +4,46 @@ PYTHON ?= python3
 TORCH ?= torch==2.13.0
 VENV = .venv
 BIN = $(VENV)/bin
+# Hundreds of processes import what is tested; those of `ddpify verify` read compiled modules, but write none.
+export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: demo test nightly lint unit e2e launchers xla models engines scripts fixtures clean
+.PHONY: bytecode demo test nightly lint unit e2e launchers xla models engines scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
 test: lint unit e2e launchers xla
 
+bytecode: $(VENV)/ready
+	$(BIN)/python -m compileall -q ddpify codemods runtime
+
 lint: $(VENV)/ready
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-unit: $(VENV)/ready
+unit: bytecode
 	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/ddpify/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models
 
-e2e: $(VENV)/ready
+e2e: bytecode
 	$(BIN)/pytest -n 2 -m "not nightly" tests/e2e tests/ddpify/verify tests/properties
 
 # torchrun, Open MPI, MPICH and Slurm, on this machine and on two network namespaces as hosts: as root, on Debian.
-launchers: $(VENV)/ready
+launchers: bytecode
 	tests/engines/install
 	$(BIN)/pytest -n 2 --dist loadfile -m "not nightly" tests/engines
 
 # The same with Intel MPI and Horovod, which has to be built.
-engines: $(VENV)/ready
+engines: bytecode
 	tests/engines/install --all
 	$(BIN)/pytest -n 2 --dist loadfile tests/engines
 
 # Real torch_xla on CPU devices, in an environment of its own.
-xla: $(VENV)/ready $(VENV)-xla/ready
+xla: bytecode $(VENV)-xla/ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/xla
 
 # A dozen models of torchvision, timm and transformers; all of them by night.
-models: $(VENV)/models-ready
+models: bytecode $(VENV)/models-ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/models
 
 # One and four XLA devices, repeated runs, every model, Intel MPI and Horovod, and hundreds of random scripts.
@@ -47,7 +52,7 @@ nightly: test scripts models
 	$(BIN)/pytest -n 2 -m nightly tests
 
 # Hundreds of random scripts instead of the sample that `make e2e` takes.
-scripts: $(VENV)/ready
+scripts: bytecode
 	DDPIFY_SCRIPTS=$${DDPIFY_SCRIPTS:-400} $(BIN)/pytest -n 2 tests/properties
 
 # Rewrites the expected outputs beside the fixtures.

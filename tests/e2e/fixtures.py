@@ -71,6 +71,11 @@ def names() -> list[str]:
     return sorted(path.parent.name for path in ROOT.glob("*/fixture.toml"))
 
 
+def plain_names() -> list[str]:
+    """Return the names of those that the plain style accepts: their conversions are kept beside them."""
+    return [name for name in names() if expected(load(name), "plain.cpu")]
+
+
 def files(fixture: Fixture) -> dict[str, Path]:
     """Return what the original needs in its folder: relative path -> file."""
     if fixture.is_single_file:

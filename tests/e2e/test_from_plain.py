@@ -11,12 +11,13 @@ from ddpify.verify import compare
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
 
-PLAIN = [name for name in fixtures.names() if fixtures.expected(fixtures.load(name), "plain.cpu")]
 UNSEEDED = {"siamese"}  # it draws from numpy, which its conversion seeds
 # A wrapper that goes through functions and comes back; numbers and files; several modules.
 USUAL = {"frozen_backbone", "saved_images", "three_modules"}
 NAMES = [
-    pytest.param(name, marks=() if name in USUAL else pytest.mark.nightly) for name in PLAIN if name not in UNSEEDED
+    pytest.param(name, marks=() if name in USUAL else pytest.mark.nightly)
+    for name in fixtures.plain_names()
+    if name not in UNSEEDED
 ]
 
 

@@ -23,14 +23,13 @@ def in_forks(
 
 # A main guard's block, BatchNorm with evaluations, gradients that accumulate, work at the top level.
 USUAL = frozenset({"main_guard", "batchnorm", "grad_accumulation", "cuda_everywhere"})
-ACCEPTED = [name for name in fixtures.names() if plain(name, "ignite")]
 
 
 @pytest.mark.parametrize(
     ("name", "ranks"),
     [
         pytest.param(name, ranks, marks=[] if ranks == 2 and name in USUAL else pytest.mark.nightly)
-        for name in ACCEPTED
+        for name in fixtures.plain_names()
         for ranks in (2, 3)
     ],
 )
@@ -64,9 +63,7 @@ def test_what_goes_wrong_is_seen(right: bytes, wrong: bytes, monkeypatch: pytest
     assert differences(fixture, 3, target="ignite", start=in_forks)
 
 
-def test_the_scripts_that_are_accepted_are_those_of_the_plain_style() -> None:
-    assert [name for name in fixtures.names() if plain(name)] == ACCEPTED
-
-
-def test_a_conversion_imports_torch_and_ignite_alone() -> None:
-    assert not [name for name in ACCEPTED for code in plain(name, "ignite").values() if b"ddpify" in code]
+def test_it_accepts_the_scripts_that_the_plain_style_does_and_imports_torch_and_ignite_alone() -> None:
+    converted = {name: plain(name, "ignite") for name in fixtures.names()}
+    assert [name for name, files in converted.items() if files] == fixtures.plain_names()
+    assert not [name for name, files in converted.items() for code in files.values() if b"ddpify" in code]

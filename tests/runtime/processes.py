@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -58,6 +59,7 @@ def _work(
     function: Callable[..., Any],
     args: tuple[Any, ...],
 ) -> None:
+    gc.freeze()  # leaving a group collects: it need not go through torch and all tests that pytest has collected
     torch.set_num_threads(1)
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world_size), "LOCAL_RANK": str(rank)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(meeting)}
