@@ -17,6 +17,7 @@ _OF_LIBRARIES = frozenset(
 _NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
 
 
+@lru_cache(maxsize=16 * KEPT)
 def is_optimizer_class(script: Script, func: ast.expr, depth: int = 4) -> bool:
     """Whether an expression is a class of optimizers: by name, looked up in torch.optim or in a table."""
     if not _mentions_optimizers(script):

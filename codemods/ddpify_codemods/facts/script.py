@@ -73,6 +73,12 @@ class Script:
         """The parent of every node but the module."""
         return index(self.tree).parents
 
+    @cached_property
+    def generators(self) -> frozenset[ast.AST]:
+        """The functions that yield, and those around them."""
+        yields = (*self.find(ast.Yield), *self.find(ast.YieldFrom))
+        return frozenset(parent for node in yields for parent in self.ancestors(node))
+
     def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
         """The parents of a node, the nearest first; the module is the last."""
         parents = self.parents
@@ -139,6 +145,17 @@ class Script:
 
         A name that is not imported stays as it is written ("open", "self.model").
         """
+        known = self._qualified.get(node)
+        if known is None:
+            known = self._qualified[node] = self._dotted(node)
+        return known
+
+    @cached_property
+    def _qualified(self) -> dict[ast.AST, str]:
+        """What has been asked for already: every rule asks for the names of the same calls."""
+        return {}
+
+    def _dotted(self, node: ast.AST) -> str:
         parts: list[str] = []
         while isinstance(node, ast.Attribute):
             parts.append(node.attr)

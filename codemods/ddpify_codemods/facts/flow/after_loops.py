@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
-from ..script import Script
+from ..script import KEPT, Script
 
 
+@lru_cache(maxsize=KEPT)
 def left_by(script: Script, loop: ast.AST) -> str:
     """A name that only the turns of a loop give a value, and that its function reads after it; "" for none."""
     if not isinstance(loop, ast.stmt):
@@ -22,6 +24,7 @@ def left_by(script: Script, loop: ast.AST) -> str:
     return next((node.id for node in after if not any(_gives(each, node.id) for each in script.ancestors(node))), "")
 
 
+@lru_cache(maxsize=KEPT)
 def is_of_last_turn(script: Script, loop: ast.AST, name: str) -> bool:
     """Whether a turn of a loop may give a name a value that does not go on from that of the turn before."""
     stores = (each for each in ast.walk(loop) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))

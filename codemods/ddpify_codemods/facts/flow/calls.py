@@ -166,8 +166,7 @@ class Calls(Methods):
             result = value if place == 0 else join(result, value)
         if inner.returns and not ends(function.node.body):
             result = replace(result, is_none=True if result.is_none else None)
-        generates = any(isinstance(part, ast.Yield | ast.YieldFrom) for part in ast.walk(function.node))
-        return self.generated(inner.yields) if generates else result
+        return self.generated(inner.yields) if function.node in function.script.generators else result
 
     def generated(self, yields: Sequence[Value]) -> Value:
         """What a generator gives to its loop, of which parameters are followed."""
@@ -218,7 +217,7 @@ class Calls(Methods):
         if function.owner is not None and names:
             inner.this = function.owner
         for name, value in inner.names.items():
-            inner.names[name] = replace(value, pending=None)
+            inner.names[name] = value.settled
 
     def instantiate(
         self, cls: Class, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame

@@ -79,6 +79,10 @@ _BUILTINS = frozenset(
 _DIMENSIONS = 9  # more than a tensor and what is listed behind its shape have
 
 
+# The names of the methods that know what an expression of a kind holds.
+_METHODS = {kind: f"on_{kind.__name__.lower()}" for kind in ast.expr.__subclasses__()}
+
+
 class Expressions(Comparisons):
     """What expressions hold."""
 
@@ -92,7 +96,7 @@ class Expressions(Comparisons):
         if node in self.own_sizes and self.is_size_of(node, frame):
             self.found.full_batches[node] = frame.script
             return Value("size", frozenset({self.own_sizes[node][0]}), host=True)
-        method = getattr(self, f"on_{type(node).__name__.lower()}", None)
+        method = getattr(self, _METHODS.get(type(node), ""), None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if value.kind in ("unknown", "inverse") and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
             return self.noted(value, node, frame)

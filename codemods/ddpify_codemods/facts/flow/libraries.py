@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..called_modules import last_name
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
@@ -491,7 +492,7 @@ class Libraries(Modules):
             "tensor_split",
             "split_with_sizes",
         )
-        place += ast.unparse(node.func).rpartition(".")[2] in later
+        place += last_name(node.func) in later
         given = [word.value for word in node.keywords if word.arg in ("dim", "axis")] or node.args[place : place + 1]
         if not given:
             return None

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 import re
 from dataclasses import replace
+from functools import lru_cache
 from typing import TypeGuard
 
+from ..script import KEPT, Script
 from .draws import DRAWING
 from .frames import Frame, local_entries
 from .hooks import only_counts
@@ -340,6 +342,14 @@ def is_last_use(func: ast.expr, frame: Frame) -> bool:
     """Whether nothing else reads the variable whose method is called."""
     if not isinstance(func, ast.Attribute) or not isinstance(func.value, ast.Name):
         return False
-    name, scope = func.value.id, frame.script.scope(func)
-    used = (each for each in frame.script.find(ast.Name) if each.id == name and isinstance(each.ctx, ast.Load))
-    return [each for each in used if frame.script.scope(each) is scope] == [func.value]
+    return _reads(frame.script)[frame.script.scope(func), func.value.id] == [func.value]
+
+
+@lru_cache(maxsize=KEPT)
+def _reads(script: Script) -> dict[tuple[ast.AST, str], list[ast.Name]]:
+    """Where the functions of a file read their variables."""
+    found: dict[tuple[ast.AST, str], list[ast.Name]] = {}
+    for node in script.find(ast.Name):
+        if isinstance(node.ctx, ast.Load):
+            found.setdefault((script.scope(node), node.id), []).append(node)
+    return found

@@ -40,17 +40,17 @@ class Reading(Objects):
         here = frame.statement if owner is frame else owner.statement
         around = list(ancestors(owner.script, here, owner.node)) if here is not None else []
         if loop in around:
-            return replace(value, pending=None)
+            return value.settled
         at = loop
         for parent in ancestors(owner.script, loop, owner.node):
             if parent in around:
                 break
             if isinstance(parent, ast.FunctionDef | ast.AsyncFunctionDef):  # a global: it may add to it once more
-                return replace(value, pending=None)
+                return value.settled
             at = parent
         found = additive(value)
         if found is None:
-            return replace(value, pending=None)
+            return value.settled
         if any(context.how == "rows" or self.uneven(context) for context in self.contexts):
             self.problem(frame, loop, f"what it adds up in {name} is read in another loop over data", value.loaders)
         kind, form = found

@@ -184,7 +184,7 @@ class Follower(Branches):
                 owner = (frame.outer or frame).owner(target.id) or self.module_frame(frame.script)
                 if self.undecided and target.id in owner.names:  # branches are joined in their own function
                     value = join(owner.names[target.id], value)
-            owner.names[target.id] = replace(value, pending=None)
+            owner.names[target.id] = value.settled
         elif isinstance(target, ast.Tuple | ast.List):
             for place, part in enumerate(target.elts):
                 inner = part.value if isinstance(part, ast.Starred) else part
@@ -205,7 +205,7 @@ class Follower(Branches):
     def assign_attribute(
         self, owner: Value, target: ast.Attribute, value: Value, frame: Frame, source: ast.expr | None
     ) -> None:
-        value = replace(value, pending=None)
+        value = value.settled
         kept = [thing for thing in owner.only(Instance) if thing not in self.settings.values()]
         known = kept or (owner.only(Module) and self.in_forward)
         if not known:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import Literal, TypeVar
 
 from ..script import Script
+
+Element = TypeVar("Element")
 
 # same: equal on all ranks.  batch: what a loader yields, or a model makes of it, of any structure.
 # rows: a tensor that holds something for each sample.  rows_second, rows_last, rows_moved: the same, with the samples
@@ -193,9 +195,9 @@ Thing = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, unsafe_hash=True)  # frozen, it would take a fifth of a conversion to make them
 class Value:
-    """What an expression may hold.
+    """What an expression may hold; nobody changes it.
 
     loaders: those whose batches it is made of. forwards: calls of trained models that it is made by, and which
     model that was; bypasses: uses of their parameters other than that. things: what it may be. zero: it adds
@@ -229,6 +231,11 @@ class Value:
     def is_local(self) -> bool:
         """Whether it differs between the ranks."""
         return self.kind != "same"
+
+    @property
+    def settled(self) -> Value:
+        """The value, however many loops have added it up."""
+        return self if self.pending is None else replace(self, pending=None)
 
     def only(self, kind: type) -> list[Thing]:
         """Those of the things that are of a kind."""
@@ -265,14 +272,23 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
             reason = DRAWN
     return Value(
         kind,
-        frozenset().union(*(value.loaders for value in values)),
-        frozenset().union(*(value.forwards for value in values)),
-        frozenset().union(*(value.bypasses for value in values)),
+        _united([value.loaders for value in values]),
+        _united([value.forwards for value in values]),
+        _united([value.bypasses for value in values]),
         host=host,
-        made_at=frozenset().union(*(value.made_at for value in values)),
+        made_at=_united([value.made_at for value in values]),
         reason=reason or next((_passed_on(value.reason) for value in values if value.reason), ""),
         couples=kind == "unknown" and any(value.couples or value.kind in ADDITIVE for value in values),
     )
+
+
+def _united(sets: list[frozenset[Element]]) -> frozenset[Element]:
+    """All that is in some sets, most of which are empty, or one and the same."""
+    united: frozenset[Element] = frozenset()
+    for each in sets:
+        if each and each is not united:
+            united = united | each if united else each
+    return united
 
 
 def _passed_on(reason: str) -> str:

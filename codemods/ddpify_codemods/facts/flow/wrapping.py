@@ -367,7 +367,9 @@ def _binder(script: Script, name: ast.Name) -> ast.AST:
     """The function, or the module, whose variable a name is."""
     for parent in script.ancestors(name):
         if isinstance(parent, _FUNCTIONS):
-            declared = any(isinstance(part, ast.Global) and name.id in part.names for part in ast.walk(parent))
+            declared = any(
+                name.id in part.names and parent in script.ancestors(part) for part in script.find(ast.Global)
+            )
             if not declared and (name.id in _parameters(parent) or name.id in bindings(script, parent)):
                 return parent
     return script.tree
