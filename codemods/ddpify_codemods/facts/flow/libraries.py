@@ -402,7 +402,7 @@ class Libraries(Modules):
             found = made_of("unknown", local, reason=COUPLES if self.in_forward else CHOSEN)
             return replace(found, made_at=frozenset())
         if name in TENSOR_TYPES or (name.startswith("numpy.") and last in NUMPY_FACTORIES):
-            made = of_sizes(given if name in TENSOR_TYPES else given[-1:])
+            made = of_sizes(given if name in TENSOR_TYPES or last in ("rand", "randn") else given[-1:])
             if made is not None:
                 return made
         sizes = [value for value in entries(given) if value.is_local]
