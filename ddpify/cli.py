@@ -200,7 +200,7 @@ def _convert(options: CommandLine, format: Format) -> int:
     from ddpify.files import BadInput
     from ddpify.report import FileReport, Report
 
-    gc.set_threshold(200_000)  # syntax trees are many objects and no garbage: looking for some in them takes long
+    gc.disable()  # syntax trees are many objects and no garbage: looking for some in them takes a tenth of the time
     try:
         report, payload = run(options)
     except BadInput as error:

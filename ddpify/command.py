@@ -103,11 +103,11 @@ def run(options: CommandLine) -> tuple[Report, bytes]:
     template = "" if target == ONE_DEVICE else TARGETS[target].with_backend(options.xpu_backend).launch
     launch = partial(_launch, template, options.destination)
     status: Status = "would convert" if options.diff or options.check else "converted"
-    folder = diff_folder(outcomes)
+    folder = diff_folder(outcomes) if options.diff else None
     for outcome in outcomes:
         entries += reports(outcome, status, launch, folder, demanded=not (options.check or outcome.silent))
     entries = [settings.reported(report) for report in entries]
-    root = str(folder) if options.diff and folder != Path.cwd() else ""
+    root = str(folder) if folder and folder != Path.cwd() else ""
     report = Report(merge(entries), target, options.check, options.destination, root)
     return report, b"".join(file.diff for file in report.files) if options.diff else output
 
@@ -129,6 +129,7 @@ def _converted(program: tuple[Sequence[Source], Sequence[Path]], target: str, op
         optimizer_sharding=options.optimizer_sharding,
         fully_sharded=options.fully_sharded,
         resume=options.resume,
+        for_writing=options.diff or not options.check,
     )
 
 

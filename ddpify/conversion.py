@@ -128,6 +128,9 @@ def on_all_cores(
     from concurrent.futures import ProcessPoolExecutor
     from concurrent.futures.process import BrokenProcessPool
 
+    import ddpify_codemods.rewrite
+    import ddpify_codemods.rules  # noqa: F401 (once, here: where processes are forked they have it)
+
     stop = multiprocessing.Event()
     try:
         with ProcessPoolExecutor(len(groups), initializer=_listen_to, initargs=(stop,)) as pool:

@@ -119,13 +119,18 @@ def left_out(outcome: Outcome, reason: Callable[[Source], str]) -> Outcome:
 
 
 def reports(
-    outcome: Outcome, written: Status, launch: Callable[[Source, str], str], folder: Path, demanded: bool = True
+    outcome: Outcome,
+    written: Status,
+    launch: Callable[[Source, str], str],
+    folder: Path | None = None,
+    demanded: bool = True,
 ) -> list[FileReport]:
     """What to tell about the files of a program: its script, those that change, those with findings.
 
     Args:
         outcome: the program. written: the status of a file that changes. launch: how to start a converted
-            script; it gets its own way to be started, if it has one. folder: where the names in diffs start.
+            script; it gets its own way to be started, if it has one. folder: where the names in diffs start; None
+            for no diffs.
         demanded: whether its conversion was asked for by name; else that it is distributed already needs no place.
     Returns:
         One report a file.
@@ -151,10 +156,10 @@ def reports(
         elif outcome.failed:
             report = replace(report, status="refused" if refused else "untouched")
         elif source in outcome.codes:
-            new = source.encode(outcome.codes[source])
-            report = replace(
-                report, status=written, changes=result.changes, diff=diff(_from(source.path, folder), source.raw, new)
-            )
+            report = replace(report, status=written, changes=result.changes)
+            if folder is not None:
+                new = source.encode(outcome.codes[source])
+                report = replace(report, diff=diff(_from(source.path, folder), source.raw, new))
         else:
             report = replace(report, reason=result.reason)
         starts = result.launch or "process_group(" in outcome.codes.get(source, "")

@@ -76,7 +76,7 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         moves = {path: to_target(seen, source, target, bool(options.batch_norm)) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
             update = replace(options, target=target.name, backend=target.backend, style="")
-            update = replace(update, sync_batchnorm=False, per_process=False, fully_sharded=False)
+            update = replace(update, sync_batchnorm=False, per_process=False, fully_sharded=False, for_writing=True)
             return moved(program, moves, lambda texts: _convert(texts, update))
     if kind != "one process":
         return to_xla(program, scripts, target, kind, options)

@@ -42,7 +42,7 @@ def ask(script: Script, target: Target, rules: tuple[Rule, ...], modernize: bool
     findings: list[Finding] = []
     switched_off = ignored(script.text)
     for rule in rules:
-        for item in rule.check(script, target):
+        for item in _said(script, target, rule):
             if switched_off.get(line_of(item), frozenset()) & {rule.id, ""}:
                 if not isinstance(item, Finding) or not item.distributed:
                     continue
@@ -61,6 +61,12 @@ def ask(script: Script, target: Target, rules: tuple[Rule, ...], modernize: bool
     unseen = {edit.at.lineno for _, edit in edits if isinstance(edit, Delete)} | never
     shown = (finding for finding in dict.fromkeys(findings) if finding.line not in unseen)
     return Found(script, tuple(edits), tuple(sorted(shown, key=line_of)))
+
+
+@lru_cache(maxsize=64 * KEPT)
+def _said(script: Script, target: Target, rule: Rule) -> tuple[Edit | Finding, ...]:
+    """What one rule says about a file, which different sets of rules have in common."""
+    return tuple(rule.check(script, target))
 
 
 def ask_program(scripts: Sequence[Script], target: Target, rules: tuple[Rule, ...], modernize: bool) -> list[Found]:
@@ -111,6 +117,15 @@ def line_of(item: Edit | Finding) -> int:
 def rewritten(found: Found) -> str:
     """The text of a file with the edits."""
     return _with_edits(found.script, found.edits) if found.edits else found.script.text
+
+
+def sketched(found: Found) -> str:
+    """What stands for the text with the edits where it is only asked whether it is another one: quicker to have."""
+    notes = (
+        f"# {rule}, line {line_of(edit)}: {getattr(edit, 'template', getattr(edit, 'code', ''))}\n"
+        for rule, edit in found.edits
+    )
+    return found.script.text + "".join(notes)
 
 
 @lru_cache(maxsize=KEPT)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
-from .facts.tree import KEPT, index, parsed
+from .facts.tree import KEPT, of_kinds, parsed
 from .folders import folder_of, is_module, is_package, module_files, remembered
 
 
@@ -44,7 +44,7 @@ def _path(path: str) -> Path:
 def _statements(text: str) -> tuple[ast.Import | ast.ImportFrom | ast.Call, ...]:
     """The imports of a file, also by a module's name; asked for once for each folder that they may start at."""
     try:
-        nodes = index(parsed(text)).nodes
+        nodes = of_kinds(parsed(text), (ast.Import, ast.ImportFrom, ast.Call))
     except (SyntaxError, ValueError):
         return ()
     return tuple(

@@ -19,7 +19,7 @@ def laid_out(before: str, after: str, functions: Collection[str]) -> str:
         before: the text of the original, whose lines stay as they are. after: the text to lay out. functions: the last
             names of what is called.
     """
-    if before == after:
+    if not any(len(line) > _LONGEST_LINE and any(name in line for name in functions) for line in after.splitlines()):
         return after
     known = set(before.splitlines())
     lines = after.splitlines(keepends=True)

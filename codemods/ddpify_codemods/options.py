@@ -30,6 +30,7 @@ class ConversionOptions:
     optimizer_sharding: whether each process keeps a part of the optimizers' state; what is converted so stays so.
     fully_sharded: whether each process keeps a part of the model (fully_shard); what is converted so stays so.
     resume: the folder of checkpoints that a run goes on from, or "" for none.
+    for_writing: whether the outcome may be written. If not, it is enough to know whether it is another text.
     """
 
     target: str = ""
@@ -45,6 +46,7 @@ class ConversionOptions:
     optimizer_sharding: bool = False
     fully_sharded: bool = False
     resume: str = ""
+    for_writing: bool = True
 
 
 # Converts a program further, which some moves need: the engine hands itself to them.

@@ -14,7 +14,7 @@ from .facts.inherited import inherited
 from .facts.missing_imports import is_package_of, missing_imports
 from .facts.reach import never_used
 from .facts.script import Script
-from .facts.tree import KEPT, index, parsed
+from .facts.tree import KEPT, of_kinds, parsed
 from .runtime_names import RUNTIME
 from .view import View, view
 
@@ -115,9 +115,9 @@ def _unused(files: Sequence[_File]) -> Mapping[Script, frozenset[str]]:
 @lru_cache(maxsize=KEPT)
 def _file(path: Path, text: str) -> _File:
     original = parse(path, text)
-    seen = view(original) if RUNTIME in text else None
+    seen = view(original, text) if RUNTIME in text else None
     kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    defined = frozenset(node.name for node in index(original).nodes if isinstance(node, kinds))
+    defined = frozenset(node.name for node in of_kinds(original, kinds))  # type: ignore[attr-defined]
     tree = seen.tree if seen else original
     alone = Script(path, text, tree, is_entry=False, defined=defined, view=seen)
     used = {node.id for node in alone.find(ast.Name)} | {node.attr for node in alone.find(ast.Attribute)}

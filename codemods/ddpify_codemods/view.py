@@ -11,12 +11,11 @@ ddpify_runtime in ways of their own.
 from __future__ import annotations
 
 import ast
-import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from .facts.tree import index
+from .facts.tree import index, parsed_anew
 from .named_samplers import makes_sampler, named_sampler
 from .rule import ChangeArgument, Edit, Insert, Replace, ReplaceImport
 from .runtime_names import RUNTIME, runtime_aliases, runtime_name
@@ -88,13 +87,16 @@ class View:
         return any(statement.key.startswith("wrap") for statement in self.statements)
 
 
-def view(original: ast.Module) -> View | None:
-    """What the rules see of a converted file; None for a file that does not import ddpify_runtime."""
+def view(original: ast.Module, text: str) -> View | None:
+    """What the rules see of a converted file; None for a file that does not import ddpify_runtime.
+
+    Args: its tree, which stays as it is, and the text that it was made of.
+    """
     names = runtime_aliases(original)
     if names is None:
         return None
     reader = _ConvertedReader(names)
-    tree = reader.visit(copy.deepcopy(original))
+    tree = reader.visit(parsed_anew(text))
     assert isinstance(tree, ast.Module)
     return View(original, tree, names, tuple(reader.statements), frozenset(reader.nodes))
 
@@ -245,6 +247,7 @@ class _ConvertedReader(ast.NodeTransformer):
         self.nodes: set[ast.AST] = set()
         self._scope = 0
         self._devices = own_devices()
+        self._makers = {device.partition("(")[0].rpartition(".")[2] for device in self._devices}
         self._modules = {RUNTIME, *(name.split(".")[0] for name in own_modules())}
 
     def visit(self, node: ast.AST) -> ast.AST | list[ast.AST] | None:
@@ -293,7 +296,8 @@ class _ConvertedReader(ast.NodeTransformer):
             node.func = word.value
             self.nodes.update((node, node.func))
             return node
-        if ast.unparse(node) in self._devices:
+        last = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+        if last in self._makers and ast.unparse(node) in self._devices:
             device = _placed(ast.parse('torch.device("cuda")', mode="eval").body, node)
             self.nodes.update(ast.walk(device))
             return device

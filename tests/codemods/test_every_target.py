@@ -64,6 +64,16 @@ def test_every_target(form: str) -> None:
             assert result.code == moved(SCRIPT, target, "plain").code, cell
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_check_says_what_a_conversion_does(form: str) -> None:
+    """Without for_writing no text is made: whether it would be another one is known all the same."""
+    before = source(form)
+    for target in (*TARGETS, ONE_DEVICE):
+        written, checked = moved(before, target), convert({PATH: before}, target, for_writing=False)[PATH]
+        assert (checked.code == before) == (written.code == before), target
+        assert (checked.changes, checked.findings) == (written.changes, written.findings), target
+
+
 def test_what_mpirun_says_is_not_lost() -> None:
     by_mpirun = 'os.environ["RANK"] = os.environ.get("PMI_RANK", "0")\n\n\ndef main():'
     ccl = moved(BY_HAND["torchrun, nccl"].replace("def main():", by_mpirun).replace("nccl", "ccl"), "cuda")

@@ -15,6 +15,7 @@ from ddpify_codemods.found import (
     raise_if_unstable,
     refused_at,
     rewritten,
+    sketched,
     trains,
     untouched,
 )
@@ -35,6 +36,12 @@ def test_the_text_with_its_edits() -> None:
     assert rewritten(found) == "import torch\ny = 4\nx = 3"
     assert [(change.rule, change.line) for change in found.changes] == [("DDP000", 2)]
     assert line_of(EDIT[1]) == 2 == line_of(REFUSAL)
+
+
+def test_a_sketch_is_another_text_for_other_edits() -> None:
+    other = ("DDP000", Insert(SCRIPT.tree.body[1], "y = 5", "because"))
+    sketches = {sketched(Found(SCRIPT, edits)) for edits in ((), (EDIT,), (other,), (EDIT, other))}
+    assert SCRIPT.text in sketches and len(sketches) == 4
 
 
 def test_a_refusal_leaves_every_file_as_it_was() -> None:

@@ -29,14 +29,15 @@ def expression(source: str) -> ast.expr:
 
 
 def test_the_rules_see_the_script_for_one_device() -> None:
-    seen = view(ast.parse(convert({PATH: SCRIPT}, "cpu")[PATH].code))
+    code = convert({PATH: SCRIPT}, "cpu")[PATH].code
+    seen = view(ast.parse(code), code)
     assert seen is not None and seen.wraps and seen.statements
     code = ast.unparse(seen.tree)
     assert "init_process_group" not in code and "DistributedDataParallel" not in code
 
 
 def test_a_file_that_is_not_converted_has_no_view() -> None:
-    assert view(ast.parse(SCRIPT)) is None
+    assert view(ast.parse(SCRIPT), SCRIPT) is None
 
 
 def test_words_of_conversions() -> None:

@@ -59,9 +59,9 @@ def tree(folder: Path, scripts: int) -> None:
         (folder / f"at{number}" / "train.py").write_text(text)
 
 
-def checked(folder: Path, monkeypatch: pytest.MonkeyPatch) -> int:
+def checked(folder: Path, monkeypatch: pytest.MonkeyPatch, diff: bool = False) -> int:
     monkeypatch.chdir(folder)
-    report, _ = run(CommandLine((".",), "cuda", check=True))
+    report, _ = run(CommandLine((".",), "cuda", check=True, diff=diff))
     return report.exit_code
 
 
@@ -84,12 +84,14 @@ def test_each_file_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("scripts", [2, 6])
 def test_the_rules_are_asked_once_for_each_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scripts: int) -> None:
-    """Of a shared module once, whatever else the programs define, and wherever they lie; of a script as it is, and as
-    it becomes, where its modules know that they belong to a converted program."""
+    """Of a shared module once, whatever else the programs define, and wherever they lie; with a diff, of each file as
+    it becomes, too, where its modules know that they belong to a converted program."""
     tree(tmp_path, scripts)
-    before = ask.cache_info().misses
+    files, start = scripts + len(MODULES) + 1, ask.cache_info().misses
     assert checked(tmp_path, monkeypatch) == 1
-    assert ask.cache_info().misses - before == 2 * (scripts + len(MODULES) + 1)
+    assert ask.cache_info().misses - start == files
+    assert checked(tmp_path, monkeypatch, diff=True) == 1
+    assert ask.cache_info().misses - start == 2 * files
 
 
 def test_a_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 from ..targets import TARGETS, Target
-from .devices import ACCELERATOR, Branches, indexed_string, is_index
+from .devices import ACCELERATOR, branches_of, indexed_string, is_index
 from .distributed import is_rank
 from .distribution import joins_process_group
 from .origins import origins
 from .places import device_place
-from .script import Script
+from .script import KEPT, Script
 
 _QUESTIONS = ("is_available", "device_count", "is_initialized", "manual_seed", "manual_seed_all")
 
@@ -80,13 +81,14 @@ def known_target(backend: str) -> Target | None:
     return next((each for each in TARGETS.values() if backend in each.backends), None)
 
 
+@lru_cache(maxsize=KEPT)
 def decided(script: Script, target: Target) -> frozenset[ast.AST]:
     """What a target never runs, where it knows whether it has an accelerator."""
-    dead = Branches(answered(script), replace(target, module="")).dead
+    dead = branches_of(answered(script), replace(target, module="")).dead
     own = [
         part
-        for node in script.nodes
-        if isinstance(node, ast.If | ast.IfExp) and target.is_accelerator and _asks(script, node.test)
+        for node in script.find(ast.If, ast.IfExp)
+        if target.is_accelerator and _asks(script, node.test)
         for part in (node.orelse if isinstance(node.orelse, list) else [node.orelse])
     ]
     return dead | {inner for part in own for inner in ast.walk(part)}
@@ -98,6 +100,7 @@ def _asks(script: Script, test: ast.expr) -> bool:
     return isinstance(test, ast.Call) and script.qualified(test.func) in modules
 
 
+@lru_cache(maxsize=KEPT)
 def answered(script: Script) -> Script:
     """The script, in which a constant condition is what a conversion has made of a question for GPUs."""
     return replace(script, in_converted=True)
@@ -116,7 +119,7 @@ def names_device(script: Script, node: ast.AST, target: Target) -> bool:
         return False
     if indexed_string(node, kind):
         return True
-    branches = Branches(script, target)
+    branches = branches_of(script, target)
     return isinstance(node, ast.Constant) and node.value == kind and bool(device_place(branches, node))
 
 

@@ -12,6 +12,8 @@ from .tree import walk
 
 Scope: TypeAlias = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef
 
+_STORING: tuple[type[ast.AST], ...] = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr, ast.For, ast.Call)
+
 
 def bindings(script: Script, scope: Scope) -> Mapping[str, list[ast.expr]]:
     """What the names of a scope are made of: values assigned, appended or looped over."""
@@ -21,7 +23,7 @@ def bindings(script: Script, scope: Scope) -> Mapping[str, list[ast.expr]]:
 @lru_cache(maxsize=KEPT)
 def _by_scope(script: Script) -> Mapping[Scope, Mapping[str, list[ast.expr]]]:
     found: dict[Scope, dict[str, list[ast.expr]]] = {}
-    for node in script.nodes:
+    for node in script.find(*_STORING):
         for target, value in _stores(node):
             if isinstance(target, ast.Name):
                 found.setdefault(script.scope(node), {}).setdefault(target.id, []).append(value)
@@ -32,7 +34,7 @@ def _by_scope(script: Script) -> Mapping[Scope, Mapping[str, list[ast.expr]]]:
 def attribute_bindings(script: Script) -> Mapping[str, list[ast.expr]]:
     """The same for attributes, under their source: "self.params"."""
     found: dict[str, list[ast.expr]] = {}
-    for node in script.nodes:
+    for node in script.find(*_STORING):
         for target, value in _stores(node):
             if isinstance(target, ast.Attribute):
                 found.setdefault(ast.unparse(target), []).append(value)

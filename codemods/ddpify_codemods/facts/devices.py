@@ -55,7 +55,8 @@ class Branches:
     @cached_property
     def _flags(self) -> Mapping[str, bool]:
         """Names that only ever hold such an answer: {"use_cuda": False}."""
-        stored = Counter(dotted(node) for node in self.script.nodes if _is_stored(node))
+        nodes = self.script.find(ast.Name, ast.Attribute)
+        stored = Counter(dotted(node) for node in nodes if not isinstance(node.ctx, ast.Load))
         stored.update(argument.arg for argument in _arguments_with_default(self.script))
         answers: dict[str, list[bool]] = {}
         for node in self.script.find(ast.Assign):
@@ -94,17 +95,23 @@ class Branches:
         return frozenset(node for root in self._dead_roots() for node in walk(root))
 
     def _dead_roots(self) -> Iterator[ast.AST]:
-        for node in self.script.nodes:
-            if isinstance(node, (ast.If, ast.IfExp)):
+        for node in self.script.find(ast.If, ast.IfExp, ast.BoolOp):
+            if not isinstance(node, ast.BoolOp):
                 truth = self.truth(node.test)
                 if truth is not None:
                     lost = node.orelse if truth else node.body
                     yield from lost if isinstance(lost, list) else [lost]
-            elif isinstance(node, ast.BoolOp):
+            else:
                 decides = isinstance(node.op, ast.Or)
                 values = [self.truth(value) for value in node.values]
                 if decides in values:
                     yield from node.values[values.index(decides) + 1 :]
+
+
+@lru_cache(maxsize=KEPT)
+def branches_of(script: Script, target: Target) -> Branches:
+    """The branches of a file, looked at once for all rules."""
+    return Branches(script, target)
 
 
 def dotted(node: ast.AST) -> str:
@@ -160,7 +167,7 @@ def source(script: Script, node: ast.AST) -> str:
 def indexed_string(node: ast.AST, kind: str = "cuda") -> bool:
     """Whether an expression spells the name of a numbered GPU: "cuda:0", f"cuda:{gpu}", "cuda:" + str(gpu)."""
     if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and bool(re.fullmatch(rf"{kind}:\d+", node.value))
+        return isinstance(node.value, str) and node.value.startswith(kind) and _is_numbered(node.value, kind)
     if isinstance(node, ast.JoinedStr):
         return len(node.values) == 2 and _is_text(node.values[0], f"{kind}:")
     if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Add, ast.Mod)):
@@ -171,6 +178,10 @@ def indexed_string(node: ast.AST, kind: str = "cuda") -> bool:
         and node.func.attr == "format"
         and _is_text(node.func.value, *(f"{kind}:{form}" for form in ("{}", "{:d}", "{0}")))
     )
+
+
+def _is_numbered(text: str, kind: str) -> bool:
+    return re.fullmatch(rf"{kind}:\d+", text) is not None
 
 
 def is_gpu_string(node: ast.AST) -> bool:
@@ -195,9 +206,7 @@ def second_gpu(script: Script) -> ast.expr | None:
     """Where a script names a second GPU by its number, for work of its own; None where it names one at most."""
     numbers: dict[int, ast.expr] = {}
     lists = (ast.Compare, ast.Dict, ast.List, ast.Tuple, ast.Set)
-    for node in script.nodes:
-        if not isinstance(node, (ast.Constant, ast.Call)):
-            continue
+    for node in script.find(ast.Constant, ast.Call):
         number = number_of_gpu(script, node)
         if number is not None and not isinstance(script.parents[node], lists):
             numbers.setdefault(number, node)
@@ -212,10 +221,6 @@ def quoted_like(script: Script, node: ast.AST, text: str) -> str:
     """A string constant in the quotes that a node's own text uses."""
     mark = "'" if "'" in source(script, node) and '"' not in source(script, node) else '"'
     return f"{mark}{text}{mark}"
-
-
-def _is_stored(node: ast.AST) -> bool:
-    return isinstance(node, (ast.Name, ast.Attribute)) and not isinstance(node.ctx, ast.Load)
 
 
 def _arguments_with_default(script: Script) -> Iterator[ast.arg]:

@@ -149,6 +149,7 @@ def under_rank_guard(script: Script, node: ast.AST) -> bool:
     return False
 
 
+@lru_cache(maxsize=KEPT)
 def sample_code(script: Script) -> frozenset[ast.AST]:
     """The code on a data set's way to a sample, which each process takes for its own samples only."""
     functions = {function.name: function for function in script.find(ast.FunctionDef)}

@@ -52,6 +52,8 @@ def wrap_calls(script: Script) -> tuple[ast.Call, ...]:
 @lru_cache(maxsize=64)
 def wrapped_names(script: Script) -> frozenset[str]:
     """What the wrapped models are called."""
+    if not wrap_calls(script):
+        return frozenset()
     return frozenset(
         ast.unparse(target)
         for statement in script.find(ast.Assign)

@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from .header import main_guard
 from .script import Script
-from .tree import KEPT, index, walk
+from .tree import KEPT, of_kinds, walk
 
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _DEFINITIONS = (*_FUNCTIONS, ast.ClassDef)
@@ -96,9 +96,8 @@ def _reached(
 @lru_cache(maxsize=KEPT)
 def _definitions(tree: ast.Module) -> Mapping[str, list[ast.AST]]:
     found: dict[str, list[ast.AST]] = {}
-    for node in index(tree).nodes:
-        if isinstance(node, _DEFINITIONS):
-            found.setdefault(node.name, []).append(node)
+    for node in of_kinds(tree, _DEFINITIONS):
+        found.setdefault(node.name, []).append(node)  # type: ignore[attr-defined]
     return found
 
 

@@ -7,10 +7,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, overload
 
 from .star_imports import star_names
-from .tree import KEPT, index
+from .tree import KEPT, index, of_kinds
 
 if TYPE_CHECKING:
     from ..view import View
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 __all__ = ["KEPT", "Script"]
 
 Node = TypeVar("Node", bound=ast.AST)
+Second = TypeVar("Second", bound=ast.AST)
+Third = TypeVar("Third", bound=ast.AST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,16 +59,28 @@ class Script:
         """Every node of the tree, parents before children."""
         return index(self.tree).nodes
 
-    def find(self, kind: type[Node]) -> Iterator[Node]:
-        """Every node of one kind, parents before children."""
-        if kind in (ast.AST, ast.stmt, ast.expr):
-            return (node for node in self.nodes if isinstance(node, kind))
-        return iter(index(self.tree).by_kind.get(kind, ()))  # type: ignore[arg-type]
+    @overload
+    def find(self, kind: type[Node], /) -> Iterator[Node]: ...
+
+    @overload
+    def find(self, first: type[Node], second: type[Second], /) -> Iterator[Node | Second]: ...
+
+    @overload
+    def find(
+        self, first: type[Node], second: type[Second], third: type[Third], /
+    ) -> Iterator[Node | Second | Third]: ...
+
+    @overload
+    def find(self, *kinds: type[Node]) -> Iterator[Node]: ...
+
+    def find(self, *kinds: type[ast.AST]) -> Iterator[ast.AST]:
+        """Every node of some kinds, parents before children."""
+        return iter(of_kinds(self.tree, kinds))
 
     @cached_property
     def imports(self) -> tuple[ast.Import | ast.ImportFrom, ...]:
         """Every import statement."""
-        return tuple(node for node in self.nodes if isinstance(node, (ast.Import, ast.ImportFrom)))
+        return tuple(self.find(ast.Import, ast.ImportFrom))
 
     @cached_property
     def parents(self) -> Mapping[ast.AST, ast.AST]:

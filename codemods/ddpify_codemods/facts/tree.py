@@ -35,6 +35,11 @@ def parsed(text: str) -> ast.Module:
 
     Raises SyntaxError or ValueError for a text that is not Python 3.
     """
+    return parsed_anew(text)
+
+
+def parsed_anew(text: str) -> ast.Module:
+    """A syntax tree of a text, for whoever wants to change it: quicker to have than a copy of another one."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # the author's "\\d" is not our business
         return ast.parse(text)
@@ -56,6 +61,16 @@ def index(module: ast.Module) -> Tree:
             parents[child] = node
             nodes.append(child)
     return Tree(tuple(nodes), by_kind, parents)
+
+
+@lru_cache(maxsize=8 * KEPT)
+def of_kinds(module: ast.Module, kinds: tuple[type[ast.AST], ...]) -> tuple[ast.AST, ...]:
+    """The nodes of a file that are of some kinds (`ast.expr` is all expressions), parents before children."""
+    tree = index(module)
+    wanted = {kind for kind in tree.by_kind if issubclass(kind, kinds)}
+    if len(wanted) == 1:
+        return tuple(tree.by_kind[wanted.pop()])
+    return tuple(node for node in tree.nodes if type(node) in wanted) if wanted else ()
 
 
 def children(node: ast.AST) -> list[ast.AST]:

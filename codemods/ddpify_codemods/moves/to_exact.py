@@ -17,6 +17,7 @@ from ..found import (
     raise_if_unstable,
     refused_at,
     rewritten,
+    sketched,
     trains,
     untouched,
 )
@@ -57,18 +58,18 @@ def to_exact(
         return _without_loop(found, target, options.modernize)
     reason = "already converted" if scripts[0].path in views and not any(each.edits for each in found) else ""
     launch = target.launch if target.launch != TARGETS[target.name].launch else ""
-    results = {
-        each.script.path: Result(
-            laid_out(each.script.text, rewritten(each), CALLS), each.changes, each.findings, reason, launch
-        )
-        for each in found
-    }
+    text = _laid_out if options.for_writing else sketched
+    results = {each.script.path: Result(text(each), each.changes, each.findings, reason, launch) for each in found}
     changed = {path: result.code for path, result in results.items()}
-    if changed != dict(program):
+    if options.for_writing and changed != dict(program):
         _, again = read(changed, options.roots)
         again = in_program(again, per_process=per_process) if know_each_other else again
         raise_if_unstable(ask(script, target, rules, options.modernize) for script in again)
     return results
+
+
+def _laid_out(found: Found) -> str:
+    return laid_out(found.script.text, rewritten(found), CALLS)
 
 
 def _without_loop(found: Sequence[Found], target: Target, modernize: bool) -> dict[Path, Result]:

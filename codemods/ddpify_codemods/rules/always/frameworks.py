@@ -30,20 +30,20 @@ FRAMEWORKS = {
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse a script that leaves its training loop to a framework."""
-    for node in script.nodes:
+    for node in script.imports:
         for name in _imported_names(node):
             advice = next((text for key, text in FRAMEWORKS.items() if f"{name}.".startswith(f"{key}.")), None)
-            if advice is not None and isinstance(node, (ast.Import, ast.ImportFrom)):
+            if advice is not None:
                 framework, _, remedy = advice.partition(": ")
                 message = f"{framework} runs this training and distributes it by itself"
                 yield Finding(RULE.id, "refused", node.lineno, message, remedy)
                 return
 
 
-def _imported_names(node: ast.AST) -> list[str]:
+def _imported_names(node: ast.Import | ast.ImportFrom) -> list[str]:
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
-    if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+    if node.module and not node.level:
         return [f"{node.module}.{alias.name}" for alias in node.names]
     return []
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.backends import names_device
-from ...facts.devices import Branches, inside_f_string, quoted_like, source
+from ...facts.devices import Branches, branches_of, inside_f_string, quoted_like, source
 from ...facts.distributed import is_rank
 from ...facts.places import asks_which_device, device_place
 from ...facts.script import Script
@@ -25,17 +25,22 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     others = {each.module: each for each in reversed(TARGETS.values()) if each.module}
     for module, other in others.items():
-        if module != target.module:
+        if module != target.module and _may_name(script, other):
             yield from _renamed(script, other, target)
     yield from amp.check(script, target)
     yield from tensor_types.check(script, target)
     yield from _imports(script, target)
 
 
+def _may_name(script: Script, other: Target) -> bool:
+    """Whether a file may say anything in the words of a target; its module may come by way of another file."""
+    return other.device_type in script.text or any(name.startswith("torch.") for _, name in script.inherited)
+
+
 def _renamed(script: Script, other: Target, target: Target) -> Iterator[Edit | Finding]:
-    branches, message = Branches(script, other), f"use the {target.name} device"
+    branches, message = branches_of(script, other), f"use the {target.name} device"
     kinds = (other.device_type, target.device_type)
-    for node in script.find(ast.expr):
+    for node in script.find(ast.Attribute, ast.Name, ast.Call, ast.JoinedStr, ast.Constant):
         if inside_f_string(script, node):
             yield from _in_text(script, node, other, target)
         elif isinstance(node, ast.Attribute | ast.Name) and script.qualified(node) == other.module:

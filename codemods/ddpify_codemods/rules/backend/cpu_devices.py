@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.backends import answered, decided, device_arguments, is_number
-from ...facts.devices import Branches, asks_for_accelerator, indexed_string, inside_f_string
+from ...facts.devices import Branches, asks_for_accelerator, branches_of, indexed_string, inside_f_string
 from ...facts.gpu_answers import demands_gpu
 from ...facts.leftovers import chooses_gpu, idle_assignments
 from ...facts.origins import sources
@@ -52,7 +52,7 @@ def _node(item: Edit | Finding) -> ast.AST | None:
 
 
 def _settings(script: Script, target: Target, skipped: set[ast.AST]) -> Iterator[Delete]:
-    branches = Branches(script, target)
+    branches = branches_of(script, target)
     for statement in script.find(ast.stmt):
         if statement in skipped:
             continue

@@ -21,15 +21,20 @@ _PROCESSES = 'int(os.environ.get("NPROC", 2))'
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Read the local rank from the environment, and count processes where there are no GPUs to count."""
-    if not spawns(script) and not any(_reads_local_rank(script, node) for node in script.nodes):
+    if not spawns(script) and not _reads_local_rank(script):
         yield from _option(script)
     if not target.is_accelerator:
         yield from _counts(script, target)
 
 
-def _reads_local_rank(script: Script, node: ast.AST) -> bool:
-    name = variable_of(script, node) if isinstance(node, ast.Subscript) else read_variable(script, node)
-    return name == "LOCAL_RANK"
+def _reads_local_rank(script: Script) -> bool:
+    if "LOCAL_RANK" not in script.text:
+        return False
+    names = (
+        variable_of(script, node) if isinstance(node, ast.Subscript) else read_variable(script, node)
+        for node in script.nodes
+    )
+    return "LOCAL_RANK" in names
 
 
 def _option(script: Script) -> Iterator[Edit | Finding]:

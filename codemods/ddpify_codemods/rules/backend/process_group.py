@@ -43,8 +43,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield ChangeArgument(call, "", "", "the CPU has no number", "device_id")
     for node in script.find(ast.Attribute):
         word = script.qualified(node).removeprefix("torch.distributed.")
-        own = word == f"is_{target.backend}_available" or choice_of_target(script, node) is not None
-        if word in _ASKS and node not in skipped and not own:
+        if word not in _ASKS or node in skipped or word == f"is_{target.backend}_available":
+            continue
+        if choice_of_target(script, node) is None:
             message = f"ask for {target.backend}, which is used now"
             yield Replace(node, f"{{}}.is_{target.backend}_available", message, parts=(node.value,))
 

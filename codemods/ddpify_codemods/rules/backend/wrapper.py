@@ -21,12 +21,13 @@ _NOT_BY_BACKEND = ("torch.distributed.rpc.", "torch.distributed.pipelining.", "t
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Drop the numbers of GPUs, and refuse what only GPUs have."""
     skipped = decided(script, target)
-    for node in script.find(ast.expr):
+    for node in script.find(ast.Call, ast.Attribute, ast.Name):
         if node in skipped:
             continue
-        if not target.is_accelerator and isinstance(node, ast.Call) and is_wrapper_call(script, node):
-            yield from _without_numbers(node, skipped)
-        elif isinstance(node, ast.Attribute | ast.Name) and not isinstance(script.parents[node], ast.Attribute):
+        if isinstance(node, ast.Call):
+            if not target.is_accelerator and is_wrapper_call(script, node):
+                yield from _without_numbers(node, skipped)
+        elif not isinstance(script.parents[node], ast.Attribute):
             yield from _refused(script, target, node)
 
 

@@ -28,8 +28,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _is_set(node: ast.expr, sets: frozenset[str]) -> bool:
     if isinstance(node, ast.Name):
         return node.id in sets
-    is_call = isinstance(node, ast.Call) and ast.unparse(node.func) in ("set", "frozenset")
-    return isinstance(node, (ast.Set, ast.SetComp)) or is_call
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Name) and node.func.id in ("set", "frozenset")
+    return isinstance(node, (ast.Set, ast.SetComp))
 
 
 def _names_of_sets(script: Script) -> frozenset[str]:

@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from ...facts.devices import Branches, inside_f_string, quoted_like, source
+from ...facts.devices import branches_of, inside_f_string, quoted_like, source
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -19,7 +19,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take the types of the target's own tensors where it has no GPU."""
     if target.has_cuda_words:
         return
-    dead = Branches(script, target).dead
+    dead = branches_of(script, target).dead
     for node in script.nodes:
         if node in dead or inside_f_string(script, node):
             continue

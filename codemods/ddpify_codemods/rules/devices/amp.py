@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.devices import Branches, is_gpu_string, quoted_like, source
+from ...facts.devices import branches_of, is_gpu_string, quoted_like, source
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -20,7 +20,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Name the target where autocast names CUDA; on CPUs that switches itself off."""
     if target.has_cuda_words or not target.is_accelerator:
         return
-    dead = Branches(script, target).dead
+    dead = branches_of(script, target).dead
     for call in script.find(ast.Call):
         name = script.qualified(call.func)
         if call in dead:

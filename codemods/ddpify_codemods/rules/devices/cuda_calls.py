@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.devices import Branches, inside_f_string, is_index, source
+from ...facts.devices import branches_of, inside_f_string, is_index, source
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -15,9 +15,9 @@ _NEEDS_GPU = {"get_device_name", "get_device_properties", "get_device_capability
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rewrite the `.cuda()` calls and the GPU settings of one script."""
-    dead = Branches(script, target).dead
-    for node in script.nodes:
-        if not isinstance(node, (ast.Call, ast.Assign, ast.Expr)) or node in dead or inside_f_string(script, node):
+    dead = branches_of(script, target).dead
+    for node in script.find(ast.Call, ast.Assign, ast.Expr):
+        if node in dead or inside_f_string(script, node):
             continue
         if isinstance(node, ast.Call):
             yield from _call(script, target, node)

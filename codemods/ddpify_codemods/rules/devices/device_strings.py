@@ -5,7 +5,16 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.devices import Branches, indexed_string, inside_f_string, is_index, quoted_like, second_gpu, source
+from ...facts.devices import (
+    Branches,
+    branches_of,
+    indexed_string,
+    inside_f_string,
+    is_index,
+    quoted_like,
+    second_gpu,
+    source,
+)
 from ...facts.places import asks_which_device, device_place, is_device_call
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
@@ -32,9 +41,9 @@ def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
             RULE.id, "refused", second.lineno, "the script spreads its work over several GPUs by number", remedy
         )
         return
-    branches = Branches(script, target)
-    for node in script.nodes:
-        if not isinstance(node, _NAMING) or inside_f_string(script, node):
+    branches = branches_of(script, target)
+    for node in script.find(*_NAMING):
+        if inside_f_string(script, node):
             continue
         if indexed_string(node) or indexed_string(node, target.device_type):
             yield Replace(node, quoted_like(script, node, target.device_type), message)
@@ -55,10 +64,10 @@ def _means_gpu(branches: Branches, node: ast.expr) -> bool:
 
 
 def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
-    branches = Branches(script, target)
+    branches = branches_of(script, target)
     done: set[ast.AST] = set(branches.dead)
-    for node in script.nodes:
-        if not isinstance(node, (*_NAMING, ast.IfExp)) or node in done or inside_f_string(script, node):
+    for node in script.find(*_NAMING, ast.IfExp):
+        if node in done or inside_f_string(script, node):
             continue
         template = _device_call(branches, node) or _device_string(branches, node)
         if template:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.devices import Branches, asks_for_accelerator, inside_f_string, source
+from ...facts.devices import Branches, asks_for_accelerator, branches_of, inside_f_string, source
 from ...facts.gpu_answers import demands_gpu, in_test, is_harmless, only_reported
 from ...facts.places import is_device_call
 from ...facts.script import Script
@@ -19,7 +19,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Answer the questions of one script; what torch has a module for answers them in the run."""
     if target.module:
         return
-    branches = Branches(script, target)
+    branches = branches_of(script, target)
     settled: set[ast.AST] = set(branches.dead)
     for node in script.find(ast.Call):
         if node in settled or inside_f_string(script, node):

@@ -21,7 +21,7 @@ _SAMPLER, _WRAPPER = "DistributedSampler", "DistributedSamplerWrapper"
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take the DataLoader of ddpify_runtime instead of torch's, and name the sampler where one is made in sight."""
-    uses = [node for node in script.nodes if _is_loader(script, node)]
+    uses = [node for node in script.find(ast.Name, ast.Attribute) if _is_loader(script, node)]
     bases = [node for node in uses if isinstance(script.parents[node], ast.ClassDef)]
     if bases:
         line = script.statement(bases[0]).lineno
@@ -65,10 +65,8 @@ def _named(script: Script, call: ast.Call, shown: Seen) -> Iterator[Edit]:
     yield ChangeArgument(call, "sampler", template, _NAMED, instead, (_SAMPLER,), tuple(parts), name)
 
 
-def _is_loader(script: Script, node: ast.AST) -> bool:
-    if not isinstance(node, (ast.Name, ast.Attribute)) or not isinstance(node.ctx, ast.Load):
-        return False
-    return script.qualified(node) in _LOADERS
+def _is_loader(script: Script, node: ast.Name | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Load) and script.qualified(node) in _LOADERS
 
 
 def _shows_batches(script: Script, call: ast.Call) -> str:

@@ -14,6 +14,8 @@ from ...targets import Target
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Report saved state_dicts of wrapped models, unless the script loads them into the wrapper again."""
     names = wrapped_names(script)
+    if not names:
+        return
     loaded = {_owner(call) for call in script.find(ast.Call) if called(call) == "load_state_dict"}
     for call in script.find(ast.Call):
         owner = _owner(call)

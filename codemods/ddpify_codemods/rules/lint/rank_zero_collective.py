@@ -14,6 +14,9 @@ from ...targets import Target
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Report what all ranks have to call, where only one gets to."""
+    names = wrapped_names(script)
+    if not names and not any(is_collective(script, call) for call in script.find(ast.Call)):
+        return
     for branch in script.find(ast.If):
         if not is_one_rank(script, branch.test):
             continue
@@ -23,7 +26,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield Finding(
                     RULE.id, "warning", call.lineno, message, "call it on all ranks, before or after the `if`"
                 )
-            elif ast.unparse(call.func) in wrapped_names(script) and _sends_buffers(script):
+            elif ast.unparse(call.func) in names and _sends_buffers(script):
                 message = (
                     "the forward of a DistributedDataParallel model sends its buffers, but only one rank gets here"
                 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.devices import Branches, inside_f_string, is_index
+from ...facts.devices import Branches, branches_of, inside_f_string, is_index
 from ...facts.places import device_place, is_device_call
 from ...facts.script import Script
 from ...plain_words import Words
@@ -20,7 +20,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     words = target.words
     if not words.device:
         return
-    branches, done = Branches(script, target), set[ast.AST]()
+    branches, done = branches_of(script, target), set[ast.AST]()
     for node in script.nodes:
         if node in done or not isinstance(node, ast.expr) or inside_f_string(script, node):
             continue

@@ -44,6 +44,7 @@ _NAMES = frozenset(
 
 # One process has nothing to synchronise; that several have is the runtime's business.
 _SYNCHRONISED_BATCH_NORM = frozenset({"apex.parallel.convert_syncbn_model", "apex.parallel.SyncBatchNorm"})
+_SHARES = ("share_memory", "share_memory_")
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -69,14 +70,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _uses(script: Script) -> Iterator[tuple[ast.expr, str]]:
     dead = never_run(script)
-    for node in script.nodes:
-        if node in dead or _is_asked_after(script, node):
+    for node in script.find(ast.Attribute, ast.Name):
+        distributes = _is_distributed(script.qualified(node))
+        shared = node.attr if isinstance(node, ast.Attribute) and node.attr in _SHARES else ""
+        if not (distributes or shared) or node in dead or _is_asked_after(script, node):
             continue
-        if isinstance(node, (ast.Attribute, ast.Name)) and _is_distributed(script.qualified(node)):
-            if not (script.only_asks_for_group and _only_asks(script, node)):
-                yield node, script.qualified(node)
-        elif isinstance(node, ast.Attribute) and node.attr in ("share_memory", "share_memory_"):
-            yield node, node.attr
+        if not distributes:
+            yield node, shared
+        elif not (script.only_asks_for_group and _only_asks(script, node)):
+            yield node, script.qualified(node)
 
 
 def _is_asked_after(script: Script, node: ast.AST) -> bool:

@@ -18,12 +18,14 @@ _HOOKS = frozenset(
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse backward hooks and assignments to `.grad`."""
-    for node in script.nodes:
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _HOOKS:
+    for node in script.find(ast.Call, ast.Assign):
+        if isinstance(node, ast.Call):
+            if not isinstance(node.func, ast.Attribute) or node.func.attr not in _HOOKS:
+                continue
             message = f"{node.func.attr} runs inside the backward pass, where a process only sees its part of the batch"
             remedy = "do it after loss.backward(), on the finished gradients"
             yield Finding(RULE.id, "refused", node.lineno, message, remedy)
-        elif isinstance(node, ast.Assign):
+        else:
             for assigned in node.targets:
                 if _is_gradient(assigned) and not _is_harmless(script, assigned, node.value):
                     message = f"`{ast.unparse(assigned)}` is written by hand, past the averaging over the processes"

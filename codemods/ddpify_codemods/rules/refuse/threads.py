@@ -25,17 +25,20 @@ _METHODS = frozenset({"submit", "map", "imap", "imap_unordered", "starmap", "app
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Refuse a script that hands functions which train to threads or processes."""
-    training = _training_functions(script)
-    for call in script.find(ast.Call):
-        is_method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
-        if not is_method and script.qualified(call.func) not in _STARTERS:
-            continue
+    starts = [call for call in script.find(ast.Call) if _hands_on(script, call)]
+    training = _training_functions(script) if starts else frozenset()
+    for call in starts:
         given = [*call.args, *(keyword.value for keyword in call.keywords if keyword.arg in ("target", "func", "fn"))]
         handed = [name for name in map(_last_name, given) if name in training]
         if handed and not _is_torch_apply(call):
             message = f"`{handed[0]}` trains in a thread or process of its own; the order of its steps is not fixed"
             remedy = "train in the main thread of the script"
             yield Finding(RULE.id, "refused", call.lineno, message, remedy)
+
+
+def _hands_on(script: Script, call: ast.Call) -> bool:
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr in _METHODS
+    return is_method or script.qualified(call.func) in _STARTERS
 
 
 def _is_torch_apply(call: ast.Call) -> bool:

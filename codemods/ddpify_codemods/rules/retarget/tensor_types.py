@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.devices import Branches, inside_f_string
+from ...facts.devices import branches_of, inside_f_string
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -28,7 +28,7 @@ _MODULES = ("import torch", "import torch_xla")
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Make the tensors on the host and move them; refuse a type that is kept for later."""
-    dead = Branches(script, target).dead
+    dead = branches_of(script, target).dead
     for node in script.nodes:
         if node in dead or inside_f_string(script, node):
             continue
