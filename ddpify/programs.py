@@ -158,13 +158,14 @@ def find_programs(sources: Mapping[Path, Source], imports: Imports, added: Addit
         if torch.intersection(found.files) and (path in guarded or looping.intersection(found.files))
     ]
     scripts = guarded & looping
+    inside = {path: frozenset(found.files) for path, found in reached.items()}
 
     def is_left_to_others(path: Path) -> bool:
         loops = looping.intersection(reached[path].files)
         return path not in loops and bool(loops) and loops <= scripts
 
     def is_started(path: Path) -> bool:
-        return path in scripts or not (_imported(path, starts, reached, guarded) or is_left_to_others(path))
+        return path in scripts or not (_imported(path, starts, inside, guarded) or is_left_to_others(path))
 
     return [reached[path] for path in starts if is_started(path)]
 
@@ -173,15 +174,17 @@ def _may_start(path: Path) -> bool:
     return not _TEST.fullmatch(path.name) and path.name not in ("__init__.py", "setup.py")
 
 
-def _imported(path: Path, starts: Iterable[Path], reached: Mapping[Path, Program], guarded: Collection[Path]) -> bool:
+def _imported(
+    path: Path, starts: Iterable[Path], inside: Mapping[Path, Collection[Path]], guarded: Collection[Path]
+) -> bool:
     def order(file: Path) -> tuple[bool, Path]:
         return file not in guarded, file
 
     # Of two files that import each other, the one with a `__main__` (else the first by name) is the script.
     return any(
-        path in reached[other].files and not (other in reached[path].files and order(path) < order(other))
+        path in inside[other] and not (other in inside[path] and order(path) < order(other))
         for other in starts
-        if other != path
+        if other is not path
     )
 
 
