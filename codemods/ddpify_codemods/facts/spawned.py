@@ -37,7 +37,7 @@ def is_number_started(script: Script, spawn: Spawn, node: ast.expr) -> bool:
     ends = {each for each in origins(script, node) if not sources(script, each)}
     if ends and ends <= {*(counts(script, spawn) or ())}:
         return True
-    places = [place for place, each in enumerate(spawn.given, start=1) if is_world_size(spawn, each)]
+    places = [place for place, each in enumerate(spawn.given, start=1) if is_world_size(script, spawn, each)]
     return any(_is_parameter(script, spawn, node, place) for place in places)
 
 

@@ -36,7 +36,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if words is not TORCH:
             first = elsewhere[0] if len(elsewhere) == 1 else spawn.call
             yield Insert(script.statement(first), words.join, "join the processes", modules=modules, above=True)
-        fixed = {each for each in spawn.given if is_world_size(spawn, each) and not sources(script, each)}
+        fixed = {each for each in spawn.given if is_world_size(script, spawn, each) and not sources(script, each)}
         given = ", ".join(["{}", *(size if each in fixed else "{}" for each in spawn.given)])
         call = f"{{}}({given.replace('{}', rank, 1)})"
         parts = (spawn.function, *(each for each in spawn.given if each not in fixed))

@@ -43,7 +43,7 @@ def _spawned(script: Script) -> Iterator[Edit | Finding]:
             remedy = "write mp.spawn(function, args=(…), nprocs=n), without join=False, daemon or another start method"
             yield Finding(RULE.id, "refused", spawn.call.lineno, "this call of spawn has no form under XLA", remedy)
             return
-        kept = [each for each in spawn.given if not is_world_size(spawn, each)]
+        kept = [each for each in spawn.given if not is_world_size(script, spawn, each)]
         arguments = f", args=({', '.join(['{}'] * len(kept))}{',' * (len(kept) == 1)})" if kept else ""
         parts = (spawn.function, *kept)
         message = "start one process a device; XLA knows how many there are"

@@ -22,7 +22,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     started = {worker for spawn in spawns(script) for worker in spawn.workers}
     gone: set[ast.AST] = set()
     for spawn in spawns(script):
-        kept = {node for each in spawn.given if not is_world_size(spawn, each) for node in ast.walk(each)}
+        kept = {node for each in spawn.given if not is_world_size(script, spawn, each) for node in ast.walk(each)}
         gone |= set(ast.walk(spawn.call)) - kept - set(ast.walk(spawn.function))
     for function, name in parameters_of_world_size(script):
         message = "ask XLA for the world size"
