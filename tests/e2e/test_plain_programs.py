@@ -107,6 +107,20 @@ for epoch in range(2):
     train(model, optimizer, train_loader)
     evaluate(model, test_loader)
 """,
+    "a loss of each sample in turn": """\
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    for x, y in train_loader:
+        out, total, losses = model(x), 0, []
+        for row, label in zip(out, y):
+            total += F.cross_entropy(row, label)
+            losses.append(F.mse_loss(row, torch.zeros(3)))
+        loss = (total + sum(losses)) / 10
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item(), (sum(F.cross_entropy(row, label) for row, label in zip(out, y)) / len(x)).item())
+""",
     "a sampler that is left open": """\
 train_sampler = None
 train_loader = DataLoader(

@@ -58,9 +58,6 @@ REFUSED = {
         CALL, "nn.CrossEntropyLoss(torch.rand(64)[y][:3], reduction='sum')(model(x), y)"
     ),
     "targets that are computed": with_criterion("ignore_index=0", "criterion(model(x), y.random_(3))"),
-    "a loss for each sample": with_criterion(
-        "ignore_index=0", "sum(criterion(out[None], one[None]) for out, one in zip(model(x), y))"
-    ),
     "a loss that is only computed at times": with_criterion("ignore_index=0", f"(epoch > 2 and {CALL}) or {CE}"),
     "a loss that is given away": with_criterion("ignore_index=0", before="import lib\n", after="lib.use(criterion)\n"),
     "another call that is not seen": with_criterion(
@@ -82,6 +79,12 @@ def test_an_evaluation_asks_all_ranks_in_each_batch_and_so_is_whole() -> None:
     after = f"for x, y in test_loader:\n    loss = {CALL}\n    total += (y == 1).sum().item()\nprint(total)\n"
     result = plain(with_criterion("ignore_index=0", after=after))
     assert not refusals(result) and "test_loader = DataLoader(test_set, batch_size=8)\n" in result.code
+
+
+def test_a_mean_over_the_targets_of_one_sample_is_that_of_all_ranks() -> None:
+    loss = "sum(criterion(out[None], one[None]) for out, one in zip(model(x), y))"
+    result = plain(with_criterion("ignore_index=0", loss))
+    assert not refusals(result) and "(loss * dist.get_world_size()).backward()" in result.code
 
 
 def test_a_sum_of_such_targets_stays_as_it_is() -> None:

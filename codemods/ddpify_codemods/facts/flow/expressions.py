@@ -6,12 +6,13 @@ import ast
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from typing import Literal
 
 from .comparisons import Comparisons
 from .frames import Frame, Reduction, local_entries, local_runs
 from .layout import axis, reduced, unsqueezed
 from .operation_names import LOSS_CLASSES
-from .operations import combined, element
+from .operations import combined, element, runs_over_samples
 from .values import (
     ADDITIVE,
     CHOSEN,
@@ -22,6 +23,7 @@ from .values import (
     PLACED,
     SAME,
     SHUFFLED,
+    TAKEN,
     Function,
     Instance,
     Items,
@@ -284,6 +286,8 @@ class Expressions(Comparisons):
 
     def on_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         owner, key = self.value(node.value, frame), self.key(node.slice, frame)
+        if any(isinstance(each, Items) and each.by_sample for each in owner.things):
+            return made_of("unknown", entries([owner]), reason=TAKEN)
         if owner.only(Items):
             return element(owner, key)
         index = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice) else SAME
@@ -330,9 +334,8 @@ class Expressions(Comparisons):
             and not isinstance(first, ast.Slice)
         ):
             return made_of("batch", [owner])
-        taken = "only some samples of a batch are taken, which are others on each rank"
         fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
-        return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else taken)
+        return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else TAKEN)
 
     def indexed_before(self, owner: Value, parts: list[ast.expr], key: object) -> Kind:
         """What is left of a tensor whose samples do not lie along its first dimension."""
@@ -386,11 +389,13 @@ class Expressions(Comparisons):
                 value = self.value(node.elt, inner)
         if value.only(Parameters):
             return value
-        if any(over.kind in LOCAL_ROWS for over in overs) and value.is_local:
+        by_sample = any(runs_over_samples(over) for over in overs)
+        if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local:
             value = made_of(
                 "picked" if any(part.ifs for part in node.generators) else "rows", [value, *overs], host=value.host
             )
-        return of(Items("dict" if isinstance(node, ast.DictComp) else "list", {}, value))
+        shape: Literal["dict", "list"] = "dict" if isinstance(node, ast.DictComp) else "list"
+        return of(Items(shape, {}, value, by_sample=by_sample and shape == "list"))
 
     def of_constants(self, node: ast.DictComp, frame: Frame) -> Value | None:
         """`{phase: … for phase in ["train", "val"]}`, entry by entry; None for another dict."""

@@ -19,7 +19,7 @@ from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .one_by_one import loops_around
 from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
-from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_rows
+from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_rows, runs_over_samples
 from .own_sizes import batch_sizes
 from .reductions import reduction_of
 from .values import (
@@ -31,6 +31,7 @@ from .values import (
     OWN_SHAPE,
     SAME,
     SHUFFLED,
+    TAKEN,
     UNEVEN,
     ZERO,
     Function,
@@ -125,6 +126,8 @@ class Libraries(Modules):
             return SAME
         if name == "next" and self.loaders_in(*args[:1]):
             return self.next_batch(args[0], node, frame)
+        if name == "next" and args and runs_over_samples(args[0]):
+            return made_of("unknown", [self.each_of(args[0], node)], reason=TAKEN)
         passed = self.iteration(name, last, args, node, frame)
         if passed is not None:
             return passed
@@ -432,8 +435,16 @@ class Libraries(Modules):
 
     def of_list(self, name: str, args: list[Value]) -> Value | None:
         """The sum, or mean, of a list of numbers or of a generator."""
-        inner = [entry for thing in args[0].only(Items) if isinstance(thing, Items) for entry in thing.all()]
+        lists = [thing for thing in args[0].only(Items) if isinstance(thing, Items)]
+        inner = [entry for thing in lists for entry in thing.all()]
         kinds = {entry.kind for entry in inner if entry.is_local or not entry.zero}
+        if (
+            name in ("sum", "math.fsum")
+            and kinds == {"rows"}
+            and all(thing.by_sample for thing in lists)
+            and not args[1:]
+        ):
+            return made_of("sum", inner, host=all(entry.host for entry in inner))
         if len(kinds) != 1 or not kinds <= {"mean", "sum", "size"} or args[1:]:
             return None
         kind = kinds.pop()
@@ -454,6 +465,9 @@ class Libraries(Modules):
             return made_of("size" if value.kind != "picked" else "sum", [value], host=True)
         if value.kind == "unknown":
             return value
+        lists = [thing for thing in value.only(Items) if isinstance(thing, Items) and thing.by_sample]
+        if lists and not any(entry.host for thing in lists if thing.grows for entry in thing.all()):
+            return made_of("size", entries([value]), host=True)
         of_samples = [
             each for each in entries([value]) if each.reason == KEYED or (each.kind in LOCAL_ROWS and each.host)
         ]

@@ -300,6 +300,9 @@ class Methods(InPlace):
 
     def append(self, owner: Value, value: Value) -> None:
         """Put a value into a list, dict or set."""
+        by_sample = self.in_rows() and value.kind in ("mean", "sum", *LOCAL_ROWS)
+        if by_sample and value.kind in ("mean", "sum"):
+            value = replace(value, kind="rows")
         uneven = [context for context in self.contexts if self.uneven(context)]
         if uneven and not value.is_local and not local_entries(value):
             value = self.counted(uneven[0])
@@ -307,6 +310,7 @@ class Methods(InPlace):
             assert isinstance(thing, Items)
             thing.rest = value if thing.rest is None else join(thing.rest, value)
             thing.grows = True
+            thing.by_sample = thing.by_sample or by_sample
 
     def size(self, owner: Value, node: ast.Call, frame: Frame) -> Value:
         dimension = self.dimension(node, 0, frame)

@@ -48,6 +48,7 @@ from .values import (
     PICKED,
     SAME,
     Items,
+    Iteration,
     Kind,
     Value,
     entries,
@@ -361,3 +362,11 @@ def element(value: Value, key: object) -> Value:
                 one = of(thing)
         found = one if found is None else join(found, one)
     return found if found is not None else SAME
+
+
+def runs_over_samples(over: Value) -> bool:
+    """Whether a loop runs over the samples of a batch, also by zip() or enumerate(). A batch may be several tensors."""
+    if over.kind in LOCAL_ROWS - {"batch"}:
+        return axis(over.kind) == 0
+    inner = (each for thing in over.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner)
+    return any(runs_over_samples(each) for each in inner)

@@ -11,7 +11,7 @@ from .after_loops import is_of_last_turn, mentions
 from .branches import Branches, Names, leaves
 from .calls import is_without_gradients
 from .frames import Frame, additive, local_entries
-from .operations import combined
+from .operations import combined, runs_over_samples
 from .values import (
     ADDED,
     ADDITIVE,
@@ -21,6 +21,7 @@ from .values import (
     NOTHING,
     PLACED,
     SAME,
+    TAKEN,
     UNEVEN,
     Class,
     Function,
@@ -154,7 +155,7 @@ class Follower(Branches):
             elif not added.is_local:
                 added = self.counted(uneven[0])
         rows = any(context.how == "rows" for context in self.contexts)
-        if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", *LOCAL_ROWS):
+        if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", "mean", *LOCAL_ROWS):
             added = made_of("sum", [added, self.row_value()], host=added.host)
         if into_tensor and isinstance(item, ast.Name | ast.Attribute) and isinstance(node.target, ast.Subscript):
             index = self.value(node.target.slice, frame)
@@ -322,6 +323,7 @@ class Follower(Branches):
                 self.assign(node.target, value, frame)
                 self.block(node.body, frame)
             return
+        first = dict(frame.names)
         with self.looping(node, over, frame), self.taking(node, frame):
             known: Names = {}
             for count in range(_TURNS):
@@ -336,10 +338,22 @@ class Follower(Branches):
                 if count or not self.loaders_in(over):  # a loader has a batch
                     self.merge(frame, before)
                 self.carried_on(before, frame)
+        if runs_over_samples(over) and not self.in_forward:
+            self.of_samples(node, first, frame)
         self.mark(node, over, frame)
         self.block(node.orelse, frame)
 
     do_asyncfor = do_for
+
+    def of_samples(self, loop: ast.For, before: Names, frame: Frame) -> None:
+        """A loop over the samples of a batch leaves what it has made of the last of them, or added up over them."""
+        for name, value in frame.names.items():
+            if value.things or not value.is_local or value == before.get(name):
+                continue
+            if is_of_last_turn(frame.script, loop, name):
+                frame.names[name] = made_of("unknown", [value], reason=TAKEN)
+            elif value.kind == "mean":
+                frame.names[name] = replace(value, kind="sum")
 
     def carried(self, before: Names, frame: Frame) -> None:
         """A loop over the samples of a batch, in a model, hands something from one of them to the next."""

@@ -38,6 +38,7 @@ Kind = Literal[
 NOT_STACKED = "its collate function is not seen to stack samples"
 COUPLES = "it couples samples of a batch with each other"
 OWN_SIZE = "it is computed with the number of this rank's samples, which is not that of the batch"
+TAKEN = "only some samples of a batch are taken, which are others on each rank"
 OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"
 DRAWN = "it is drawn by a generator that each rank has used for its own samples before"
 SHUFFLED = "samples of a batch are put in another order, at random"
@@ -136,13 +137,14 @@ class Method:
 @dataclass(eq=False)
 class Items:
     """A tuple, list, dict or set: its entries by key, and what the others are. grows: whether entries are appended.
-    default: what an entry is that is not there, of a defaultdict."""
+    default: what an entry is that is not there, of a defaultdict. by_sample: whether there is one for each sample."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
     rest: Value | None = None
     grows: bool = False
     default: Value | None = None
+    by_sample: bool = False
 
     def all(self) -> list[Value]:
         """Every entry."""
