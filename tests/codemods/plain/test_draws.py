@@ -167,6 +167,12 @@ def test_samples_that_are_chosen_by_their_number_are_none_of_all_ranks(index: st
         assert refusals(plain("import numpy as np\n" + training(step=step)))
 
 
+@pytest.mark.parametrize("size", ["len(x) // 2", "len(x) * 3 // 6"])
+def test_tensors_for_some_of_a_rank_s_samples_are_not_as_long_as_for_all(size: str) -> None:
+    """The size was that of all ranks: as many rows too many."""
+    assert refusals(plain(training(f"F.mse_loss(model(x).reshape(-1, 6), torch.zeros({size}, 6))")))
+
+
 @pytest.mark.parametrize("noise", ["np.random.randn(len(x), 4)", "np.random.normal(0, 1, (len(x), 4))"])
 def test_noise_for_each_sample_is_no_choice(noise: str) -> None:
     loss = f"F.cross_entropy(model(x + torch.from_numpy({noise}).float()), y)"

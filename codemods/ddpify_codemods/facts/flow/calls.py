@@ -11,6 +11,7 @@ from ..optimizer_classes import is_optimizer_class
 from .draws import library_of
 from .frames import Frame, local_entries
 from .methods import Methods
+from .operation_names import FACTORIES
 from .signatures import takes
 from .values import (
     NOTHING,
@@ -40,6 +41,11 @@ from .values import (
 _WITHOUT_GRADIENTS = frozenset({"detach", "item", "tolist", "numpy", "argmax", "argmin", "size", "len", "backward"})
 
 
+def _makes_tensor(name: str) -> bool:
+    """Whether a function makes, or draws, as many numbers as it is told: for a rank's samples, not for those of all."""
+    return bool(library_of(name)) or (name.startswith(("torch.", "numpy.")) and name.rpartition(".")[2] in FACTORIES)
+
+
 class Calls(Methods):
     """What calls give back."""
 
@@ -53,11 +59,11 @@ class Calls(Methods):
         function = self.value(called, frame)
         if called is not node.func and not (function.things and all(map(is_network, function.things))):
             function = self.value(node.func, frame)
-        draws = any(isinstance(thing, Library) and library_of(thing.name) for thing in function.things)
-        self.in_draw += draws
+        makes = any(isinstance(thing, Library) and _makes_tensor(thing.name) for thing in function.things)
+        self.in_factory += makes
         args = [value for each in node.args for value in self.given(each, function, frame)]
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
-        self.in_draw -= draws
+        self.in_factory -= makes
         found: Value | None = None
         own = any(isinstance(thing, Function | Class) for thing in function.things)
         if own and any(value.only(Logger) for value in entries([*args, *keywords.values()])):

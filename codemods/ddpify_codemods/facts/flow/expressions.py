@@ -178,7 +178,12 @@ class Expressions(Comparisons):
         if isinstance(node.op, ast.Div) and (left.kind, right.kind) == ("sum", "sum") and not host:
             return self.by_all_ranks(node, result, left, right, frame)
         uneven = result.kind == "inverse" and any(self.status.get(each) != "training" for each in result.loaders)
-        if (result.kind == "unknown" or uneven) and host and additive_parts and not (self.in_forward or self.in_draw):
+        if (
+            (result.kind == "unknown" or uneven)
+            and host
+            and additive_parts
+            and not (self.in_forward or self.in_factory)
+        ):
             self.demand(node.left, left, frame)
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)

@@ -84,7 +84,7 @@ class State:
         self.variant: tuple[object, ...] = ()
         self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
-        self.quiet_around, self.in_draw = 0, 0
+        self.quiet_around, self.in_factory = 0, 0
         self.frozen: ast.AST | None = None
         self.parts: set[tuple[Module, str]] = set()
         self.set_now: set[tuple[Thing, str]] = set()  # what the forward that is being followed has set so far
