@@ -41,8 +41,7 @@ def _converted(parameters: str, start: str) -> tuple[str, str]:
     [
         ("rank", "mp.spawn(train, nprocs=4)", "rank", "torch_xla.launch(train)"),
         ("rank, lr", "mp.spawn(train, args=(0.1,), nprocs=4)", "rank, lr", "torch_xla.launch(train, args=(0.1,))"),
-        ("rank, size", "mp.spawn(train, (4,), 4)", "rank", "torch_xla.launch(train)"),
-        ("rank, lr", "mp.spawn(train, (4,), 4)", "rank, lr", "torch_xla.launch(train, args=(4,))"),
+        ("rank, size", "mp.spawn(train, (4,), 4)", "rank, size", "torch_xla.launch(train, args=(4,))"),
         ("rank, n, lr", "n = 2\nmp.spawn(train, (n, 1), n)", "rank, lr", "torch_xla.launch(train, args=(1,))"),
         ("rank, n", "n = 2\nmp.spawn(train, (n,), n)\nprint(n)", "rank", "n = 2\ntorch_xla.launch(train)\nprint(n)"),
         ("rank, a", "mp.spawn(train, args=(args,), nprocs=n)", "rank, a", "torch_xla.launch(train, args=(args,))"),
@@ -51,6 +50,12 @@ def _converted(parameters: str, start: str) -> tuple[str, str]:
 )
 def test_spawn(parameters: str, start: str, definition: str, started: str) -> None:
     assert _converted(parameters, start) == (f"{definition}):\n", started)
+
+
+def test_a_constant_that_the_group_is_joined_with() -> None:
+    script = _SCRIPT.replace('"nccl"', '"nccl", rank=rank, world_size=n')
+    code = program(script.format(parameters="rank, n", start="    mp.spawn(train, (4,), 4)\n"))
+    assert "def train(rank):" in code and "torch_xla.launch(train)\n" in code
 
 
 @pytest.mark.parametrize(
