@@ -537,8 +537,13 @@ print(seen)
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", SCRIPTS)
 def test_what_is_trained_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
-    (tmp_path / "before.py").write_text(HEAD + SCRIPTS[name])
-    fixture = Fixture(name, tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
+    trains_alike(HEAD + SCRIPTS[name], ranks, tmp_path)
+
+
+def trains_alike(source: str, ranks: int, folder: Path) -> None:
+    """Assert that what a program trains and shows is what one process does."""
+    (folder / "before.py").write_text(source)
+    fixture = Fixture("program", folder, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
     found = differences(fixture, ranks)
     assert not found, "\n".join(found)
 

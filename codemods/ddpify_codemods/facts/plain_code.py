@@ -41,6 +41,33 @@ _EVALUATORS = frozenset(
     {f"{_LOADS}, {_SHARD}, {_SAME_ARGUMENTS})"}
     | {f"{_LOADS}{times}, {_SAME_ARGUMENTS}, drop_last=loader.drop_last)" for times in ("", " * dist.get_world_size()")}
 )
+_PADDED = """\
+def __init__(self, *args, padded, **options):
+    super().__init__(*args, **options)
+    self.padded = padded
+def __iter__(self):
+    """
+_PADDED_LOADERS = frozenset(
+    _PADDED + text
+    for text in (
+        """\
+for batch in super().__iter__():
+        batch = batch if isinstance(batch, dict) else list(batch)
+        lengths = torch.tensor([batch[key].shape[dim] for key, dim, _ in self.padded])
+        dist.all_reduce(lengths, dist.ReduceOp.MAX)
+        for (key, dim, value), length in zip(self.padded, lengths.tolist()):
+            behind = [0, 0] * (batch[key].dim() - dim - 1) + [0, length - batch[key].shape[dim]]
+            batch[key] = torch.nn.functional.pad(batch[key], behind, value=value)
+        yield batch""",
+        """\
+dim, value = self.padded
+    for batch in super().__iter__():
+        length = torch.tensor(batch.shape[dim])
+        dist.all_reduce(length, dist.ReduceOp.MAX)
+        behind = [0, 0] * (batch.dim() - dim - 1) + [0, length.item() - batch.shape[dim]]
+        yield torch.nn.functional.pad(batch, behind, value=value)""",
+    )
+)
 _BATCHES = r"\[i for i in range\(len\(.+\)\) if i // [^ ]+ % [\w.]+\(\) == [\w.]+\(\)\]"
 _NO_LOGGER = "def __getattr__(self, name):\n    return lambda *args, **kwargs: None"
 _QUIET = "sys.stdout = open(os.devnull, 'w')"
@@ -150,6 +177,15 @@ def helpers(script: Script) -> frozenset[str]:
 def evaluators(script: Script) -> frozenset[str]:
     """The functions of a file that make a loader for an evaluation of the samples of training (DDP620)."""
     return _functions(script, "loader", _EVALUATORS)
+
+
+@lru_cache(maxsize=KEPT)
+def padded_loaders(script: Script) -> frozenset[str]:
+    """The classes of a file whose loaders pad their batches to the longest sample of all processes (DDP638)."""
+    found = (each for each in script.tree.body if isinstance(each, ast.ClassDef) and len(each.bases) == 1)
+    loaders = (each for each in found if script.qualified(each.bases[0]) == "torch.utils.data.DataLoader")
+    texts = {each.name: re.sub(r", device='\w+'\)", ")", _body(each)) for each in loaders}
+    return frozenset(name for name, text in texts.items() if text in _PADDED_LOADERS)
 
 
 def is_stand_in(script: Script, node: ast.AST) -> bool:

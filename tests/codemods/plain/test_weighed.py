@@ -75,9 +75,18 @@ def test_what_cannot_be_written_so_is_refused(name: str) -> None:
     assert refusals(plain(REFUSED[name]))
 
 
-def test_an_evaluation_asks_all_ranks_in_each_batch_and_so_is_whole() -> None:
+def test_an_evaluation_divides_by_the_targets_of_its_batch() -> None:
     after = f"for x, y in test_loader:\n    loss = {CALL}\n    total += (y == 1).sum().item()\nprint(total)\n"
     result = plain(with_criterion("ignore_index=0", after=after))
+    assert not refusals(result) and "test_loader = DataLoader(test_set, batch_size=8)\n" not in result.code
+    assert result.code.count("/ mean_over_ranks((y != criterion.ignore_index)") == 1
+    assert result.code.count("/ (y != criterion.ignore_index).sum()") == 1
+
+
+def test_an_evaluation_that_asks_all_ranks_in_each_batch_is_whole() -> None:
+    both = f"def one(x, y):\n    return {CALL}\n"
+    after = "for x, y in test_loader:\n    loss = one(x, y)\n    total += (y == 1).sum().item()\nprint(total)\n"
+    result = plain(with_criterion("ignore_index=0", "one(x, y)", after=after, before=both))
     assert not refusals(result) and "test_loader = DataLoader(test_set, batch_size=8)\n" in result.code
 
 

@@ -137,10 +137,25 @@ class Calls(Methods):
             if method is not None:
                 return self.enter(method, node, args, keywords, frame)
         if isinstance(thing, Method):
-            return self.method(thing, node, args, keywords, frame, alone)
+            made = self.pretrained(thing, node, keywords, frame)
+            return made or self.method(thing, node, args, keywords, frame, alone)
         if isinstance(thing, Library):
             return self.library(thing.name, node, args, keywords, frame, alone)
         return self.unknown_call(node, [*args, *keywords.values()], frame, alone)
+
+    def pretrained(self, method: Method, node: ast.Call, keywords: dict[str, Value], frame: Frame) -> Value | None:
+        """What makes a model of a class that the program derives from one of transformers: `Tagger.from_pretrained(
+        name, config=config, labels=labels)`; None for any other method."""
+        if method.name not in ("from_pretrained", "from_config"):
+            return None
+        found: Value | None = None
+        for thing in method.owner.only(Class):
+            assert isinstance(thing, Class)
+            if self.is_module_class(thing):
+                given = {name: value for name, value in keywords.items() if name != "config"}
+                one = self.instantiate(thing, node, [keywords.get("config", SAME)], given, frame)
+                found = one if found is None else join(found, one)
+        return found
 
     def enter(
         self, function: Function, node: ast.AST, args: list[Value], keywords: dict[str, Value], frame: Frame

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from ..script import Script
 from .collate_expressions import (
     COLUMNS,
     CollateExpressions,
+    Keyed,
     Names,
     Part,
     Unclear,
@@ -19,6 +20,7 @@ from .collate_expressions import (
     of_one,
     stored,
 )
+from .padding import Padded, in_words_of
 from .values import Function
 
 _DEPTH = 3
@@ -29,16 +31,42 @@ def stacks(function: Function) -> bool:
 
     A list of samples is none, nor is a tensor that is padded to the longest of them.
     """
+    part = collated(function)
+    return part is not None and is_stacked(part)
+
+
+def collated(function: Function) -> Part | None:
+    """What a collate function makes of its samples; None where that is not seen."""
     parameters = function.node.args
     names = [each.arg for each in (*parameters.posonlyargs, *parameters.args)][function.owner is not None :]
     if not names:
-        return False
+        return None
     given: dict[str, Part] = dict.fromkeys((*names[1:], *(each.arg for each in parameters.kwonlyargs)), "same")
     given[names[0]] = "column"
     try:
-        return is_stacked(_given_back(function.node, given, function.script, _DEPTH, batch=names[0]))
+        return _given_back(function.node, given, function.script, _DEPTH, batch=names[0])
     except Unclear:
-        return False
+        return None
+
+
+_APART = frozenset({"stacked", "column", "opened"})
+
+
+def is_apart(part: Part) -> bool:
+    """Whether something has its samples one by one: lists and tensors with an entry for each, padded or not."""
+    if isinstance(part, tuple):
+        return bool(part) and all(map(is_apart, part))
+    return isinstance(part, Padded) or part in _APART
+
+
+def paddings(part: Part) -> dict[str | int | None, Padded]:
+    """What is padded of a batch, by its place or key in it; None for the batch itself."""
+    if isinstance(part, Padded):
+        return {None: part}
+    if not isinstance(part, tuple):
+        return {}
+    keys: Iterable[str | int] = part.keys if isinstance(part, Keyed) else range(len(part))
+    return {key: each for key, each in zip(keys, part, strict=True) if isinstance(each, Padded)}
 
 
 def _given_back(
@@ -47,12 +75,14 @@ def _given_back(
     script: Script,
     depth: int,
     batch: str = "",
+    codes: Mapping[str, ast.expr] | None = None,
 ) -> Part:
-    """What a function gives back for arguments. batch: the name of all samples, which may be sorted."""
+    """What a function gives back for arguments. batch: the name of all samples, which may be sorted. codes: what its
+    parameters stand for, if it is called by the collate function."""
     decorators = {ast.unparse(each) for each in getattr(node, "decorator_list", ())}
     if node.args.vararg or node.args.kwarg or not decorators <= {"staticmethod"}:
         raise Unclear
-    follow = _Follow(script, dict(names), stored(node), depth, batch)
+    follow = _Follow(script, dict(names), stored(node), depth, batch, codes)
     if isinstance(node, ast.Lambda):
         return follow.part(node.body)
     follow.run(node.body)
@@ -65,8 +95,10 @@ class _Follow(CollateExpressions):
     returned: Part | None = None
     at_times = False
 
-    def given_back(self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part]) -> Part:
-        return _given_back(function, names, self.script, self.depth - 1)
+    def given_back(
+        self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part], codes: Mapping[str, ast.expr]
+    ) -> Part:
+        return _given_back(function, names, self.script, self.depth - 1, codes=codes)
 
     def run(self, body: Iterable[ast.stmt]) -> None:
         for statement in body:
@@ -74,7 +106,11 @@ class _Follow(CollateExpressions):
 
     def statement(self, node: ast.stmt) -> None:
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
-            self.assign(node.targets[0], self.part(node.value))
+            value, target = self.part(node.value), node.targets[0]
+            self.assign(target, value)
+            if isinstance(target, ast.Name):
+                self.codes.pop(target.id, None)
+                self.codes |= {target.id: in_words_of(node.value, self.codes)} if value == "same" else {}
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self.assign(node.target, self.part(node.value))
         elif isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Name):

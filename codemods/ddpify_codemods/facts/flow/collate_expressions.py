@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Literal, NoReturn
 
 from ..bindings import bindings
 from ..script import Script
 from .encodings import NAMES, is_encoding
+from .padding import Padded, compared, in_words_of, padded_by, pads, turned
 
 # same: alike for all batches.  one: made of one sample, whichever it is.  first: the first sample, or a part of it.
 # column: a list with an entry for each sample.  opened: a column of tensors whose first dimension is 1.
 # columns: a list of columns.  stacked: tensors with a row for each sample.  new: an empty list.
-# A tuple: what a collection holds.
+# A tuple: what a collection holds, by its keys where it is Keyed.
 Kind = Literal["same", "one", "first", "column", "opened", "columns", "stacked", "new"]
-Part = Kind | tuple["Part", ...]
+Part = Kind | Padded | tuple["Part", ...]
 Names = Mapping[str, "Part"]
 
 DEFAULTS = frozenset(f"torch.utils.data.{place}default_collate" for place in ("", "dataloader.", "_utils.collate."))
@@ -31,6 +33,7 @@ _ROW_BY_ROW = frozenset(
     | {"cuda", "cpu", "contiguous", "detach", "pin_memory", "numpy", "add", "sub", "mul", "div", "clamp"}
     | {"add_", "sub_", "mul_", "div_", "clamp_", "requires_grad_"}
 )
+_OF_ANY_TYPE = frozenset({"to", "float", "long", "int", "contiguous", "clone", "detach", "cuda", "cpu", "pin_memory"})
 _KEEPS = frozenset({"append", "extend", "insert", "add", "update", "setdefault", "appendleft", "push"})
 _OF_A_TYPE = frozenset({"dtype", "device", "ndim", "dim", "keys"})
 _DRAWS = ("numpy.random.", "torch.rand", "torch.normal", "torch.multinomial", "torch.bernoulli", "torch.poisson")
@@ -38,6 +41,17 @@ _COMPUTES = ("torch.", "numpy.", "math.")
 _BUILT_IN = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range", "round", "slice", "str"})
 COLUMNS = ("column", "opened")
 ENCODED: Part = ("stacked", "stacked")  # what a tokenizer gives
+
+
+class Keyed(tuple[Part, ...]):
+    """What a dict holds, in the order of its keys."""
+
+    keys: tuple[str, ...]
+
+    def __new__(cls, keys: Iterable[str], parts: Iterable[Part]) -> Keyed:
+        made = super().__new__(cls, parts)
+        made.keys = tuple(keys)
+        return made
 
 
 class Unclear(Exception):
@@ -48,14 +62,24 @@ class CollateExpressions:
     """Follows expressions; whatever is not known to keep samples apart ends it (`Unclear`).
 
     names: what each local name holds. local: those that are assigned anywhere. batch: the name of all samples, which
-    may be sorted. in_turn: in a loop over samples.
+    may be sorted. codes: what names stand for in the words of the collate function. in_turn: in a loop over samples.
     """
 
-    def __init__(self, script: Script, names: dict[str, Part], local: set[str], depth: int, batch: str = "") -> None:
+    def __init__(
+        self,
+        script: Script,
+        names: dict[str, Part],
+        local: set[str],
+        depth: int,
+        batch: str = "",
+        codes: Mapping[str, ast.expr] | None = None,
+    ) -> None:
         self.script, self.names, self.local, self.depth, self.batch = script, names, local, depth, batch
-        self.in_turn = False
+        self.codes, self.in_turn = dict(codes or {}), False
 
-    def given_back(self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part]) -> Part:
+    def given_back(
+        self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part], codes: Mapping[str, ast.expr]
+    ) -> Part:
         """What a function that is called gives back for arguments."""
         raise NotImplementedError
 
@@ -97,7 +121,9 @@ class CollateExpressions:
                 return "new"
             return tuple(self.part(each) for each in node.elts)
         if isinstance(node, ast.Dict):
-            return tuple(self.part(each) for each in node.values)
+            keys = [each.value for each in node.keys if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+            parts = [self.part(each) for each in node.values]
+            return Keyed(keys, parts) if len(keys) == len(parts) else tuple(parts)
         if isinstance(node, ast.Call):
             return self.call(node)
         if isinstance(node, ast.Subscript):
@@ -119,6 +145,10 @@ class CollateExpressions:
             return chosen if test == "same" else self.computed([test, *flat(chosen)])
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             return "one" if of_one(self.part(node.left)) and of_one(self.part(node.right)) else unclear()
+        if isinstance(node, ast.Compare) and isinstance(padded := self.part(node.left), Padded):
+            other = in_words_of(node.comparators[0], self.codes)
+            mask = compared(padded, other, node.ops[0]) if self.part(node.comparators[0]) == "same" else None
+            return mask if mask is not None and len(node.ops) == 1 else unclear()
         if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.JoinedStr | ast.FormattedValue):
             return self.computed([self.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)])
         raise Unclear
@@ -155,7 +185,7 @@ class CollateExpressions:
             raise Unclear
         target, over = generators[0].target, self.part(generators[0].iter)
         local = self.local - {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
-        inner = type(self)(self.script, dict(self.names), local | stored(element), self.depth)
+        inner = type(self)(self.script, dict(self.names), local | stored(element), self.depth, codes=self.codes)
         inner.in_turn = self.in_turn
         if over in COLUMNS and not self.in_turn:
             inner.in_turn = True
@@ -206,7 +236,12 @@ class CollateExpressions:
             return "stacked" if all(map(_is_zero, along)) else unclear()
         if name == "torch.nn.functional.one_hot" and first == "stacked":
             return "stacked" if len(args) > 1 or words else unclear()  # as many as the largest label, otherwise
-        return self.called(node.func, args, words)
+        if pads(name) and first == "column" and set(args[1:]) | {*words.values()} <= {"same"}:
+            others = (self.local | self.names.keys()) - self.codes.keys()
+            unknown = {each for each in others if self.names.get(each) != "same"}
+            return padded_by(node, self.codes, unknown) or unclear()
+        nodes: dict[int | str, ast.expr] = {str(word.arg): word.value for word in node.keywords}
+        return self.called(node.func, args, words, {**nodes, **dict(enumerate(node.args))})
 
     def sorted(self, node: ast.Call) -> Part:
         """`sorted(batch, key=…)`, under the name that it had."""
@@ -232,13 +267,19 @@ class CollateExpressions:
             return "columns" if name in _LISTS else "stacked" if name in _STACKS else unclear()
         return "column" if over == ["column"] and of_one(self.called(node.args[0], ["one"], {})) else unclear()
 
-    def called(self, function: ast.expr, given: list[Part], words: Mapping[str, Part]) -> Part:
-        """What a function makes of its arguments."""
+    def called(
+        self,
+        function: ast.expr,
+        given: list[Part],
+        words: Mapping[str, Part],
+        nodes: Mapping[int | str, ast.expr] = MappingProxyType({}),
+    ) -> Part:
+        """What a function makes of its arguments; nodes: these, by place and by name."""
         name = self.known_name(function)
-        kinds = {kind for part in (*given, *words.values()) for kind in flat(part)}
+        kinds: set[Kind | Padded] = {kind for part in (*given, *words.values()) for kind in flat(part)}
         if isinstance(function, ast.Lambda):
             names = {**self.names, **dict(zip(parameters(function), given, strict=False))}
-            return self.given_back(function, names)
+            return self.given_back(function, names, self.codes_in(function, nodes))
         if isinstance(function, ast.Attribute) and not name.startswith(_COMPUTES):
             return self.method(function, given, kinds)
         if isinstance(function, ast.Name) and self.named(function.id) != "same":
@@ -254,19 +295,42 @@ class CollateExpressions:
             raise Unclear
         known: dict[str, Part] = dict.fromkeys(parameters(defined[0]), "same")
         known |= {**dict(zip(known, given, strict=False)), **words}
-        return self.given_back(defined[0], known)
+        return self.given_back(defined[0], known, self.codes_in(defined[0], nodes))
 
-    def method(self, function: ast.Attribute, given: list[Part], kinds: set[Kind]) -> Part:
+    def codes_in(
+        self, function: ast.FunctionDef | ast.Lambda, nodes: Mapping[int | str, ast.expr]
+    ) -> dict[str, ast.expr]:
+        """What the parameters of a function stand for that is called."""
+        names, defaults = [each.arg for each in function.args.args], function.args.defaults
+        codes = dict(zip(names[len(names) - len(defaults) :], defaults, strict=True))
+        for place, node in nodes.items():
+            name = place if isinstance(place, str) else names[place] if place < len(names) else ""
+            codes[name] = in_words_of(node, self.codes)
+        return codes
+
+    def method(self, function: ast.Attribute, given: list[Part], kinds: set[Kind | Padded]) -> Part:
         """What a method makes of its arguments, and of what has it."""
         owner, name = self.part(function.value), function.attr
         if owner == "first" and name in _OF_A_TYPE and not given:
             return "same"
+        if isinstance(owner, Padded) and kinds <= {"same"}:
+            return self.of_padded(owner, function)
         if owner == "stacked" and kinds <= {"same"} and (name in _ROW_BY_ROW or _keeps_rows(self.script, function)):
             return "stacked"
         if owner == "one" and kinds <= {"same", "one"}:
             return "one"
         if owner == "same" and kinds <= {"same", "one"} and "one" in kinds:  # a transform, which must not keep it
             return unclear() if name in _KEEPS or name.endswith("_") else "one"
+        raise Unclear
+
+    def of_padded(self, padded: Padded, function: ast.Attribute) -> Part:
+        """What a method makes of padded samples."""
+        call = self.script.parents.get(function)
+        places = [ast.unparse(each) for each in call.args] if isinstance(call, ast.Call) else []
+        if function.attr in _OF_ANY_TYPE:
+            return padded
+        if function.attr == "t" or (function.attr == "transpose" and sorted(places) == ["0", "1"]):
+            return turned(padded)
         raise Unclear
 
 
@@ -278,7 +342,7 @@ def unclear() -> NoReturn:
     raise Unclear
 
 
-def flat(part: Part) -> list[Kind]:
+def flat(part: Part) -> list[Kind | Padded]:
     """The kinds of all that a part holds."""
     return [kind for each in part for kind in flat(each)] if isinstance(part, tuple) else [part]
 

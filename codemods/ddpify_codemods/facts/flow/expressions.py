@@ -12,7 +12,7 @@ from .comparisons import Comparisons
 from .frames import Frame, Reduction, local_entries, local_runs
 from .layout import axis, reduced, unsqueezed
 from .operation_names import LOSS_CLASSES
-from .operations import combined, element, runs_over_samples
+from .operations import combined, element, one_behind_the_other, runs_over_samples
 from .values import (
     ADDITIVE,
     CHOSEN,
@@ -165,7 +165,7 @@ class Expressions(Comparisons):
             return SAME
         kinds = (Items, Parameters)
         if isinstance(node.op, ast.Add) and any(left.only(kind) or right.only(kind) for kind in kinds):
-            return join(left, right)
+            return one_behind_the_other(left, right) or join(left, right)
         if isinstance(node.op, ast.Mult) and left.only(Items):
             return left
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
@@ -323,6 +323,8 @@ class Expressions(Comparisons):
             return made_of(unsqueezed(owner.kind, 0), [owner])
         if axis(owner.kind) != 0:
             return made_of(self.indexed_before(owner, parts, key), [owner])
+        if whole and any(self.is_longest(each, frame) for each in parts[1:]):
+            return made_of("picked", [owner])  # as long as the longest of this rank's samples
         if whole:
             return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
         if index.kind in LOCAL_ROWS:
@@ -341,6 +343,11 @@ class Expressions(Comparisons):
             return made_of("batch", [owner])
         fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
         return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else TAKEN)
+
+    def is_longest(self, index: ast.expr, frame: Frame) -> bool:
+        """Whether a part of each sample ends where this rank's samples say: `x[:, :max(lengths)]`."""
+        bounds = [index.lower, index.upper] if isinstance(index, ast.Slice) else []
+        return not self.in_forward and any(each is not None and self.value(each, frame).is_local for each in bounds)
 
     def indexed_before(self, owner: Value, parts: list[ast.expr], key: object) -> Kind:
         """What is left of a tensor whose samples do not lie along its first dimension."""

@@ -143,11 +143,13 @@ class FlowFacts:
     logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
     loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
-    that make loaders whose collate functions are not seen to stack samples.
+    that make loaders whose collate functions are not seen to stack samples. padded: of such a call, what of its batches
+    is padded to the longest sample: along which dimension, and with what, as code.
     keys: those of a defaultdict that AfterLoop names. first_pass: the outermost loop around the first one over batches
     of training in which no optimizer is made.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
-    losses of training among them; not_weighed: what makes losses that are called in another way, too.
+    losses of training among them; weighed_together: the calls where all ranks are at the same place; weighed_apart:
+    those where they are not, as in evaluations; not_weighed: what makes losses that are called in another way, too.
     deferred: where a meter makes a number in a loop that ranks go through unequally often, a problem unless it is
     brought together where it is read. by_batches: where numbers of every W-th batch are brought together, by
     expressions or by what AfterLoop names; a problem where others are, too. of_loaders: where the data set or the
@@ -192,6 +194,7 @@ class FlowFacts:
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
     not_stacked: set[ast.Call] = field(default_factory=set)
+    padded: dict[ast.Call, dict[str | int | None, tuple[int, str]]] = field(default_factory=dict)
     by_next: ByNext = field(default_factory=lambda: ByNext())
     sample_gradients: set[ast.Call] = field(default_factory=set)
     other_gradients: set[ast.Call] = field(default_factory=set)
@@ -210,6 +213,8 @@ class FlowFacts:
     keys: dict[tuple[Script, ast.stmt, str], tuple[object, ...]] = field(default_factory=dict)
     weighed: dict[ast.Call, Weighed] = field(default_factory=dict)
     weighs: set[ast.Call] = field(default_factory=set)
+    weighed_together: set[ast.Call] = field(default_factory=set)
+    weighed_apart: dict[ast.Call, set[Problem]] = field(default_factory=dict)
     not_weighed: set[ast.Call] = field(default_factory=set)
     deferred: dict[ast.expr, set[Problem]] = field(default_factory=dict)
     by_batches: dict[object, set[Problem]] = field(default_factory=dict)

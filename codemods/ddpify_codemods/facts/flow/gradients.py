@@ -32,6 +32,10 @@ class Gradients:
         left = {**self.left, model: self.left.get(model, frozenset()) | {backward}}
         return replace(self, left=left, awaited=self.awaited - {model})
 
+    def without_turns(self, after: Gradients) -> Gradients:
+        """After a loop that went no turn: what only its turns call, nothing behind it is made by."""
+        return replace(self, awaited=self.awaited | after.awaited)
+
     def zeroed(self, models: Iterable[Made]) -> Gradients:
         """After the gradients of models were set to zero."""
         return replace(self, left={**self.left, **dict.fromkeys(models, frozenset[ast.Call]())})

@@ -16,9 +16,18 @@ from .einsum import einsum
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of, of_scaled
 from .layout import axis, together, unsqueezed
-from .modules import Modules
+from .modules import Modules, scored
 from .one_by_one import loops_around
-from .operation_names import FACTORIES, LOSSES, NUMPY_FACTORIES, PICTURES, PREDICATES, TENSOR_TYPES, WEIGHTED
+from .operation_names import (
+    FACTORIES,
+    LOSSES,
+    NUMPY_FACTORIES,
+    PICTURES,
+    PREDICATES,
+    TAKE_LAST,
+    TENSOR_TYPES,
+    WEIGHTED,
+)
 from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_rows, runs_over_samples
 from .own_sizes import batch_sizes
 from .reductions import reduction_of
@@ -186,6 +195,7 @@ class Libraries(Modules):
             self.began -= set() if calls else {SEEDS[name]}  # a clock may be called
         if last in LOSSES and name.startswith("torch."):
             reduction = reduction_of(last, node, lambda part: self.value(part, frame).constant)
+            self.scores |= scored(node, frame) if last in WEIGHTED else set()
             if last in WEIGHTED and self.is_weighted(node):
                 return self.weighed_loss(node, node, given, reduction, frame)
             return loss_of(given, reduction, False)
@@ -509,13 +519,22 @@ class Libraries(Modules):
         place += last_name(node.func) in later
         given = [word.value for word in node.keywords if word.arg in ("dim", "axis")] or node.args[place : place + 1]
         if not given:
-            return None
+            return -1 if self.runs_along_last(node, frame) else None
         value = given[0]
         if isinstance(value, ast.Tuple | ast.List):
             parts = [self.value(part, frame).constant for part in value.elts]
             return tuple(parts) if all(isinstance(part, int) for part in parts) else "unknown"
         constant = self.value(value, frame).constant
         return constant if isinstance(constant, int) else "unknown"
+
+    def runs_along_last(self, node: ast.Call, frame: Frame) -> bool:
+        """Whether a call without a dimension takes the last one, of a variable that has one of classes at least."""
+        method = isinstance(node.func, ast.Attribute) and not frame.script.qualified(node.func).startswith("torch.")
+        of = node.func.value if method else node.args[0] if node.args else None  # type: ignore[attr-defined]
+        while isinstance(of, ast.Attribute | ast.Call) and ast.unparse(of).endswith((".data", ".detach()", ".cpu()")):
+            of = of.func.value if isinstance(of, ast.Call) else of.value  # type: ignore[attr-defined]
+        last = ast.unparse(node.func).rpartition(".")[2]
+        return last in TAKE_LAST and isinstance(of, ast.Name) and (frame.node, of.id) in self.scores
 
 
 def local_rows_or_sizes(values: Sequence[Value]) -> bool:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .dimensions import after_module, implicit, of_dimensions
 from .layout import axis, flattened, over_samples, reshaped
 from .operations import mixes
-from .values import COUPLES, OWN_SHAPE, SAME, Items, Kind, Module, Value, made_of, of
+from .values import COUPLES, OWN_SHAPE, SAME, Items, Kind, Module, Value, entries, made_of, of
 
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
 _STACKS = frozenset({"TransformerEncoder", "TransformerDecoder"})
@@ -32,7 +32,7 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         return None
     if first.kind not in ("batch", "rows", "rows_second", "rows_last", "rows_moved"):
         return None
-    local = [value for value in given if value.is_local]
+    local = [value for value in entries(given) if value.is_local]
     kind: Kind = "rows" if first.kind == "batch" else first.kind
     if last in _RECURRENT:
         return _recurrent(last, made, kind, local)

@@ -9,10 +9,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
 
+from .collate_expressions import COLUMNS, Keyed, Part
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
+from .layout import along
 from .one_by_one import OneByOne, is_site
 from .operations import element
+from .padding import Padded
 from .state import Context
 from .values import (
     LOCAL_ROWS,
@@ -253,7 +256,7 @@ class Loops(OneByOne):
         if isinstance(thing, Loader):
             if self.status.get(thing) == "whole":
                 return SAME
-            return Value("batch", frozenset({thing}))
+            return self.of_layout(self.layouts.get(thing.call, "stacked"), frozenset({thing}))
         if isinstance(thing, Iteration):
             parts = [self.each_of(inner, node) for inner in thing.inner]
             if thing.how == "enumerate":
@@ -282,6 +285,18 @@ class Loops(OneByOne):
         if isinstance(thing, Parameters):
             return of(thing)
         return SAME
+
+    def of_layout(self, part: Part, loaders: frozenset[Loader]) -> Value:
+        """What a batch holds, or a part of it, as its collate function lays it out."""
+        if isinstance(part, tuple):
+            keys = part.keys if isinstance(part, Keyed) else range(len(part))
+            known: dict[object, Value] = {
+                key: self.of_layout(each, loaders) for key, each in zip(keys, part, strict=True)
+            }
+            return of(Items("dict" if isinstance(part, Keyed) else "tuple", known))
+        if isinstance(part, Padded):
+            return Value(along(part.samples), loaders)
+        return Value("rows", loaders, host=True) if part in COLUMNS else Value("batch", loaders)
 
 
 def name_of(function: ast.expr) -> str:

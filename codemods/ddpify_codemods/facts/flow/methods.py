@@ -222,7 +222,9 @@ class Methods(InPlace):
         if isinstance(thing, Module):
             if name in ("train", "eval"):
                 on = args[0].constant if args else name == "train"
-                root_of(thing).evaluates = on is False
+                for module in owner.only(Module):
+                    assert isinstance(module, Module)
+                    root_of(module).evaluates = on is False
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]
@@ -317,7 +319,7 @@ class Methods(InPlace):
         if not node.args and not node.keywords:
             return self.shape_of(owner)
         if owner.kind == "picked":
-            return SAME
+            return made_of("sum", [owner], host=True) if dimension == 0 else SAME
         return self.size_in(self.shape_of(owner), dimension)
 
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..script import Script
-from .frames import Frame, local_entries
+from .frames import Frame, Problem, local_entries
 from .library_modules import of_library_module
 from .operation_names import LOSS_CLASSES, WEIGHTED
-from .operations import loss_of
+from .operations import likelihood, loss_of
 from .reductions import reduction_of
 from .training import Training, leaves_outputs
 from .transformers_models import (
@@ -20,6 +20,7 @@ from .transformers_models import (
     inputs_are_labels,
     leaves_parameters,
     outputs,
+    several_outputs,
     weighs,
 )
 from .values import (
@@ -38,6 +39,8 @@ from .values import (
 )
 from .weighing import weighed
 
+_CRF = "torchcrf.CRF"
+
 
 class Modules(Training):
     """What models and losses make of batches."""
@@ -55,6 +58,7 @@ class Modules(Training):
         root = root_of(module)
         trained = root.made in self.trained and not inside
         last = module.name.rpartition(".")[2]
+        self.scores |= scored(node, frame) if last in WEIGHTED else set()
         if last in LOSS_CLASSES:
             known = module.attributes.get("reduction", SAME).constant
             reduction = known if isinstance(known, str) else "?"
@@ -77,6 +81,8 @@ class Modules(Training):
             return self.tagged(result, (node, root.made)) if trained else result
         if module.cls:
             own = self.own_forward(module, node, args, keywords, frame, trained)
+        elif module.name == _CRF and local:
+            own = likelihood(given, keywords.get("reduction"))
         else:
             own = self.through(module, node, given, frame) if local else None
         result = made_of("batch" if local else "same", local or [SAME])
@@ -110,12 +116,9 @@ class Modules(Training):
         """What a model gives back, with its loss, if it is one of transformers."""
         made = module.made
         script = next((each for each in self.scripts if made in each.parents), None)
-        if (
-            script is None
-            or not isinstance(made, ast.Call)
-            or not computes_loss(name := class_name(script, made), node)
-        ):
-            return result
+        name = class_name(script, made) if script is not None and isinstance(made, ast.Call) else ""
+        if not computes_loss(name, node):
+            return several_outputs(result) if name and result.kind == "batch" and not result.things else result
         trains = any(self.status.get(each) == "training" for each in result.loaders) and not self.without_gradients
         collated = any(word.arg == "collate_fn" for each in result.loaders for word in each.call.keywords)
         if trains and collated and inputs_are_labels(node):  # what pads a rank's batch has a loss, too
@@ -228,18 +231,34 @@ class Modules(Training):
         made_in = next(script for script in self.scripts if made in script.parents)
         one = weighed(frame.script, node, made, made_in, self.leaves_out())
         together = not any(context.how == "rows" for context in self.contexts)
-        result = loss_of(given, reduction, False)
+        result = loss_of(
+            [replace(each, kind="rows") if each.kind == "picked" else each for each in given], reduction, False
+        )
         if one is None or not together or result.kind not in ("same", "mean"):
             self.found.not_weighed.add(made)
             return loss_of(given, reduction, True)
+        this = self.in_forward[-1] if self.in_forward else None
+        method = frame.node if isinstance(frame.node, ast.FunctionDef) and this is not None else None
+        if method is not None and this is not None and this in frame.owners and method.args.args:
+            one = replace(one, trains=f"{method.args.args[0].arg}.training")
         self.found.weighed[node] = one
         self.found.weighs |= {made} if result.kind == "mean" else set()
+        if one.trains and root_of(self.in_forward[0]).evaluates:
+            return result
         loaders = frozenset(each for each in result.loaders if self.status.get(each) != "training")
         loaders |= frozenset().union(*(context.loaders for context in self.contexts if self.uneven(context)))
         if loaders:
             reason = "what its targets count for together is asked of all ranks, of each batch"
-            self.problem(frame, node, reason, loaders)
+            self.found.weighed_apart.setdefault(node, set()).add(Problem(frame.script, node, reason, loaders))
+        elif result.kind == "mean":
+            self.found.weighed_together.add(node)
         return result
+
+    def end_weighing(self) -> None:
+        """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets."""
+        for node, problems in self.found.weighed_apart.items():
+            if node in self.found.weighed_together or self.found.weighed[node].trains:
+                self.found.problems += problems
 
     def leaves_out(self) -> bool:
         """Whether targets may occur that torch's losses leave out without being told."""
@@ -314,6 +333,12 @@ class Modules(Training):
                 if inner is not module:
                     self.belongs(inner, module)
         return of(module)
+
+
+def scored(node: ast.Call, frame: Frame) -> set[tuple[ast.AST, str]]:
+    """The variable that a loss takes for scores: along its second dimension lie classes."""
+    first = node.args[0] if node.args else None
+    return {(frame.node, first.id)} if isinstance(first, ast.Name) else set()
 
 
 @lru_cache(maxsize=64)

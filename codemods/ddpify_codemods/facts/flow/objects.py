@@ -9,8 +9,8 @@ from dataclasses import replace
 from ..keyword_dictionaries import may_say
 from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
-from .collate import stacks
-from .collate_expressions import DEFAULTS
+from .collate import collated, is_apart, paddings, stacks
+from .collate_expressions import DEFAULTS, Part
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Site
 from .layout import axis, turned
@@ -18,7 +18,8 @@ from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .own_sizes import batch_sizes
-from .transformers_models import collates, pads
+from .padding import code_for
+from .transformers_models import collates, is_model_class, pads
 from .values import (
     LOCAL_ROWS,
     NOT_STACKED,
@@ -112,6 +113,8 @@ class Objects(Loops):
             return None
         if isinstance(thing, Items) and thing.shape == "tuple" and name in thing.known:
             return thing.known[name]  # outputs.loss
+        if isinstance(thing, Items) and thing.shape == "tuple" and thing.rest is not None:
+            return None if called_here(node, frame) else thing.rest  # outputs.last_hidden_state
         if isinstance(thing, OptimizerValue) and name == "param_groups":
             return of(Parameters(thing.modules))
         if isinstance(thing, Logger) and not called_here(node, frame):
@@ -215,7 +218,8 @@ class Objects(Loops):
     def is_module_class(self, cls: Class, depth: int = 5) -> bool:
         """Whether a class is derived from torch.nn.Module."""
         for base in cls.node.bases:
-            if cls.script.qualified(base).startswith(("torch.nn.", "torchvision.models")):
+            name = cls.script.qualified(base)
+            if name.startswith(("torch.nn.", "torchvision.models")) or is_model_class(name):
                 return True
             for thing in self.value(base, self.module_frame(cls.script)).only(Class):
                 assert isinstance(thing, Class)
@@ -265,18 +269,47 @@ class Objects(Loops):
         collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
         hidden = not collates and may_say(frame.script, node, "collate_fn")
         if hidden or not all(self.stacks(each, frame) for each in collates):
-            self.found.not_stacked.add(node)
-            if self.status.get(found) == "sharded":
+            laid_out = None if hidden or len(collates) > 1 else self.laid_out(node, collates[0], frame)
+            if laid_out is None:
+                self.found.not_stacked.add(node)
+            else:
+                self.layouts[node] = laid_out
+            if self.status.get(found) == "sharded" and (laid_out is None or paddings(laid_out)):
                 self.problem(frame, node, NOT_STACKED, frozenset({found}))
         return of(found)
+
+    def laid_out(self, call: ast.Call, collate: ast.expr, frame: Frame) -> Part | None:
+        """What a collate function makes of its samples, other than stack them; None where that is not known, or what it
+        pads with cannot be said where the loader is made."""
+        functions = self.collate_functions(collate, frame) or []
+        parts = [collated(each) for each in functions]
+        if len(functions) != 1 or parts[0] is None or not is_apart(parts[0]):
+            return None
+        codes = {
+            place: (padded.dimension, code_for(padded.value, functions[0], collate, frame.script, call))
+            for place, padded in paddings(parts[0]).items()
+        }
+        if not all(code for _, code in codes.values()):
+            return None
+        self.found.padded[call] = codes
+        return parts[0]
 
     def stacks(self, node: ast.expr, frame: Frame) -> bool:
         """Whether the collate function that a loader is given stacks its samples."""
         if (isinstance(node, ast.Constant) and node.value is None) or self.collates(frame.script, node):
             return True
+        functions = self.collate_functions(node, frame)
+        if functions is None:
+            return False
+        padding = [each.node for each in functions if pads_to_longest(each.script, each.node)]
+        return all(map(stacks, functions)) and all(map(self.leaves_out_padding, padding))
+
+    def collate_functions(self, node: ast.expr, frame: Frame) -> list[Function] | None:
+        """The functions of the program that a loader may be given to collate its samples; None where it may be another
+        one."""
         if isinstance(node, ast.Call) and frame.script.qualified(node.func) == "functools.partial":
             if len(node.args) != 1 or any(word.arg is None for word in node.keywords):
-                return False
+                return None
             node = node.args[0]
         things, functions = self.value(node, frame).things, []
         for thing in things:
@@ -289,10 +322,9 @@ class Objects(Loops):
                 continue
             called = self.method_of(thing.cls, "__call__", of(thing)) if isinstance(thing, Instance) else thing
             if not isinstance(called, Function):
-                return False
+                return None
             functions.append(called)
-        padding = [each.node for each in functions if pads_to_longest(each.script, each.node)]
-        return bool(things) and all(map(stacks, functions)) and all(map(self.leaves_out_padding, padding))
+        return functions if things else None
 
     def collates(self, script: Script, node: ast.expr) -> bool:
         """Whether an expression is a collate function of transformers that stacks samples."""

@@ -307,6 +307,8 @@ LAST = frozenset(
     {"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue", "diff", "fft", "ifft"}
     | {"rfft", "irfft"}
 )
+# They run along the last dimension where none is given.
+TAKE_LAST = frozenset({"topk", "sort", "argsort", "mode", "kthvalue"})
 # Operations and modules of torch that mix what lies along the last dimension, or along the second one.
 MIX_LAST = (
     *("linear", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "conv", "pool", "interpolate", "upsample"),

@@ -345,6 +345,13 @@ def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
     return made_of("mean", local)
 
 
+def likelihood(given: Sequence[Value], reduction: Value | None) -> Value:
+    """What a CRF of pytorch-crf makes of its arguments: the log likelihood, a sum over samples without a reduction."""
+    said = "sum" if reduction is None else reduction.constant
+    how = said if said in ("none", "sum", "mean") else "?"
+    return loss_of([replace(each, kind="rows") if each.kind == "batch" else each for each in given], str(how), False)
+
+
 def element(value: Value, key: object) -> Value:
     """What `value[key]` is; key is a constant, a slice, or None where it is not known."""
     found: Value | None = None
@@ -370,3 +377,22 @@ def runs_over_samples(over: Value) -> bool:
         return axis(over.kind) == 0
     inner = (each for thing in over.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner)
     return any(runs_over_samples(each) for each in inner)
+
+
+def one_behind_the_other(left: Value, right: Value) -> Value | None:
+    """`(loss,) + outputs`: a tuple of which each entry is known by its place, and what it is put before; None for
+    others."""
+    first = next((thing for thing in left.only(Items) if isinstance(thing, Items)), None)
+    if first is None or len(left.things) > 1 or first.shape != "tuple" or first.rest is not None or left.is_local:
+        return None
+    known, several = dict(first.known), right.only(Items)
+    if len(several) == 1 and len(right.things) == 1 and not right.is_local:
+        (thing,) = several
+        assert isinstance(thing, Items)
+        if thing.shape != "tuple" or not all(isinstance(key, int) for key in thing.known):
+            return None
+        known |= {len(first.known) + key: value for key, value in thing.known.items() if isinstance(key, int)}
+        return of(Items("tuple", known, thing.rest))
+    if right.things or right.kind == "unknown":
+        return None
+    return of(Items("tuple", known, replace(right, zero=False)))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..inherited import _local as imported_file
 from ..script import Script
+from .collate_expressions import Part
 from .frames import ByNext, FlowFacts, Frame, Problem
 from .gradients import Gradients
 from .values import (
@@ -81,6 +82,8 @@ class State:
         self.loggers: dict[ast.Call, Logger] = {}
         self.known_loaders = loaders
         self.made_loaders: dict[ast.expr, Value] = {}
+        self.scores: set[tuple[ast.AST, str]] = set()  # variables of functions that losses take for scores of classes
+        self.layouts: dict[ast.Call, Part] = {}  # of batches whose collate functions do not only stack
         self.variant: tuple[object, ...] = ()
         self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0

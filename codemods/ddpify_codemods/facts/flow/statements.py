@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..no_group import never_run
-from .after_loops import is_of_last_turn, mentions
+from .after_loops import begins_in, is_of_last_turn, mentions
 from .branches import Branches, Names, leaves
 from .calls import is_without_gradients
 from .frames import Frame, additive, local_entries
@@ -50,6 +50,7 @@ class Follower(Branches):
         frame = self.module_frame(entry)
         self.block(entry.tree.body, frame)
         self.end_gradients()
+        self.end_weighing()
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         dead = never_run(frame.script)
@@ -149,6 +150,8 @@ class Follower(Branches):
             return
         uneven = [context for context in self.contexts if self.uneven(context)]
         by_batches = len(uneven) == 1 and self.by_batches(uneven[0])
+        if by_batches and begins_in(uneven[0].node, node):
+            uneven, by_batches = [], False
         if uneven and not self.in_forward and not self.in_rows():
             if by_batches and isinstance(node.op, ast.Add | ast.Sub):
                 added = self.of_each_batch(added, uneven[0].loaders)
@@ -337,7 +340,7 @@ class Follower(Branches):
                     self.carried(before, frame)
                 if count or not self.loaders_in(over):  # a loader has a batch
                     self.merge(frame, before)
-                self.carried_on(before, frame)
+                self.carried_on(node, before, frame)
         if runs_over_samples(over) and not self.in_forward:
             self.of_samples(node, first, frame)
         self.mark(node, over, frame)
@@ -361,9 +364,9 @@ class Follower(Branches):
             if name in before and not before[name].is_local and value.is_local and not value.things:
                 frame.names[name] = made_of("unknown", [value], reason=COUPLES)
 
-    def carried_on(self, before: Names, frame: Frame) -> None:
+    def carried_on(self, node: ast.For, before: Names, frame: Frame) -> None:
         """A loop over a rank's part of an evaluation hands numbers from one batch to the next."""
-        if self.contexts and self.by_batches(self.contexts[-1]):
+        if self.contexts and self.contexts[-1].node is node and self.by_batches(self.contexts[-1]):
             for name, value in frame.names.items():
                 if name in before and not before[name].is_local:
                     frame.names[name] = self.added_up(value)
@@ -405,6 +408,7 @@ class Follower(Branches):
         """Go through a loop once, or not at all; always: whether that cannot be."""
         before, around, self.left_early = self.gradients, self.left_early, []
         self.block(body, frame)
+        before = before.without_turns(self.gradients)
         for each in (*self.left_early, *([] if always else [before])):
             self.gradients = self.gradients.or_else(each)
         self.left_early = around

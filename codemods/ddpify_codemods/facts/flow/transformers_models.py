@@ -34,6 +34,7 @@ _OF_TOKENS = (
     "LMHeadModel",
 )
 _KNOWN = (*_OF_SAMPLES, *_OF_TOKENS)
+_PACKAGES = ("transformers", "pytorch_transformers", "pytorch_pretrained_bert")
 _NEXT_TOKENS = ("ForCausalLM", "LMHeadModel")  # of which the first has no label
 _OTHERWISE = ("ForPreTraining", "ForQuestionAnswering", "ForSemanticSegmentation")  # several losses, or another index
 _WEIGHS = "the model's own loss is a mean over what is labelled, of which the ranks have not equally much (L3)"
@@ -49,6 +50,14 @@ _COLLATES = frozenset(
     )
 )
 _OF_TEXTS = tuple(f"transformers.{place}DataCollatorForLanguageModeling" for place in ("", "data.data_collator."))
+
+
+def is_model_class(name: str) -> bool:
+    """Whether a name is that of a class of models of transformers, of which programs derive their own."""
+    package, _, last = name.rpartition(".")
+    return package.split(".")[0] in _PACKAGES and (
+        last.endswith(("Model", "LMHeadModel")) or any(k in last for k in _KNOWN)
+    )
 
 
 def class_name(script: Script, made: ast.Call) -> str:
@@ -151,6 +160,11 @@ def outputs(result: Value, weighs_otherwise: bool) -> Value:
     """
     loss = made_of("unknown", [result], reason=_WEIGHS) if weighs_otherwise else replace(result, kind="mean")
     return of(Items("tuple", {0: loss, 1: result, "loss": loss, "logits": result}, result))
+
+
+def several_outputs(result: Value) -> Value:
+    """What a model gives back, in a tuple whose entries have names, too: something for each sample each."""
+    return of(Items("tuple", {}, result))
 
 
 def collates(script: Script, node: ast.expr) -> bool:

@@ -22,12 +22,16 @@ _VIEWS = frozenset(
 
 @dataclass(frozen=True)
 class Weighed:
-    """A call of a loss that has to be divided by what all ranks have: where, what that is, and the loss's making."""
+    """A call of a loss that has to be divided by what all ranks have: where, what that is, and the loss's making.
+
+    trains: within a model, the code for whether it trains; only then do all ranks call it together.
+    """
 
     script: Script
     node: ast.Call
     count: str
     made: ast.Call
+    trains: str = ""
 
 
 def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ignores: bool) -> Weighed | None:
@@ -45,8 +49,8 @@ def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ign
     weight, ignored = options.get("weight"), options.get("ignore_index")
     if weight is not None and not _is_tensor(made_in, weight):
         return None
-    if weight is None and ignored is None:  # targets may be probabilities, of which torch leaves none out
-        return None
+    if weight is None and ignored is None and not _is_flat(target):
+        return None  # targets may be probabilities, of which torch leaves none out
     left_out = ignores or ignored is not None
     named = ast.unparse(node.func)
     if is_function:
@@ -77,6 +81,15 @@ def _options(made: ast.Call, before: int) -> dict[str, ast.expr] | None:
     if reduction is not None and not (isinstance(reduction, ast.Constant) and reduction.value == "mean"):
         return None
     return {name: value for name, value in found.items() if not _is_none(value)}
+
+
+def _is_flat(node: ast.expr) -> bool:
+    """Whether a tensor has one dimension, as classes have and probabilities of classes have not: `y.view(-1)`."""
+    method = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(method, ast.Attribute):
+        return False
+    given = [ast.unparse(each) for each in node.args]  # type: ignore[attr-defined]
+    return (method.attr in ("view", "reshape") and given == ["-1"]) or (method.attr == "flatten" and not given)
 
 
 def _is_none(node: ast.expr) -> bool:

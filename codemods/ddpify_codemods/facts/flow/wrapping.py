@@ -424,7 +424,7 @@ def _uses(program: Program, result: Wrapping, function: ast.AST, name: str, mode
         parent = script.parents[node]
         call = script.parents[parent] if isinstance(parent, ast.Attribute) else parent
         if not isinstance(node.ctx, ast.Load):
-            if not (isinstance(parent, ast.Assign) and parent.value in moves):
+            if not (isinstance(parent, ast.Assign) and (parent.value in moves or _sets_mode(parent.value, name))):
                 result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
         elif (
             (isinstance(parent, ast.Attribute) and (parent.attr in _SHARED or call in moves))
@@ -438,6 +438,12 @@ def _uses(program: Program, result: Wrapping, function: ast.AST, name: str, mode
             continue
         else:
             result.modules[node] = script
+
+
+def _sets_mode(node: ast.expr, name: str) -> bool:
+    """Whether a call gives back the model itself: `model = model.train()`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in ("train", "eval") and ast.unparse(called.value) == name
 
 
 def _is_handed_on(program: Program, result: Wrapping, script: Script, node: ast.Name, parent: ast.AST) -> bool:

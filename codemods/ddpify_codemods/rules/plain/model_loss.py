@@ -5,11 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.loaders import names_in
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
-from .words import is_here, program_of
+from .words import free_name, is_here, program_of
 
 _MESSAGE = "labels of all ranks count together"
 
@@ -17,9 +16,7 @@ _MESSAGE = "labels of all ranks count together"
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Weigh the loss behind the call of the model."""
     found = program_of(script).followed.found
-    name = "labelled"
-    while name in {*names_in(script)}:
-        name += "_"
+    name = free_name(script, "labelled")
     for call, (there, count) in sorted(found.labelled.items(), key=lambda each: each[0].lineno):
         if not is_here(script, there):
             continue

@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.bindings import bindings
 from ...facts.flow.weighing import Weighed
 from ...facts.script import Script
-from ...rule import ChangeArgument, Edit, Finding, Replace, Rule
+from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .words import REMEDY, is_here, program_of
+from .words import REMEDY, free_name, is_here, program_of
 
 _MESSAGE = "targets of all ranks count together"
 
@@ -24,7 +25,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif is_here(script, each.script):
             if each.made is each.node:
                 yield _summed(each.made)
-            template = f"{{}} / mean_over_ranks({each.count})"
+            apart = each.node not in program_of(script).followed.found.weighed_together
+            template = f"{{}} / {each.count}" if apart else f"{{}} / mean_over_ranks({each.count})"
+            if each.trains:
+                name = free_name(script, "counted")
+                yield Insert(script.statement(each.node), f"{name} = {each.count}", _MESSAGE)
+                template = f"{{}} / (mean_over_ranks({name}) if {each.trains} else {name})"
             template = template if _stands_free(script.parents[each.node]) else f"({template})"
             yield Replace(each.node, template, _MESSAGE, modules=target.words.imports)
         if each.made in script.parents and each.made is not each.node:
@@ -58,8 +64,30 @@ def _is_called_there_alone(script: Script, one: Weighed) -> bool:
     if one.made in found.not_weighed:
         return False
     name = _last(one.node.func)
-    named = (call for each in program.scripts for call in each.find(ast.Call) if _last(call.func) == name)
+    named = [call for each in program.scripts for call in each.find(ast.Call) if _last(call.func) == name]
+    scope = one.script.scope(one.node)
+    is_own = isinstance(scope, ast.FunctionDef) and name in bindings(one.script, scope)
+    if is_own and isinstance(one.node.func, ast.Name):  # of the function alone
+        named = [call for call in named if call in one.script.parents and one.script.scope(call) is scope]
+        named = [call for call in named if _given(one.script, call, name) in (one.made, None)]
     return one.made is one.node or all(call in found.weighed for call in named)
+
+
+def _given(script: Script, call: ast.Call, name: str) -> ast.expr | None:
+    """What a variable of a function was given last, above a call; None where another block may have given it more."""
+    for at in (script.statement(call), *script.ancestors(script.statement(call))):
+        parent = script.parents.get(at)
+        blocks = (getattr(parent, each, ()) for each in ("body", "orelse", "finalbody"))
+        block = next((each for each in blocks if isinstance(each, list) and at in each), [])
+        for before in reversed(block[: block.index(at)] if at in block else []):
+            if isinstance(before, ast.Assign) and ast.unparse(before.targets[0]) == name:
+                return before.value
+            if any(
+                isinstance(each, ast.Name) and each.id == name and isinstance(each.ctx, ast.Store)
+                for each in ast.walk(before)
+            ):
+                return None
+    return None
 
 
 def _last(func: ast.expr) -> str:

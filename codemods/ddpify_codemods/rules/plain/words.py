@@ -6,6 +6,7 @@ import ast
 
 from ...facts import batch_norm
 from ...facts.flow.program import Program
+from ...facts.loaders import names_in
 from ...facts.reach import all_names
 from ...facts.script import Script
 from ...targets import Target
@@ -149,6 +150,14 @@ def normalizes(program: Program) -> bool:
 def names_something(script: Script, word: str) -> bool:
     """Whether a name of the file has a word in it."""
     return any(word in name for name in all_names(script))
+
+
+def free_name(script: Script, name: str) -> str:
+    """A name that the file does not use."""
+    taken = {*names_in(script)}
+    while name in taken:
+        name += "_"
+    return name
 
 
 def computes_quietly(script: Script, node: ast.expr) -> bool:

@@ -1,0 +1,143 @@
+"""Training loaders whose collate functions pad: what is padded, with what, and where that is not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+HEAD = """\
+import functools
+import torch
+import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+PAD = 1
+data = [(torch.randint(2, 9, (n % 5 + 1,)), n % 3) for n in range(32)]
+model = torch.nn.EmbeddingBag(9, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+TRAINS = """
+for {batch} in loader:
+    loss = F.cross_entropy(model({x}), {y})
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+LOADER = "loader = DataLoader(data, batch_size=8, shuffle=True, collate_fn={})\n"
+COLLATE = """\
+def collate(batch):
+    x, y = zip(*batch)
+    return pad_sequence(x, batch_first=True, padding_value={}), torch.tensor(y)
+"""
+PAIR = ("x, y", "x", "y")
+
+
+def converted(source: str, batch: tuple[str, str, str] = PAIR, target: str = "cpu") -> str:
+    names = dict(zip(("batch", "x", "y"), batch, strict=True))
+    path = Path("train.py")
+    return convert({path: HEAD + source + TRAINS.format(**names)}, target, style="plain")[path].code
+
+
+@pytest.mark.parametrize(
+    ("source", "padded"),
+    [
+        (COLLATE.format(0) + LOADER.format("collate"), "[(0, 1, 0)]"),
+        (COLLATE.format("PAD") + LOADER.format("collate"), "[(0, 1, PAD)]"),
+        (COLLATE.format("-1").replace("batch)", "batch, pad=3)", 1) + LOADER.format("collate"), "[(0, 1, -1)]"),
+        (COLLATE.format("pad").replace("batch)", "batch, pad=3)", 1) + LOADER.format("collate"), "[(0, 1, 3)]"),
+        (
+            COLLATE.format("pad").replace("batch)", "batch, pad)", 1)
+            + LOADER.format("functools.partial(collate, pad=PAD)"),
+            "[(0, 1, PAD)]",
+        ),
+        (
+            COLLATE.format("pad").replace("batch)", "batch, pad)", 1)
+            + LOADER.format("lambda each: collate(each, PAD)"),
+            "[(0, 1, PAD)]",
+        ),
+        (
+            "class C:\n    def __init__(self, pad):\n        self.pad = pad\n"
+            "    def __call__(self, batch):\n        x, y = zip(*batch)\n"
+            "        return pad_sequence(x, batch_first=True, padding_value=self.pad), torch.tensor(y)\n"
+            + LOADER.format("C(PAD)"),
+            "[(0, 1, PAD)]",
+        ),
+        (
+            "def collate(batch):\n    xs, ys = [], []\n    for x, y in sorted(batch, key=len):\n        xs.append(x)\n"
+            "        ys.append(y)\n    return [pad_sequence(xs, True), torch.tensor(ys)]\n" + LOADER.format("collate"),
+            "",
+        ),
+        (
+            "def collate(batch):\n    batch.sort(key=lambda each: len(each[0]), reverse=True)\n"
+            "    xs = [torch.as_tensor(x) for x, _ in batch]\n    lengths = [len(x) for x in xs]\n"
+            "    xs = pad_sequence(xs, True, 1)\n    return xs, torch.tensor([y for _, y in batch]), lengths, xs != 1\n"
+            + LOADER.format("collate").replace("loader", "whole", 1)
+            + "loader = ((x, y) for x, y, _, _ in whole)\n",
+            "",
+        ),
+    ],
+)
+def test_what_is_padded(source: str, padded: str) -> None:
+    code = converted(source)
+    assert ("EquallyPaddedLoader" in code) is bool(padded)
+    assert not padded or f"padded={padded}" in code
+
+
+def test_parts_with_names_and_masks() -> None:
+    collate = (
+        "def collate(batch):\n    x = pad_sequence([each[0] for each in batch], True, PAD)\n"
+        '    return {"tokens": x, "mask": x != PAD, "labels": torch.tensor([each[1] for each in batch])}\n'
+    )
+    code = converted(collate + LOADER.format("collate"), ("b", 'b["tokens"]', 'b["labels"]'))
+    assert 'padded=[("tokens", 1, PAD), ("mask", 1, False)]' in code
+
+
+def test_time_first() -> None:
+    collate = COLLATE.format(0).replace("batch_first=True, ", "")
+    code = converted(collate + LOADER.format("collate"), ("x, y", "x.t()", "y"))
+    assert "padded=[(0, 0, 0)]" in code
+
+
+def test_a_batch_that_is_one_tensor() -> None:
+    collate = "def collate(batch):\n    return pad_sequence([each[0] for each in batch], batch_first=True)\n"
+    code = converted(collate + LOADER.format("collate"), ("x", "x[:, 1:]", "x[:, 0]"))
+    assert "padded=(1, 0)" in code and "yield torch.nn.functional.pad(batch, behind, value=value)" in code
+
+
+@pytest.mark.parametrize(
+    "collate",
+    [
+        COLLATE.format("y[0]"),
+        COLLATE.format("max(y)"),
+        COLLATE.format("1, padding_side='left'"),
+        "def collate(batch):\n    pad = 1\n    pad_value = pad if len(batch) > 3 else 0\n"
+        + COLLATE.format("pad_value")[20:],
+        "def made():\n    pad = 3\n"
+        + COLLATE.format("pad").replace("\n", "\n    ").replace("def", "    def", 1)
+        + "return collate\ncollate = made()\n",
+    ],
+)
+def test_what_is_not_known_is_refused(collate: str) -> None:
+    assert "DistributedDataParallel" not in converted(collate + LOADER.format("collate"))
+
+
+def test_another_engine_refuses() -> None:
+    source = COLLATE.format(0) + LOADER.format("collate")
+    assert "DistributedSampler" not in converted(source, target="ignite")
+    assert 'shape[dim] for key, dim, _ in self.padded], device="cuda")' in converted(source, target="cuda")
+
+
+def test_an_evaluation_is_divided_by_batches() -> None:
+    evaluation = (
+        "test_loader = DataLoader(data, batch_size=8, collate_fn=collate)\nhits = 0\nfor x, y in test_loader:\n"
+        "    hits += (model(x).argmax(1) == y).sum().item()\nprint(hits)\n"
+    )
+    path = Path("train.py")
+    source = (
+        HEAD + COLLATE.format(0) + LOADER.format("collate") + TRAINS.format(batch="x, y", x="x", y="y") + evaluation
+    )
+    code = convert({path: source}, "cpu", style="plain")[path].code
+    assert "sampler=[i for i in range(len(data)) if i // 8 % dist.get_world_size() == dist.get_rank()]" in code
+    assert code.count("EquallyPaddedLoader") == 2

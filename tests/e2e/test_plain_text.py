@@ -1,0 +1,217 @@
+"""Programs that train on texts, plain: what 2 and 3 ranks train and show is what one process does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.test_plain_programs import trains_alike
+
+PAIRS = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.nn.utils.rnn import pad_sequence
+from torch.utils.data import DataLoader
+
+torch.manual_seed(3)
+PAD = 0
+
+
+def text():
+    return torch.randint(1, 20, (int(torch.randint(2, 9, (1,))),))
+
+
+"""
+SCRIPTS = {
+    "an encoder and a decoder that are trained token by token": """\
+def collate_fn(batch):
+    sources, targets = [], []
+    for source, target in batch:
+        sources.append(source)
+        targets.append(target)
+    return (
+        pad_sequence(sources, batch_first=True, padding_value=PAD),
+        pad_sequence(targets, batch_first=True, padding_value=PAD),
+    )
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.rnn = nn.LSTM(8, 16, batch_first=True)
+
+    def forward(self, x):
+        return self.rnn(self.embedding(x))
+
+
+class Decoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.rnn = nn.LSTM(8, 16, batch_first=True)
+        self.out = nn.Linear(16, 20)
+
+    def forward(self, x, h, c):
+        o, (h, c) = self.rnn(self.embedding(x), (h, c))
+        return self.out(o.squeeze(1)), h, c
+
+
+encoder, decoder = Encoder(), Decoder()
+criterion = nn.CrossEntropyLoss(ignore_index=PAD)
+optimizers = [torch.optim.SGD(encoder.parameters(), lr=0.1), torch.optim.SGD(decoder.parameters(), lr=0.1)]
+encoder_optimizer, decoder_optimizer = optimizers
+train_loader = DataLoader([(text(), text()) for _ in range(48)], batch_size=12, shuffle=True, collate_fn=collate_fn)
+val_loader = DataLoader([(text(), text()) for _ in range(20)], batch_size=6, collate_fn=collate_fn)
+
+
+def validate():
+    total = 0
+    with torch.no_grad():
+        for src, tgt in val_loader:
+            _, (h, c) = encoder(src)
+            x = tgt[:, 0].unsqueeze(1)
+            loss = 0
+            for t in range(1, tgt.size(1)):
+                out, h, c = decoder(x, h, c)
+                loss += criterion(out, tgt[:, t])
+                _, top = out.topk(1)
+                x = top.detach()
+            loss = loss / (tgt.size(1) - 1)
+            total += loss.item()
+    return total / len(val_loader)
+
+
+def train_step(src, tgt, teacher):
+    encoder_optimizer.zero_grad()
+    decoder_optimizer.zero_grad()
+    _, (h, c) = encoder(src)
+    x = tgt[:, 0].unsqueeze(1)
+    loss = 0
+    for t in range(1, tgt.size(1)):
+        out, h, c = decoder(x, h, c)
+        loss += criterion(out, tgt[:, t])
+        if teacher:
+            x = tgt[:, t].unsqueeze(1)
+        else:
+            value, top = out.topk(1)
+            x = top.detach()
+    loss = loss / (tgt.size(1) - 1)
+    loss.backward()
+    encoder_optimizer.step()
+    decoder_optimizer.step()
+    return loss.item()
+
+
+for epoch in range(2):
+    total = 0
+    for i, (src, tgt) in enumerate(train_loader):
+        loss = train_step(src, tgt, epoch == 0)
+        total += loss
+        print(i, loss)
+    print(epoch, total / len(train_loader), validate())
+""",
+    "a mean over all that is padded, and a model that does not mask it": """\
+class Tags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.rnn = nn.GRU(8, 6, batch_first=True, bidirectional=True)
+        self.out = nn.Linear(12, 20)
+
+    def forward(self, x):
+        return self.out(self.rnn(self.embedding(x))[0])
+
+
+class Collate:
+    def __init__(self, pad):
+        self.pad = pad
+
+    def __call__(self, batch):
+        x = pad_sequence([each["x"] for each in batch], True, self.pad)
+        return {"x": x, "mask": x != self.pad, "size": torch.tensor([len(each["x"]) for each in batch])}
+
+
+def train(model, loader, optimizer):
+    model = model.train()
+    total, tokens = 0.0, 0
+    for batch in loader:
+        x = batch["x"]
+        loss = F.cross_entropy(model(x).transpose(1, 2), x)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+        tokens += batch["mask"].sum().item() + batch["size"].sum().item()
+        print(x.shape[1], loss.item())
+    print(total / len(loader), tokens)
+
+
+loader = DataLoader([{"x": text()} for _ in range(36)], batch_size=12, shuffle=True, collate_fn=Collate(PAD))
+model = Tags()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for epoch in range(2):
+    train(model, loader, optimizer)
+""",
+    "a loss in the model, over the tokens that count": """\
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.kinds = nn.Linear(8, 3)
+        self.tags = nn.Linear(8, 5)
+
+    def forward(self, ids, mask, kinds=None, tags=None):
+        hidden = self.embedding(ids)
+        kind_logits, tag_logits = self.kinds(hidden[:, 0]), self.tags(hidden)
+        outputs = (kind_logits, tag_logits)
+        if kinds is not None:
+            loss_fct = nn.CrossEntropyLoss()
+            total = loss_fct(kind_logits, kinds)
+            if tags is not None:
+                tag_loss_fct = nn.CrossEntropyLoss(ignore_index=4)
+                active = mask.view(-1) == 1
+                logits = tag_logits.view(-1, 5)[active]
+                labels = tags.view(-1)[active]
+                tag_loss = tag_loss_fct(logits, labels)
+                total = total + 0.5 * tag_loss
+            outputs = (total,) + outputs
+        return outputs
+
+
+def samples(n):
+    ids = torch.randint(20, (n, 7))
+    return torch.utils.data.TensorDataset(ids, (ids > 4).long(), torch.randint(3, (n,)), torch.randint(5, (n, 7)))
+
+
+model = Tagger()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+loader = DataLoader(samples(36), batch_size=12, shuffle=True)
+test_loader = DataLoader(samples(20), batch_size=6)
+for epoch in range(2):
+    model.train()
+    for batch in loader:
+        ids, mask, kinds, tags = tuple(t.to("cpu") for t in batch)
+        loss = model(ids, mask, kinds=kinds, tags=tags)[0]
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    model.eval()
+    total = hits = 0
+    with torch.no_grad():
+        for ids, mask, kinds, tags in test_loader:
+            loss, kind_logits, tag_logits = model(ids, mask, kinds=kinds, tags=tags)
+            total += loss.item()
+            hits += (kind_logits.argmax(1) == kinds).sum().item()
+    print(total / len(test_loader), hits)
+""",
+}
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("name", SCRIPTS)
+def test_what_is_trained_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(PAIRS + SCRIPTS[name], ranks, tmp_path)
