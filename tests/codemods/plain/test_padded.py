@@ -141,3 +141,14 @@ def test_an_evaluation_is_divided_by_batches() -> None:
     code = convert({path: source}, "cpu", style="plain")[path].code
     assert "sampler=[i for i in range(len(data)) if i // 8 % dist.get_world_size() == dist.get_rank()]" in code
     assert code.count("EquallyPaddedLoader") == 2
+
+
+def test_an_evaluation_of_samples_of_training_is_whole() -> None:
+    evaluation = (
+        "\ndef accuracy(loader):\n    hits = 0\n    for x, y in loader:\n"
+        "        hits += (model(x).argmax(1) == y).sum().item()\n    return hits\n\n\nprint(accuracy(loader))\n"
+    )
+    source = HEAD + COLLATE.format(0) + LOADER.format("collate") + TRAINS.format(batch="x, y", x="x", y="y")
+    path = Path("train.py")
+    code = convert({path: source + evaluation}, "cpu", style="plain")[path].code
+    assert "for x, y in every_sample(loader):" in code  # other batches would be padded to other lengths

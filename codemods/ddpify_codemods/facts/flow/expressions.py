@@ -13,12 +13,14 @@ from .frames import Frame, Reduction, local_entries, local_runs
 from .layout import axis, reduced, unsqueezed
 from .operation_names import LOSS_CLASSES
 from .operations import combined, element, one_behind_the_other, runs_over_samples
+from .packed import of_each
 from .values import (
     ADDITIVE,
     CHOSEN,
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
+    LONGEST,
     OWN_SIZE,
     PLACED,
     SAME,
@@ -299,6 +301,8 @@ class Expressions(Comparisons):
         bounds = [self.value(part, frame) for part in operands(node)[1:]] if isinstance(node.slice, ast.Slice) else []
         if owner.kind == "shape":
             return self.size_in(owner, key)
+        if owner.reason == LONGEST and isinstance(node.slice, ast.Tuple):
+            return of_each(owner, [self.value(part, frame) for part in node.slice.elts])
         if owner.kind in LOCAL_ROWS:
             owner = replace(owner, kind="rows") if owner.kind == "batch" and is_tensor(node.value) else owner
             return self.indexed(owner, node.slice, key, index, frame)

@@ -30,6 +30,7 @@ from .operation_names import (
 )
 from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_rows, runs_over_samples
 from .own_sizes import batch_sizes
+from .packed import padded_again
 from .reductions import reduction_of
 from .values import (
     CHOSEN,
@@ -188,6 +189,8 @@ class Libraries(Modules):
             return self.length(node, args, frame)
         if name in ("tuple", "list") and len(args) == 1 and args[0].only(Items) and not args[0].is_local:
             return Value(things=frozenset(args[0].only(Items)))  # tuple(part.to(device) for part in batch)
+        if (sequences := padded_again(name, node, given)) is not None:
+            return sequences
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
         if name in SEEDS and given and not local and not self.contexts and not self.undecided:

@@ -239,7 +239,8 @@ def _whole(
     """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
     changed, before = False, dict(status)
     separated: set[Loader] = set()
-    for problem in [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found)]:
+    problems = [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found), *_padded(found, status)]
+    for problem in problems:
         for loader in problem.loaders:
             if status.get(loader) in UNEVEN and loader not in separated:
                 changed = True
@@ -279,6 +280,14 @@ def _not_deferred(scripts: Sequence[Script], found: FlowFacts) -> Iterator[Probl
     for node, problems in found.deferred.items():
         if node not in deferred:
             yield from problems
+
+
+def _padded(found: FlowFacts, status: dict[Loader, str]) -> Iterator[Problem]:
+    """Loaders that evaluate samples of training, of which other batches would be padded to other lengths."""
+    for loader, each in status.items():
+        if loader.source is not None and each == "sharded" and found.padded.get(loader.call):
+            reason = "a rank's samples are padded to the longest of them alone"
+            yield Problem(loader.script, loader.call, reason, frozenset({loader}))
 
 
 def _of_both(found: FlowFacts, status: dict[Loader, str]) -> Iterator[Problem]:
