@@ -48,8 +48,10 @@ def copy_layers(module: nn.Module, memo: dict[int, Any]) -> None:
                 continue
             if not is_without_parts(value):
                 held[name] = deepcopy(value, memo)
+            elif type(value) in _CONTAINERS:
+                held[name] = memo[id(value)] = type(value)()  # the handle of a hook refers to some
             else:
-                held[name] = type(value)() if type(value) in _CONTAINERS else value
+                held[name] = value
 
 
 @lru_cache(maxsize=1000)

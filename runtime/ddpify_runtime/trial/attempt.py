@@ -77,10 +77,7 @@ def attempt(
         extreme: what is drawn once for all samples, as in Region; None: any. shared_draws: by what, if it is given.
     """
     whole_region = Region("record", total, total, places=shared_draws or {}, extreme=extreme)
-    try:
-        whole_module, local_module = copy_of(module), copy_of(module)
-    except Exception as error:  # whatever cannot be copied
-        raise NoCopy from error
+    whole_module, local_module = copy_of(module), copy_of(module)
     outside = random_states.outside_of_torch()
     with (
         _kept_trainable(module, whole_module),
@@ -328,12 +325,19 @@ def _why(whole: Any, total: int) -> str:
 
 
 def copy_of(module: nn.Module) -> nn.Module:
-    """A copy to try things on, with the same trainable parameters."""
+    """A copy to try things on, with the same trainable parameters.
+
+    Raises:
+        NoCopy: something that it holds cannot be copied.
+    """
     memo: dict[int, Any] = {id(p): p for p in module.parameters() if p.requires_grad}
     for part in module.modules():
         for leaf in tree_leaves([value for value in vars(part).values() if not is_without_parts(value)]):
             if isinstance(leaf, Tensor) and leaf.grad_fn is not None:  # torch refuses to copy what it computed
                 memo[id(leaf)] = leaf.detach().clone()
-    made = copied(module, memo)
+    try:
+        made = copied(module, memo)
+    except Exception as error:  # whatever a module may hold
+        raise NoCopy from error
     route(made)
     return made

@@ -46,6 +46,27 @@ def test_a_copy_is_that_of_deepcopy_and_shares_nothing() -> None:
     assert not {id(tensor) for tensor in tensors(made)} & {id(tensor) for tensor in tensors(model)}
 
 
+class Handled(nn.Module):
+    """Keeps the handle of a hook of its part, as models of transformers do whose inputs shall require gradients."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(2, 2)
+        self.handles = [self.layer.register_forward_hook(doubled)]
+
+
+def doubled(layer: nn.Module, given: Any, output: Tensor) -> Tensor:
+    return 2 * output
+
+
+def test_the_handle_of_a_hook_is_that_of_the_copy_and_can_be_copied_again() -> None:
+    made: Any = copy_of(copy_of(Handled()))
+    x = torch.ones(1, 2)
+    doubled_output = made.layer(x)
+    made.handles[0].remove()
+    assert torch.equal(doubled_output, 2 * made.layer(x))
+
+
 def tensors(module: nn.Module) -> list[Tensor]:
     kept = [value for part in module.modules() for value in vars(part).values() if isinstance(value, Tensor)]
     return [*kept, *module.parameters(), *module.buffers()]
