@@ -60,8 +60,8 @@ CALL = "_compiled_call_impl"
 BUFFERS, MODULES = "_buffers", "_modules"
 HOOKS = "_hooks"  # in the name of everything that keeps hooks of some kind
 
-# Names of kernels whose output has a size that depends on values, as a function mode is told them.
-SIZED_BY_VALUES = {"_pad_packed_sequence"}
+# The kernel behind `pad_packed_sequence`, as a function mode is told it; how long to pad is its last argument.
+PADS_PACKED = "_pad_packed_sequence"
 
 
 @contextmanager

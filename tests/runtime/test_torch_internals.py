@@ -49,8 +49,8 @@ def test_every_name_does_what_it_is_used_for() -> None:
 def test_every_name_is_checked() -> None:
     text = CHECKS.read_text(encoding="utf-8")
     missing = {name for name in defined(PLACES["torch"]) if not re.search(rf"\binternals\.{name}\b", text)}
-    # Threads with groups of their own are what tests/xla/test_threads.py runs in; a name of a kernel may be any.
-    assert missing == {"SIZED_BY_VALUES", "give_threads_groups"}
+    # Threads with groups of their own are what tests/xla/test_threads.py runs in.
+    assert missing == {"give_threads_groups"}
 
 
 @pytest.mark.parametrize("path", sorted(RUNTIME.rglob("*.py")), ids=lambda path: str(path.relative_to(RUNTIME)))

@@ -18,6 +18,8 @@ import torch.distributed as dist
 import torch.nn.functional as F
 from ddpify_runtime import torch_internals as internals
 from torch import Tensor, nn
+from torch.nn.utils import rnn
+from torch.overrides import TorchFunctionMode
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, TensorDataset, dataloader
 
@@ -274,6 +276,25 @@ def checkpointing_is_seen() -> None:
 
     checkpoint(forward, torch.ones(2, requires_grad=True), use_reentrant=False)
     assert seen == [True] and internals.saved_tensor_hooks() is None
+
+
+class LastArguments(TorchFunctionMode):
+    """Notes the last argument of each call of torch, by its name."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.seen: dict[str, Any] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None) -> Any:
+        self.seen[getattr(func, "__name__", "")] = args[-1] if args else None
+        return func(*args, **(kwargs or {}))
+
+
+def how_long_packed_sequences_are_padded_is_told() -> None:
+    packed = rnn.pack_padded_sequence(torch.ones(2, 5, 1), torch.tensor([3, 2]), batch_first=True)
+    with LastArguments() as noted:
+        rnn.pad_packed_sequence(packed)
+    assert noted.seen[internals.PADS_PACKED] == 3
 
 
 def a_batch_normalisation_is_told_and_checks_its_input() -> None:

@@ -3,7 +3,8 @@
 They are taken by what holds for the whole batch, which every rank learns when it asks; the script reads a number there
 anyway. So it is for `all` and `any` over everything, and for the largest and smallest of integers; they have no
 gradient, and are the same to the bit however the samples lie. `mask.sum() == mask.numel()` is another word for `all`,
-and `0 in ids` for `any`.
+and `0 in ids` for `any`. `pad_packed_sequence` pads to the longest of the whole batch: what follows, such as the largest
+over time, may see how much was padded.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode, handle_torch_function
 
 from .. import engines
-from ..torch_internals import saved_tensor_hooks
+from ..torch_internals import PADS_PACKED, saved_tensor_hooks
 from .losses import UnknownLoss
 from .region import Region
 
@@ -43,6 +44,9 @@ class Decisions(TorchFunctionMode):
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if getattr(func, "__name__", "") == PADS_PACKED:
+            *given, longest = args
+            return func(*given, int(self._decided(torch.max, (torch.tensor(longest),))))
         counts = func in _SUMS and len(args) == 1 and not kwargs and not _has_fractions(args[0])
         if not counts and not decides(func, args, kwargs):
             return func(*args, **kwargs)

@@ -300,7 +300,7 @@ def _as_on_rank_zero(leaf: Any) -> Any:
         return leaf
     sent = leaf.detach().clone(memory_format=torch.contiguous_format)
     dist.broadcast(sent, 0)
-    return sent
+    return sent.requires_grad_(leaf.requires_grad)
 
 
 def _form(leaf: Any) -> Any:

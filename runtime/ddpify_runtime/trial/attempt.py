@@ -174,24 +174,27 @@ def same_gradients(
 ) -> bool:
     """Whether the gradients of the shares add up to those of the whole, and the outputs are its rows. A collective.
 
-    Outputs alone do not show a backward of one's own that mixes samples, nor a mixing that starts at zero.
+    Outputs alone do not show a backward of one's own that mixes samples, nor a mixing that starts at zero. Where inputs
+    have gradients, as those of a part of a module, theirs are compared too: what is checkpointed reentrantly has one
+    for its parameters then only.
 
     Raises:
         NotDivisible: its backward fills `.grad` by itself, past the reduction; alike on every rank.
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    of_rows = [rows for leaf, rows in zip(leaves, found.inputs, strict=True) if _needs_gradient(leaf) and rows]
     generator = torch.Generator().manual_seed(0)
     with random_states.kept(), torch.enable_grad():
         try:
             with Draws(Region("record", total, total)) if FUSED in found.places else nullcontext():
-                copy, given = copy_of(module), [structure.copied(leaf) for leaf in leaves]
+                copy, (given, wanted, apart) = copy_of(module), _differentiable(leaves, leaves, found.inputs)
                 with noted(copy) as normalised:
                     expected = structure.flatten(call(copy, given))[0]
                 weights = [
                     torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
                     for output in expected
                 ]
-                gradients = _gradients(expected, weights, parameters)
+                gradients, whole_apart = _gradients(expected, weights, [*parameters, *wanted], apart)
         except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
             return False
     norms, whole = [float(gradient.norm()) for gradient in gradients], projected(gradients)
@@ -201,12 +204,11 @@ def same_gradients(
     region.decides, region.counts = found.decides, found.counts
     with random_states.kept(), torch.enable_grad(), sharded(region):
         parts = [
-            shard(leaf.detach(), total, rows) if rows else structure.copied(leaf)
-            for leaf, rows in zip(leaves, found.inputs, strict=True)
+            shard(leaf.detach(), total, rows) if rows else leaf for leaf, rows in zip(leaves, found.inputs, strict=True)
         ]
-        copy = copy_of(module)
+        copy, (given, wanted, apart) = copy_of(module), _differentiable(leaves, parts, found.inputs)
         with held(copy, normalised, total):
-            outputs = wholes(structure.flatten(call(copy, parts))[0])
+            outputs = wholes(structure.flatten(call(copy, given))[0])
     with rounded_as(found.rounded):
         differs = any(
             isinstance(value, Tensor) and not same(shard(value, total, rows) if rows else value, output)
@@ -223,22 +225,47 @@ def same_gradients(
     again = own and bool(found.places) and None not in found.places.values()
     try:
         with Draws(region) if again else nullcontext():
-            gradients = _gradients(outputs, weights, parameters)
+            gradients, part_apart = _gradients(outputs, weights, [*parameters, *wanted], apart)
     except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
         return False
     summed = projected(gradients)
     dist.all_reduce(summed)
     largest = max(norms, default=0.0)
     with rounded_as(found.rounded):
-        differs = differs or any(
-            float(difference.norm()) > 10 * tolerance(parameter) * max(norm, 0.01 * largest)
-            for difference, parameter, norm in zip(
-                summed - whole, parameters, norms, strict=False
-            )  # none where nothing is trained
+        differs = (
+            differs
+            or any(
+                float(difference.norm()) > 10 * tolerance(parameter) * max(norm, 0.01 * largest)
+                for difference, parameter, norm in zip(
+                    summed - whole, [*parameters, *wanted], norms, strict=False
+                )  # none where nothing is trained
+            )
+            or any(
+                float((shard(full, total, rows) - part).norm()) > 10 * tolerance(part) * float(full.norm())
+                for full, part, rows in zip(whole_apart, part_apart, of_rows, strict=False)
+            )
         )
     verdict = torch.tensor([int(differs)])
     dist.all_reduce(verdict, dist.ReduceOp.MAX)
     return not int(verdict)
+
+
+def _differentiable(
+    leaves: Sequence[Any], values: Sequence[Any], inputs: Sequence[Rows | None]
+) -> tuple[list[Any], list[Tensor], list[Tensor]]:
+    """Copies of some values, with gradients where the leaves of the input have some.
+
+    Returns:
+        The copies, as a forward gets them; those with gradients that every rank has whole; those of which it has rows.
+    """
+    given, wanted, apart = [], [], []
+    for leaf, value, rows in zip(leaves, values, inputs, strict=True):
+        copy = structure.copied(value)
+        if _needs_gradient(leaf):
+            (apart if rows else wanted).append(copy.requires_grad_())
+            copy = copy.clone()  # a forward may change it in place
+        given.append(copy)
+    return given, wanted, apart
 
 
 def _needs_gradient(output: Any) -> bool:
@@ -246,28 +273,30 @@ def _needs_gradient(output: Any) -> bool:
 
 
 def _gradients(
-    outputs: Sequence[Any], weights: Sequence[Tensor | None], parameters: list[nn.Parameter]
-) -> list[Tensor]:
-    """The gradients of the weighted sum of some outputs, as dense tensors."""
+    outputs: Sequence[Any], weights: Sequence[Tensor | None], summed: list[Tensor], apart: list[Tensor]
+) -> tuple[list[Tensor], list[Tensor]]:
+    """The gradients of the weighted sum of some outputs, as dense tensors: of what is summed over ranks, and of rows."""
     pairs = [(output, weight) for output, weight in zip(outputs, weights, strict=True) if weight is not None]
-    if not pairs or not parameters:
-        return []
-    before = [parameter.grad for parameter in parameters]
+    wanted = [*summed, *apart]
+    if not pairs or not wanted:
+        return [], []
+    before = [each.grad for each in wanted]
     try:
-        for parameter in parameters:
-            parameter.grad = None
+        for each in wanted:
+            each.grad = None
         gradients = torch.autograd.grad(
-            [output for output, _ in pairs], parameters, [weight for _, weight in pairs], allow_unused=True
+            [output for output, _ in pairs], wanted, [weight for _, weight in pairs], allow_unused=True
         )
-        if any(parameter.grad is not None for parameter in parameters):
+        if any(each.grad is not None for each in wanted):
             raise NotDivisible("its backward runs a backward of its own, as that of reversible layers does")
     finally:
-        for parameter, gradient in zip(parameters, before, strict=True):
-            parameter.grad = gradient
-    return [
-        torch.zeros_like(parameter) if gradient is None else gradient.to_dense()
-        for gradient, parameter in zip(gradients, parameters, strict=True)
+        for each, gradient in zip(wanted, before, strict=True):
+            each.grad = gradient
+    dense = [
+        torch.zeros_like(each) if gradient is None else gradient.to_dense()
+        for gradient, each in zip(gradients, wanted, strict=True)
     ]
+    return dense[: len(summed)], dense[len(summed) :]
 
 
 def _trained(outputs: Sequence[Any]) -> set[int]:

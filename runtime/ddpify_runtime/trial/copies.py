@@ -22,7 +22,9 @@ def changed(
                 memo[id(value)] = nn.Parameter(change(value.detach()), value.requires_grad)
             elif isinstance(value, Tensor):
                 memo[id(value)] = change(value.detach()).requires_grad_(value.requires_grad)
-    return copied(module, memo), [change(leaf.detach()) if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+    return copied(module, memo), [
+        change(leaf.detach()).requires_grad_(leaf.requires_grad) if isinstance(leaf, Tensor) else leaf for leaf in leaves
+    ]
 
 
 def on_host(tensor: Tensor) -> Tensor:

@@ -41,7 +41,6 @@ _READS = {
 }
 _SELECTS = {"__getitem__", "__iter__", "select", "take", "unbind"}
 _SIZED_BY_VALUES = {
-    *torch_internals.SIZED_BY_VALUES,
     "argwhere",
     "bincount",
     "masked_select",

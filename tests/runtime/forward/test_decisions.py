@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
+from torch.nn.utils import rnn
 from torch.utils.checkpoint import checkpoint
 
 from tests.runtime.processes import run
@@ -96,3 +97,37 @@ def test_a_decision_by_all_samples_is_that_of_one_process() -> None:
             for name, (expected, _), (parameters, said) in zip((*DIVIDED, *WHOLE), alone, found, strict=True):
                 assert (parameters - expected).norm() <= 1e-6 * expected.norm(), (name, world_size)
                 assert len(said) == (name in WHOLE), (name, said)
+
+
+class Packed(nn.Module):
+    """The largest over time, of what was packed: zeros behind a sequence count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn, self.last = nn.GRU(6, 4, batch_first=True), nn.Linear(4, 3)
+
+    def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+        packed = rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        states, _ = rnn.pad_packed_sequence(self.rnn(packed)[0], batch_first=True)
+        return self.last(states.amax(1))  # type: ignore[no-any-return]
+
+
+def train_packed() -> Tensor:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(Packed())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+    for short in ([], [1, 3, 5, 7, 9, 11], range(1, 12), [0]):
+        lengths = torch.full((12,), 5)
+        lengths[list(short)] = 3
+        loss = F.cross_entropy(model(torch.randn(12, 5, 6), lengths), torch.randint(3, (12,)))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    return torch.nn.utils.parameters_to_vector(model.parameters()).detach()
+
+
+def test_what_was_packed_is_padded_to_the_longest_of_all_ranks() -> None:
+    (alone,) = run(1, train_packed)
+    for world_size in (2, 3):
+        for found in run(world_size, train_packed):
+            assert (found - alone).norm() <= 1e-6 * alone.norm()

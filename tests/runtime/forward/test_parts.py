@@ -76,6 +76,62 @@ class Checkpoints(nn.Module):
         return (hidden - hidden.mean(0)).square().mean() + self.last(x).square().mean() / float(x.sum())
 
 
+class Recomputed(nn.Module):
+    """A part that checkpoints its own part."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = encoder(nn.Dropout(0.4))
+
+    def forward(self, x: Tensor) -> Any:
+        return checkpoint(self.layers, x, use_reentrant=True)
+
+
+class ChecksWithin(nn.Module):
+    """Its part is checkpointed reentrantly, and has gradients only where its input has some."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.part, self.last = nn.Linear(6, 6), Recomputed(), encoder()
+
+    def forward(self, x: Tensor) -> Any:
+        hidden = self.part(self.first(x))
+        return (hidden - hidden.mean(0)).square().mean() + self.last(x).square().mean()
+
+
+class OfOneNorm(torch.autograd.Function):
+    """Gives the gradient of a batch the norm 1."""
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor) -> Tensor:
+        return x.clone()
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        return gradients[0] / gradients[0].norm()
+
+
+class Norms(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = encoder()
+
+    def forward(self, x: Tensor) -> Any:
+        return self.layers(OfOneNorm.apply(x))  # type: ignore[no-untyped-call]
+
+
+class MixesGradients(nn.Module):
+    """The gradient of its part's input, of no parameter in it, mixes the samples."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.part, self.last = nn.Linear(6, 6), Norms(), encoder()
+
+    def forward(self, x: Tensor) -> Any:
+        hidden = self.part(self.first(x))
+        return (hidden - hidden.mean(0)).square().mean() + self.last(x).square().mean()
+
+
 class Kept:
     """Like a cache of keys and values: lists that fill up."""
 
@@ -142,6 +198,8 @@ MODELS: dict[str, Callable[[], nn.Module]] = {
     "images": Images,
     "checkpoints": lambda: Checkpoints(False),
     "checkpoints, reentrant": lambda: Checkpoints(True),
+    "checkpoints in a part": ChecksWithin,
+    "mixes gradients": MixesGradients,
     "gives a cache": GivesCache,
     "watched": Watched,
     "unfreezes": Unfreezes,
