@@ -69,14 +69,14 @@ def attempt(
     inputs: Sequence[Rows | None],
     total: int,
     extreme: float | None = None,
-    shared_draws: dict[tuple[str, int], Rows | None] | None = None,
+    known: dict[tuple[str, int], Rows | None] | None = None,
 ) -> Trial:
     """Compute the whole and this rank's rows, and compare.
 
     Args:
-        extreme: what is drawn once for all samples, as in Region; None: any. shared_draws: by what, if it is given.
+        extreme: what is drawn once for all samples, as in Region; None: any. known: the places of what was drawn before.
     """
-    whole_region = Region("record", total, total, places=shared_draws or {}, extreme=extreme)
+    whole_region = Region("record", total, total, places=known or {}, extreme=extreme)
     whole_module, local_module = copy_of(module), copy_of(module)
     outside = random_states.outside_of_torch()
     with (
@@ -96,6 +96,7 @@ def attempt(
         "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
     )
     local_region.decisions = list(whole_region.decisions)
+    local_region.places = dict(known or {})
     with random_states.kept(), torch.enable_grad(), _noted(local_region, extreme):
         parts = [
             shard(leaf.detach(), total, rows) if rows else structure.copied(leaf)

@@ -199,8 +199,8 @@ def _find(
             if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
                 trial, agreed, reason = _tried(module, call, leaves, inputs, size)
             if agreed and trial:
-                why = _otherwise(module, call, few, inputs, total, trial, agreed, not gradients)
-                trial, agreed, reason = (None, None, why) if why else (trial, agreed, reason)
+                trial, why = _otherwise(module, call, few, inputs, total, trial, agreed, not gradients)
+                agreed, reason = (None, why) if why else (agreed, reason)
         reasons.append(reason)
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
@@ -231,12 +231,12 @@ def _otherwise(
     trial: Trial,
     agreed: list[int],
     reverses: bool,
-) -> str:
-    """Why a division that holds in a trial does not in all; "" if it does. A collective.
+) -> tuple[Trial | None, str]:
+    """What a division that holds in a trial shows in others, and why it does not hold in one; "" if it does. A collective.
 
     Of an odd number of rows, every second one is every second one from the end too, as in `x.flip(0)`; gradients are
     compared of an even one, and reverses: whether an even one is tried here. What is drawn once for all samples may
-    decide.
+    decide, also what else is drawn, as whether a layer with dropout is left out.
     """
     drawn = trial.draws_outside or None in trial.places.values()
     odd = dist.get_world_size() == 2 and total % 2 == 1
@@ -244,10 +244,11 @@ def _otherwise(
         total -= 1
         leaves = _first(leaves, inputs, total)
     for extreme in [*([None] if odd and reverses else []), *(EXTREMES if drawn else ())]:
-        _, as_before, why = _tried(module, call, leaves, inputs, total, extreme, trial.places)
-        if as_before != agreed:
-            return why if extreme is None else f"{why}, for some of what it draws"
-    return ""
+        other, as_before, why = _tried(module, call, leaves, inputs, total, extreme, trial.places)
+        if other is None or as_before != agreed:
+            return None, why if extreme is None else f"{why}, for some of what it draws"
+        trial = replace(trial, places=other.places)
+    return trial, ""
 
 
 def _tried(
@@ -257,12 +258,12 @@ def _tried(
     inputs: tuple[Rows | None, ...],
     total: int,
     extreme: float | None = None,
-    shared_draws: dict[tuple[str, int], Rows | None] | None = None,
+    drawn_before: dict[tuple[str, int], Rows | None] | None = None,
 ) -> tuple[Trial | None, list[int] | None, str]:
     """A trial, as `attempt`; the form of each output leaf on which the ranks agree; why there is none. A collective."""
     trial, reason = None, ""
     try:
-        trial = attempt(module, call, leaves, inputs, total, extreme, shared_draws)
+        trial = attempt(module, call, leaves, inputs, total, extreme, drawn_before)
         reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
     except NoCopy:
         raise

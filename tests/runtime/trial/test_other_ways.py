@@ -171,6 +171,20 @@ class LeavesOut(nn.Module):
         return self.last(x)
 
 
+class RarelyDraws(nn.Module):
+    """Draws for each sample in a layer that it rarely computes, not in a first trial."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers, self.last = nn.ModuleList([Layer(4, 4) for _ in range(4)]), Layer(4, 2)
+
+    def forward(self, x: Tensor, step: int) -> Any:
+        for layer in self.layers:
+            if torch.rand(()) < 0.1:
+                x = x + nn.functional.dropout(layer(x), 0.5)
+        return self.last(x)
+
+
 def train(build: Callable[[], nn.Module]) -> tuple[list[Tensor], int]:
     """The parameters after each step, and how many rows went into the last layer."""
     global MIXES, STEP
@@ -227,3 +241,7 @@ def test_a_number_that_decides_nothing_leaves_a_forward_divided(way: str) -> Non
 
 def test_layers_that_are_left_out_by_chance_are_divided() -> None:
     assert require_exact(LeavesOut, 2) == 4
+
+
+def test_what_is_drawn_in_layers_that_are_rarely_computed_is_known() -> None:
+    assert require_exact(RarelyDraws, 2) == 4
