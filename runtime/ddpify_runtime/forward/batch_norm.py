@@ -44,11 +44,11 @@ class BatchNormCall:
         if here is None or self.local or not uses_batch:
             return call_past_slot(module)(input)  # type: ignore[no-any-return]
         if here.mode == "record":
-            here.statistics.append(statistics(input))
+            here.statistics.append((*statistics(input.detach()), input.numel() // input.size(1)))
             return call_past_slot(module)(input)  # type: ignore[no-any-return]
         check_dims(module, input)
         if here.mode == "replay":
-            mean, variance = here.statistics.pop(0)
+            mean, variance, _ = here.statistics.pop(0)
             return F.batch_norm(input, mean, variance, module.weight, module.bias, eps=module.eps)
         momentum = weight_of_batch(module)
         tracked = module.training and module.track_running_stats
@@ -90,9 +90,9 @@ class _OfWholeBatch(TorchFunctionMode):
         if self.here.mode == "shard":
             return _over_ranks(input, running_mean, running_var, weight, bias, momentum, eps)
         if self.here.mode == "record":
-            self.here.statistics.append(statistics(input))
-        mean, variance = self.here.statistics[-1] if self.here.mode == "record" else self.here.statistics.pop(0)
-        values = input.numel() // input.size(1) // self.here.local * self.here.total
+            self.here.statistics.append((*statistics(input.detach()), input.numel() // input.size(1)))
+        noted = self.here.statistics
+        mean, variance, values = noted[-1] if self.here.mode == "record" else noted.pop(0)
         # By the same numbers for the whole and a part: a mean of nothing but rounding is the same in both.
         track(running_mean, running_var, mean, variance * (values / (values - 1)), momentum)
         return func(input, mean, variance, weight, bias, eps=eps)

@@ -3,13 +3,12 @@
 They are taken by what holds for the whole batch, which every rank learns when it asks; the script reads a number there
 anyway. So it is for `all` and `any` over everything, and for the largest and smallest of integers; they have no
 gradient, and are the same to the bit however the samples lie. `mask.sum() == mask.numel()` is another word for `all`,
-and `0 in ids` for `any`. `pad_packed_sequence` pads to the longest of the whole batch: what follows, such as the largest
-over time, may see how much was padded.
+and `0 in ids` for `any`. `pad_packed_sequence` pads to the longest of the whole batch: what follows, such as the
+largest over time, may see how much was padded.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Sequence
 from types import FrameType
 from typing import Any
@@ -17,12 +16,14 @@ from typing import Any
 import torch
 import torch.distributed as dist
 from torch import Tensor
-from torch.overrides import TorchFunctionMode, handle_torch_function
+from torch.overrides import TorchFunctionMode
 
 from .. import engines
 from ..torch_internals import PADS_PACKED, saved_tensor_hooks
+from .callers import caller
 from .losses import UnknownLoss
 from .region import Region
+from .row_numbers import RowNumbers
 
 _EXTREMES = {
     **dict.fromkeys((torch.all, Tensor.all, torch.min, Tensor.min, torch.amin, Tensor.amin), dist.ReduceOp.MIN),
@@ -39,6 +40,7 @@ class Decisions(TorchFunctionMode):
     def __init__(self, region: Region) -> None:
         super().__init__()
         self.region = region
+        self.row_numbers = RowNumbers(region.row_numbers)
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
@@ -47,6 +49,13 @@ class Decisions(TorchFunctionMode):
         if getattr(func, "__name__", "") == PADS_PACKED:
             *given, longest = args
             return func(*given, int(self._decided(torch.max, (torch.tensor(longest),))))
+        if self.row_numbers:
+            if self.row_numbers.largest(func, args, kwargs):
+                return func(*args)
+            return self.row_numbers.follow(func, args, self._handled(func, args, kwargs))
+        return self._handled(func, args, kwargs)
+
+    def _handled(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         counts = func in _SUMS and len(args) == 1 and not kwargs and not _has_fractions(args[0])
         if not counts and not decides(func, args, kwargs):
             return func(*args, **kwargs)
@@ -65,7 +74,7 @@ class Decisions(TorchFunctionMode):
 
     def _counted(self, func: Callable[..., Any], samples: Tensor) -> Tensor:
         """A sum of integers. How many there are may depend on decisions, so they are known by their line."""
-        frame = _caller()
+        frame = caller()
         place = frame.f_code.co_filename, frame.f_lineno, samples.dim()
         if self.region.mode == "shard":
             if place not in self.region.counts:
@@ -99,12 +108,12 @@ def decides(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, A
         summed = getattr(args[0], "_ddpify_summed", None)
         return summed is not None and bool(summed.numel() == args[1])
     if func is Tensor.__contains__:
-        return isinstance(args[1], (bool, int, float)) and not _is_of_torch(_caller())
+        return isinstance(args[1], (bool, int, float)) and not _is_of_torch(caller())
     if func not in _EXTREMES or len(args) != 1 or kwargs or not isinstance(args[0], Tensor):
         return False
     if func not in _OF_ANY_KIND and _has_fractions(args[0]):
         return False
-    return not _is_of_torch(_caller())
+    return not _is_of_torch(caller())
 
 
 def _plain(func: Callable[..., Any], *args: Any) -> Tensor:
@@ -112,16 +121,6 @@ def _plain(func: Callable[..., Any], *args: Any) -> Tensor:
     with torch.DisableTorchFunction():
         result: Tensor = func(*args)
     return result
-
-
-def _caller() -> FrameType:
-    """The frame of the program that called torch."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("ddpify_runtime."):
-        frame = frame.f_back
-    if frame.f_code is handle_torch_function.__code__:  # of a function of torch that is written in Python
-        frame = frame.f_back.f_back  # type: ignore[assignment,union-attr]
-    return frame
 
 
 def _is_of_torch(frame: FrameType) -> bool:

@@ -19,8 +19,9 @@ from ..lazy import outputs
 from ..lazy.batch import DistributedTensor
 from ..lazy.partial import Partial, partial
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, leave, size, split, spread
+from ..sharding.collectives import Rows, count, gather_with_grad, leave, size, split, spread
 from ..sharding.given_whole import enter_whole
+from ..sharding.graphs import AnyRows, Layout, Segment, at
 from ..sharding.structure import Form
 from ..torch_internals import uncompiled
 from . import compiled, region
@@ -62,7 +63,11 @@ def divided(
             division was found.
     """
     led: Callable[[Tensor], Tensor] | None = None
-    if len(leaves) == 1 and found.inputs[0] is not None:
+    layout = found.layout(leaves)
+    if found.graphs is not None and layout is not None:
+        values = layout.own([*map(whole_of, leaves)], found.graphs.places, reduction.enter)
+        led, values = _entering(values, found.graphs.places, reduction)
+    elif len(leaves) == 1 and found.inputs[0] is not None:
         values = [_rows(leaves[0], total, found.inputs[0], reduction)]
     else:
         taken: dict[Any, Any] = {}  # what is given twice stays one
@@ -74,6 +79,9 @@ def divided(
     args, kwargs = structure.unflatten(values, spec)
     here = region.Region("shard", total, count(total), places=found.places, over_samples=list(found.losses))
     here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
+    here.drawn = found.drawn
+    if layout is not None:
+        here.layout, here.row_numbers = layout, found.row_numbers(values)
     original = draws_original or engines.of(device).records  # it would send a seed for each forward
     before = torch.get_rng_state() if original and not found.places else None
     try:
@@ -99,10 +107,10 @@ def divided(
     if found.sizes:
         _require_equal_sizes(module, parts, found)
     if len(parts) == 1 and found.outputs[0] is not None:
-        return structure.unflatten([_output(module, parts[0], total, found.outputs[0], reduction)], form)
+        return structure.unflatten([_output(module, parts[0], total, found.outputs[0], layout, reduction)], form)
     made: dict[Any, Any] = {}
     whole = [
-        _once(made, part, rows, lambda part, rows: _output(module, part, total, rows, reduction))
+        _once(made, part, rows, lambda part, rows: _output(module, part, total, rows, layout, reduction))
         if rows
         else _left(part, reduction)
         for part, rows in zip(parts, found.outputs, strict=True)
@@ -127,7 +135,11 @@ def _require_equal_sizes(module: nn.Module, parts: Sequence[Any], found: Divisio
         )
 
 
-def _output(module: nn.Module, part: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
+def _output(
+    module: nn.Module, part: Tensor, total: int, rows: AnyRows, layout: Layout | None, reduction: AnyReduction
+) -> Tensor:
+    if isinstance(rows, Segment):
+        return gather_with_grad(part, total, at(layout, rows), reduction.enter)
     if part.size(rows.dim) % count(total):
         raise RuntimeError(
             f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name_of(module)}"
@@ -135,7 +147,7 @@ def _output(module: nn.Module, part: Tensor, total: int, rows: Rows, reduction: 
     return outputs.output(part, total, rows, reduction.enter)
 
 
-def _once(made: dict[Any, Any], tensor: Tensor, rows: Rows, make: Callable[[Tensor, Rows], Tensor]) -> Tensor:
+def _once(made: dict[Any, Any], tensor: Tensor, rows: Any, make: Callable[[Tensor, Any], Tensor]) -> Tensor:
     key = id(tensor), rows
     if key not in made:
         made[key] = make(tensor, rows)
@@ -149,7 +161,7 @@ def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tens
 
 
 def _entering(
-    values: list[Any], inputs: Sequence[Rows | None], reduction: AnyReduction
+    values: list[Any], inputs: Sequence[Any], reduction: AnyReduction
 ) -> tuple[Callable[[Tensor], Tensor] | None, list[Any]]:
     """As `enter_whole`, of the tensors with gradients among some values that are whole; None if there are none."""
     trained = [

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
 from ..launch.environment import draws_original
-from ..sharding.collectives import Rows, size
+from ..sharding import structure
+from ..sharding.collectives import AnyPlace, Rows, shard, size
+from ..sharding.graphs import AnyRows, Count, Layout, Plan, Segment, Taken, at
 from ..torch_internals import BatchNorm, hooks
 from . import rank_stream
 from .decisions import Decisions
@@ -33,13 +36,14 @@ class Division:
     decides, counts: whether it decides by numbers of the whole batch, and where it counts samples. sizes: whether the
     sizes of its outputs may depend on the values of its input. rounded: the type that it computes in by itself, where
     that is coarser than its input's. eager: whether a compiled module is computed without compiling. in_float64:
-    whether rounding hides it in the model's own precision. reason: why it cannot be divided; "" if it can.
+    whether rounding hides it in the model's own precision. graphs: how the samples lie, if they are graphs, in place of
+    `inputs`. reason: why it cannot be divided; "" if it can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
     batch: tuple[int, int] = (0, 0)
-    outputs: tuple[Rows | None, ...] = ()
-    places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+    outputs: tuple[AnyRows | None, ...] = ()
+    places: dict[tuple[str, int, str], AnyRows | None] = field(default_factory=dict)
     losses: tuple[bool, ...] = ()
     decides: bool = False
     counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
@@ -47,12 +51,76 @@ class Division:
     rounded: torch.dtype | None = None
     eager: bool = False
     in_float64: bool = False
+    graphs: Plan | None = None
     reason: str = ""
 
+    @cached_property
+    def drawn(self) -> frozenset[tuple[str, int]]:
+        """What the forward draws with, and of how many dims."""
+        return frozenset((name, dims) for name, dims, _ in self.places)
+
     def samples(self, leaves: Sequence[Any]) -> int:
-        """The number of samples in the whole input."""
+        """The number of samples in the whole input; 0 if its graphs do not lie as they did."""
+        if self.graphs is not None:
+            layout = self.graphs.layout(leaves)
+            return 0 if layout is None else layout.total
         leaf, dim = self.batch
         return size(leaves[leaf], dim)
+
+    def layout(self, leaves: Sequence[Any]) -> Layout | None:
+        """Where the samples lie, if they are graphs."""
+        return None if self.graphs is None else self.graphs.layout(leaves)
+
+    def inputs_at(self, layout: Layout | None) -> list[AnyPlace | None]:
+        """Where the samples lie in each leaf, as collectives are told it; layout: that of the leaves, of graphs."""
+        if layout is None or self.graphs is None:
+            return [*self.inputs]
+        return [
+            at(layout, Segment(place.dim, place.axis)) if isinstance(place, Taken) else None
+            for place in self.graphs.places
+        ]
+
+    def own(self, leaves: Sequence[Any], layout: Layout | None) -> list[Any]:
+        """This rank's part of an input, without gradients; what all ranks have alike is copied."""
+        values = [leaf.detach() if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+        if layout is not None and self.graphs is not None:
+            parts = layout.own(values, self.graphs.places)
+            return [
+                structure.copied(part) if part is value else part for part, value in zip(parts, values, strict=True)
+            ]
+        total = self.samples(leaves)
+        return [
+            shard(value, total, rows) if rows else structure.copied(value)
+            for value, rows in zip(values, self.inputs, strict=True)
+        ]
+
+    def first(self, leaves: Sequence[Any], total: int) -> list[Any]:
+        """An input of the first samples of another."""
+        layout = self.layout(leaves)
+        if layout is not None and self.graphs is not None:
+            return layout.part(leaves, self.graphs.places, torch.arange(total))
+        return [
+            leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, self.inputs, strict=True)
+        ]
+
+    def samples_in(self, parts: Sequence[Any]) -> list[Tensor]:
+        """The tensors among the parts of an input that are not the same for every part."""
+        places: Sequence[Any] = self.inputs if self.graphs is None else self.graphs.places
+        return [
+            part for part, place in zip(parts, places, strict=True) if place is not None and isinstance(part, Tensor)
+        ]
+
+    def without_counts(self, leaves: list[Any]) -> list[Any]:
+        """An input without the numbers that say how many graphs, or rows of them, it has."""
+        if self.graphs is None:
+            return leaves
+        pairs = zip(leaves, self.graphs.places, strict=True)
+        return [None if isinstance(place, Count) else leaf for leaf, place in pairs]
+
+    def row_numbers(self, leaves: Sequence[Any]) -> list[Tensor]:
+        """The leaves that are numbers of rows."""
+        places = () if self.graphs is None else self.graphs.places
+        return [leaf for leaf, place in zip(leaves, places, strict=False) if isinstance(place, Taken) and place.numbers]
 
 
 @contextmanager

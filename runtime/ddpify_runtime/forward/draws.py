@@ -15,8 +15,10 @@ from torch import Tensor
 
 from .. import engines
 from ..launch.environment import draws_original
-from ..sharding.collectives import Rows, gather, shard
+from ..sharding.collectives import Rows, gather, own_rank, shard
+from ..sharding.graphs import AnyRows, Segment, at
 from ..torch_internals import TorchDispatchMode, schema
+from .callers import line_of_draw
 from .region import Region
 
 FILL = {"bernoulli", "uniform", "normal", "exponential", "random", "log_normal", "cauchy", "geometric"}
@@ -26,7 +28,7 @@ SAMPLE = {"bernoulli", "multinomial", "normal", "poisson", "binomial"}
 
 
 # The place of what a kernel draws within itself, such as the dropout of attention on a GPU: this rank's own numbers.
-FUSED = ("a fused kernel", 0)
+FUSED = "a fused kernel", 0, ""
 
 
 class UnknownDraw(RuntimeError):
@@ -39,6 +41,7 @@ class Draws(TorchDispatchMode):
     def __init__(self, region: Region) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.region = region
+        self.line = ""  # of the program, where it draws
 
     def __torch_dispatch__(
         self, func: Any, types: Sequence[type], args: tuple[Any, ...] = (), kwargs: dict[str, Any] | None = None
@@ -55,10 +58,12 @@ class Draws(TorchDispatchMode):
                 raise UnknownDraw("it draws in a fused kernel, and numbers that are the same for every sample")
             return _without_dropout(func, args, kwargs)
         name = func.overloadpacket.__name__.removesuffix("_functional").rstrip("_")
+        self.line = line_of_draw()
         if self.region.mode == "record":
             result = func(*args, **kwargs)
             drawn = _only_tensor(result)
-            if self.region.extreme is not None and self.region.places.get((name, drawn.dim()), Rows()) is None:
+            place = self.region.places.get((name, drawn.dim(), self.line), Rows())
+            if self.region.extreme is not None and place is None:
                 _set_to_extreme(name, drawn, self.region.extreme)
             self.region.draws.append(drawn.clone())
             return result
@@ -96,7 +101,7 @@ class Draws(TorchDispatchMode):
         else:
             rows, total = self._place(name, input.dim()), self.region.total
             gathered = tuple(
-                gather(value, total, rows)
+                gather(value, total, at(self.region.layout, rows))
                 if isinstance(value, Tensor) and rows and value.shape == input.shape
                 else value
                 for value in args
@@ -110,20 +115,28 @@ class Draws(TorchDispatchMode):
             raise UnknownDraw("it draws differently for a part of the batch")
         whole = self.region.draws.pop(0)
         dims = [dim for dim, extent in enumerate(size) if extent != whole.size(dim)]
-        rows = Rows(dims[0]) if dims else None
+        rows = _rows_along(dims[0], size, whole, self.region) if dims else None
         if list(whole.shape) != _whole(size, self.region, rows):
             raise UnknownDraw("it draws differently for a part of the batch")
-        if self.region.places.setdefault((name, len(size)), rows) != rows:
+        if self.region.places.setdefault((name, len(size), self.line), rows) != rows:
             raise UnknownDraw(f"it draws with {name} in more than one way")
         return whole
 
-    def _place(self, name: str, dims: int) -> Rows | None:
-        if (name, dims) not in self.region.places:
+    def _place(self, name: str, dims: int) -> AnyRows | None:
+        alike = {
+            line: rows for (other, many, line), rows in self.region.places.items() if (other, many) == (name, dims)
+        }
+        if self.line in alike:
+            return alike[self.line]
+        # A part of a module may be called by way of the runtime now, or by a line that none of the trials came to.
+        ends = [line for line in alike if line.startswith(self.line) or self.line.startswith(line)]
+        found = {alike[line] for line in ends or alike}
+        if len(found) != 1:
             raise UnknownDraw(f"ddpify: its {name} appeared after the forward had been divided over the processes")
-        return self.region.places[name, dims]
+        return found.pop()
 
-    def _mine(self, whole: Tensor, rows: Rows | None) -> Tensor:
-        return whole if rows is None else shard(whole, self.region.total, rows)
+    def _mine(self, whole: Tensor, rows: AnyRows | None) -> Tensor:
+        return whole if rows is None else shard(whole, self.region.total, at(self.region.layout, rows))
 
 
 def _set_to_extreme(name: str, drawn: Tensor, extreme: float) -> None:
@@ -175,10 +188,21 @@ def _only_tensor(result: Any) -> Tensor:
     return tensor
 
 
-def _whole(size: Sequence[int], region: Region, rows: Rows | None) -> list[int]:
+def _rows_along(dim: int, size: Sequence[int], whole: Tensor, region: Region) -> AnyRows:
+    """What lies along a dimension in which a draw of `size` is smaller than that of the whole batch."""
+    for number, axis in enumerate(region.layout.axes if region.layout is not None else ()):
+        if len(axis) == whole.size(dim) and len(axis.of_rank(own_rank(), axis.owners.device)) == size[dim]:
+            return Segment(dim, number)
+    return Rows(dim)
+
+
+def _whole(size: Sequence[int], region: Region, rows: AnyRows | None) -> list[int]:
     """The size for the whole batch of something that has `size` for the local samples."""
     whole = list(size)
-    if rows is not None:
+    if isinstance(rows, Segment):
+        assert region.layout is not None
+        whole[rows.dim] = len(region.layout.axis(rows.axis))
+    elif rows is not None:
         whole[rows.dim] = whole[rows.dim] // region.local * region.total
     return whole
 

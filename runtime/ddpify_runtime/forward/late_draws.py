@@ -35,7 +35,7 @@ def _watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         if torch.compiler.is_compiling() or not rank_stream.active():
             return function(*args, **kwargs)
         drawn, here = function(*args, **kwargs), region.current()
-        if here is None or not isinstance(drawn, Tensor) or (name, drawn.dim()) in here.places:
+        if here is None or not isinstance(drawn, Tensor) or (name, drawn.dim()) in here.drawn:
             return drawn
         if FUSED in here.places and drawn.dim():  # a kernel that is written in Python
             return drawn

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Literal
 
 from torch import Size, Tensor
 
-from ..sharding.collectives import Rows
+from ..sharding.graphs import AnyRows, Layout
 
 
 @dataclass
@@ -20,28 +20,32 @@ class Region:
     mode: "shard" is the real thing; "record" is the whole batch on this rank, noting batch statistics, random draws and
     losses (with the shapes that they were computed from) in `statistics`, `draws` and `losses`; "replay" is this rank's
     samples with what was recorded, and communicates nothing.
-    places: where the samples lie in what an operation with a given name and number of dims draws; None: it draws
-    the same for every part. Learnt in "replay", used in "shard".
+    places: where the samples lie in what an operation with a given name and number of dims draws on some line; None:
+    it draws the same for every part. Learnt in "replay", used in "shard". drawn: the names and numbers of dims.
     over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "shard".
     decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
     extreme: what is drawn for no samples in "record", by an operation that `places` knows to draw such: the lowest
     number it may draw for 0, else the highest; None for any.
     enter: called when a backward pass enters the region.
     counts: for each line that adds integers (and their dims) whether they are of samples. Learnt and used alike.
+    layout: where the samples lie, if they are graphs. row_numbers: tensors of the input that number their rows.
     """
 
     mode: Literal["shard", "record", "replay"]
     total: int
     local: int
-    statistics: list[tuple[Tensor, Tensor]] = field(default_factory=list)
+    statistics: list[tuple[Tensor, Tensor, int]] = field(default_factory=list)
     draws: list[Tensor] = field(default_factory=list)
     losses: list[tuple[list[Size], Tensor]] = field(default_factory=list)
-    places: dict[tuple[str, int], Rows | None] = field(default_factory=dict)
+    places: dict[tuple[str, int, str], AnyRows | None] = field(default_factory=dict)
     over_samples: list[bool] = field(default_factory=list)
     decisions: list[tuple[Size, Tensor]] = field(default_factory=list)
     counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
     decides: bool = False
     extreme: float | None = None
+    drawn: Collection[tuple[str, int]] = ()
+    layout: Layout | None = None
+    row_numbers: Sequence[Tensor] = ()
     enter: Callable[[], None] = lambda: None
 
 

@@ -23,7 +23,7 @@ from ..gradients.reduction import NoReduction, PartOfReduction
 from ..launch import environment
 from ..lazy.batch import DistributedTensor
 from ..lazy.held_rows import held_by
-from ..sharding import structure
+from ..sharding import graph_batches, structure
 from ..sharding.collectives import device_of, divides, world_size
 from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, uncompiled
@@ -37,6 +37,7 @@ from .inventory import Inventory
 from .settings import Settings
 
 FEW = "it is given fewer samples than there are processes"
+OTHERWISE = "its graphs do not lie as they did when it was first divided"
 SINGLE = "a process would have a single sample to take the statistics of, with sync_batch_norm=False"
 ROOM = 8  # samples on each process below which a device has little to do
 
@@ -177,11 +178,13 @@ class RoutedCall:
         if known is not None and known.reason:
             return known
         few = known.samples(leaves) < world_size() if known else _few(leaves)
-        new = not few and self.settings.are_new(form, self.module, now.parts, leaves)
+        settings = known.without_counts(leaves) if known is not None else leaves
+        new = not few and self.settings.are_new(form, self.module, now.parts, settings)
         if known is not None and not (due or new):
             return known
         if few and (known or not due):
-            return Division(reason=FEW)  # this time; not remembered
+            otherwise = known is not None and known.graphs is not None and not known.samples(leaves)
+            return Division(reason=OTHERWISE if otherwise else FEW)  # this time; not remembered
 
         def call(module: Any, values: Sequence[Any]) -> Any:
             args, kwargs = structure.unflatten(values, spec)
@@ -195,12 +198,13 @@ class RoutedCall:
         # What torch.compile(module) computes is what the module in it computes, which is cheaper to try.
         module = uncompiled(self.module)
         whole = [whole_of(leaf) for leaf in leaves]
+        graphs = [*graph_batches.plans(whole, spec)]
         if self.root is not None:  # computed on each rank, and so equal up to rounding
             whole = [_as_on_rank_zero(leaf) for leaf in whole]
         for place in self.settings.arguments:
             whole[place] = own_numbers.watched_number(whole[place])
         with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes):
-            found = find(module, call, whole, known, gradients=new or calls.bit_length() % 6 == 1)
+            found = find(module, call, whole, known, gradients=new or calls.bit_length() % 6 == 1, graphs=graphs)
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)
         if few and found.reason:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.autograd import Function
 
 from ..forward import region
@@ -137,6 +137,8 @@ class Partial(DistributedTensor):
             kind is not cls for kind in types if issubclass(kind, DistributedTensor)
         ):
             return NotImplemented  # an output knows what was computed from its samples
+        if func is torch.autograd.grad and region.current() is not None:
+            return _differentiated(*args, **kwargs)
         with torch.DisableTorchFunctionSubclass():
             if func in _IN_EACH_STEP and len(args) < 3 and not kwargs:
                 made = _IN_EACH_STEP[func](*args)
@@ -208,6 +210,25 @@ def _backward(
     gradient = torch.ones_like(part) if gradient is None else wholes(gradient)
     with torch.DisableTorchFunctionSubclass():
         torch.autograd.backward(number, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _differentiated(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
+    """torch.autograd.grad within a divided forward, of a sum over samples with respect to some: forces, of energies.
+
+    What a rank's own samples do to the sum, they do to its own part.
+    """
+    of_samples = not any(
+        isinstance(each, nn.Parameter) for each in ([inputs] if isinstance(inputs, Tensor) else inputs)
+    )
+
+    def part(each: Any) -> Any:
+        is_part = of_samples and isinstance(each, Partial) and each.is_partial and each._common is None
+        return each.addend if is_part else wholes(each)
+
+    given = part(outputs) if isinstance(outputs, Tensor) else [part(each) for each in outputs]
+    with torch.DisableTorchFunctionSubclass():
+        found: tuple[Tensor | None, ...] = torch.autograd.grad(given, inputs, *wholes(args), **wholes(kwargs))
+    return found
 
 
 def _sum_of_parts(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, TypeAlias
 
 import torch
 import torch.distributed as dist
@@ -38,8 +38,23 @@ class Rows(NamedTuple):
     major: bool = True
 
 
-def shard(tensor: Tensor, total: int, rows: Rows) -> Tensor:
+class OwnPlace(Protocol):
+    """Where the samples lie in a tensor in which each has rows of its own number (graphs.py)."""
+
+    def shard(self, tensor: Tensor) -> Tensor:
+        """As `shard`."""
+
+    def gather(self, local: Tensor) -> Tensor:
+        """As `gather`."""
+
+
+AnyPlace: TypeAlias = Rows | OwnPlace
+
+
+def shard(tensor: Tensor, total: int, rows: AnyPlace) -> Tensor:
     """This rank's samples of a whole tensor that holds `total` of them; a copy, in the order of the whole."""
+    if not isinstance(rows, Rows):
+        return rows.shard(tensor)
     if rows.dim == 0 and tensor.size(0) == total and not engines.of(tensor.device).records:
         rank, ranks = _rank_and_size()
         return tensor[rank::ranks].contiguous()
@@ -56,8 +71,10 @@ def shard(tensor: Tensor, total: int, rows: Rows) -> Tensor:
     return part.flatten(rows.dim, rows.dim + 1).contiguous()
 
 
-def gather(local: Tensor, total: int, rows: Rows) -> Tensor:
+def gather(local: Tensor, total: int, rows: AnyPlace) -> Tensor:
     """The whole tensor of `total` samples from the shards of all ranks, in the order of the whole; a collective."""
+    if not isinstance(rows, Rows):
+        return rows.gather(local)
     ranks = world_size()
     mine = count(total)
     opened = _open(local, mine, rows)
@@ -85,6 +102,11 @@ def count(total: int) -> int:
     """How many of `total` samples are this rank's."""
     rank, size = _rank_and_size()
     return (total - rank - 1) // size + 1
+
+
+def own_rank() -> int:
+    """As `dist.get_rank()`, in less time; that of the ranks that play, where some do."""
+    return _rank_and_size()[0]
 
 
 def world_size() -> int:
@@ -228,7 +250,7 @@ class Split(Function):
     """Whole to shard; the gradient is gathered, so that whatever lies before sees all of it."""
 
     @staticmethod
-    def forward(ctx: Any, tensor: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+    def forward(ctx: Any, tensor: Tensor, total: int, rows: AnyPlace, on_enter: Callable[[], None]) -> Tensor:
         ctx.arguments = total, rows, on_enter
         return shard(tensor, total, rows)
 
@@ -241,7 +263,7 @@ class Gather(Function):
     """Shard to whole."""
 
     @staticmethod
-    def forward(ctx: Any, local: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+    def forward(ctx: Any, local: Tensor, total: int, rows: AnyPlace, on_enter: Callable[[], None]) -> Tensor:
         ctx.arguments = total, rows, on_enter
         return gather(local, total, rows)
 
@@ -280,7 +302,7 @@ class SumOverRanks(Function):
         return sum_over_ranks(gradients[0])
 
 
-def split(tensor: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+def split(tensor: Tensor, total: int, rows: AnyPlace, on_enter: Callable[[], None]) -> Tensor:
     """This rank's samples of a whole tensor; its gradient is gathered from the ranks.
 
     Args:
@@ -293,7 +315,7 @@ def split(tensor: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) 
     return part
 
 
-def gather_with_grad(local: Tensor, total: int, rows: Rows, on_enter: Callable[[], None]) -> Tensor:
+def gather_with_grad(local: Tensor, total: int, rows: AnyPlace, on_enter: Callable[[], None]) -> Tensor:
     """The whole tensor from the shards of all ranks; its gradient is split. Arguments as for `split`."""
     whole: Tensor = apply(Gather, local, total, rows, on_enter)
     return whole

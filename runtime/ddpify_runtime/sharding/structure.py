@@ -35,6 +35,8 @@ _CLOSED = (
     *(types.MethodType, tuple, set, frozenset, deque, bytearray),
 )
 _WITHOUT_PARTS = (Tensor, *PLAIN)
+# What is said of each sample beside what is said of all: how many nodes each graph of a batch has.
+_NOT_ENTERED = {("torch_geometric.data.storage", "_num_nodes")}
 
 
 @dataclass(frozen=True)
@@ -75,7 +77,7 @@ class CallForm(Form):
 
 
 def flatten(value: Any) -> tuple[list[Any], Form]:
-    """The leaves of a value, and its form. Tensors are leaves, and so is what holds none."""
+    """The leaves of a value, and its form. Tensors are leaves, and so is what holds none; a list of words is one."""
     if isinstance(value, Tensor):
         return [value], _of_one()
     leaves: list[Any] = []
@@ -116,6 +118,8 @@ def copied(leaf: Any) -> Any:
     """A copy of a leaf that a forward could change, down to what it holds: a cache of keys fills lists of its own."""
     if isinstance(leaf, Tensor):
         return leaf.detach().clone()
+    if type(leaf) is list:
+        return [*leaf]
     if not _parts(leaf):
         return leaf
     try:
@@ -145,7 +149,7 @@ def equal(one: Any, other: Any, depth: int = 6) -> bool:
 
 
 def _flattened(value: Any, leaves: list[Any], above: tuple[Any, ...]) -> Form:
-    found, tree = tree_flatten(value, is_leaf=_is_size)
+    found, tree = tree_flatten(value, is_leaf=_is_leaf)
     objects: list[tuple[int, Held | int]] = []
     for place, leaf in enumerate(found):
         far = next((far for far, each in enumerate(above) if each is leaf), None)
@@ -163,7 +167,9 @@ def _flattened(value: Any, leaves: list[Any], above: tuple[Any, ...]) -> Form:
     return Form(tree, tuple(objects))
 
 
-def _is_size(value: Any) -> bool:
+def _is_leaf(value: Any) -> bool:
+    if type(value) is list:  # one for each sample, as a rule, and others in each batch
+        return bool(value) and all(type(each) is str for each in value)
     return isinstance(value, torch.Size)  # of which tree_map would make a tuple
 
 
@@ -193,14 +199,16 @@ def _object(held: Held, leaves: Iterator[Any], above: tuple[Any, ...]) -> Any:
 
 def _parts(value: Any) -> dict[Any, Any] | None:
     """The items and attributes of an object that can be copied with others; None for what is taken as it is."""
-    if isinstance(value, _CLOSED) or hasattr(type(value), "__next__"):
+    if type(value) is list or isinstance(value, _CLOSED) or hasattr(type(value), "__next__"):
         return None
     items: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, (dict, list)):
         items = dict.items(value) if isinstance(value, dict) else enumerate(list.__iter__(value))
     slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
     attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})
-    return {("item", key): each for key, each in items} | {("attribute", key): each for key, each in attributes.items()}
+    of = type(value).__module__
+    named = {("attribute", key): each for key, each in attributes.items() if (of, key) not in _NOT_ENTERED}
+    return {("item", key): each for key, each in items} | named
 
 
 def _slots(kind: type) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import torch
 import torch.distributed as dist
@@ -24,7 +24,8 @@ from ..forward.region import Region, within
 from ..launch.environment import draws_original
 from ..lazy.batch import wholes
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, shard
+from ..sharding.collectives import AnyPlace, Rows, count, shard
+from ..sharding.graphs import AnyRows, Layout, Segment, at
 from ..torch_internals import tree_leaves
 from . import own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
@@ -32,6 +33,8 @@ from .extreme_draws import drawn_outside_of_torch
 from .held import held, noted
 from .projections import projected
 from .reads import Reads
+
+Places: TypeAlias = "dict[tuple[str, int, str], AnyRows | None]"
 
 
 class NotDivisible(Exception):
@@ -49,9 +52,9 @@ class Trial:
     numbers: whether there is a number among them. reason: of a leaf that has no form which holds; "" if all have one.
     """
 
-    forms: list[list[Rows | None]]
+    forms: list[list[AnyRows | None]]
     matches: list[list[bool]]
-    places: dict[tuple[str, int], Rows | None]
+    places: Places
     draws_outside: bool
     losses: list[bool]
     decides: bool
@@ -66,27 +69,32 @@ def attempt(
     module: nn.Module,
     call: Callable[..., Any],
     leaves: Sequence[Any],
-    inputs: Sequence[Rows | None],
+    way: Division,
     total: int,
     extreme: float | None = None,
-    known: dict[tuple[str, int], Rows | None] | None = None,
+    known: Places | None = None,
+    differentiates: bool = False,
 ) -> Trial:
     """Compute the whole and this rank's rows, and compare.
 
     Args:
-        extreme: what is drawn once for all samples, as in Region; None: any. known: the places of what was drawn before.
+        way: where the samples lie in the leaves. total: how many there are.
+        extreme: what is drawn once for all samples, as in Region; None: any. known: where the samples lay in what other
+            trials drew. differentiates: whether the forward may ask for gradients of its own, which takes more memory.
     """
-    whole_region = Region("record", total, total, places=known or {}, extreme=extreme)
+    layout = way.layout(leaves)
+    given = [structure.copied(leaf) for leaf in leaves]
+    whole_region = Region("record", total, total, places=known or {}, extreme=extreme, layout=layout)
+    whole_region.row_numbers = way.row_numbers(given)
     whole_module, local_module = copy_of(module), copy_of(module)
     outside = random_states.outside_of_torch()
     with (
         _kept_trainable(module, whole_module),
         random_states.kept(),
-        torch.no_grad(),
+        torch.set_grad_enabled(differentiates),
         _noted(whole_region, extreme),
         noted(whole_module) as normalised,
     ):
-        given = [structure.copied(leaf) for leaf in leaves]
         whole, whole_spec = structure.flatten(call(whole_module, given))
         for before, after in zip(leaves, given, strict=True):
             if isinstance(before, Tensor) and not same(before, after):
@@ -96,17 +104,15 @@ def attempt(
         "replay", total, count(total), whole_region.statistics, list(whole_region.draws), list(whole_region.losses)
     )
     local_region.decisions = list(whole_region.decisions)
-    local_region.places = dict(known or {})
+    local_region.places, local_region.layout = dict(known or {}), layout
+    parts = way.own(leaves, layout)
+    local_region.row_numbers = way.row_numbers(parts)
     with random_states.kept(), torch.enable_grad(), _noted(local_region, extreme):
-        parts = [
-            shard(leaf.detach(), total, rows) if rows else structure.copied(leaf)
-            for leaf, rows in zip(leaves, inputs, strict=True)
-        ]
-        samples = [part for part, rows in zip(parts, inputs, strict=True) if rows]
+        samples = way.samples_in(parts)
         counters = own_numbers.changed(module, whole_module, local_module)
         with (
             own_numbers.watched(counters),
-            Reads(samples, own_numbers.tensors(counters)) as reads,
+            Reads(samples, own_numbers.tensors(counters), local_region.row_numbers) as reads,
             held(local_module, normalised, total),
         ):
             local, local_spec = structure.flatten(call(local_module, parts))
@@ -127,12 +133,12 @@ def attempt(
         raise NotDivisible(f"it keeps {kept}, which depends on the whole batch")
     forms, matches = [], []
     for full, part in zip(whole, local, strict=True):
-        possible = _forms(full, total)
+        possible = _forms(full, total, layout)
         forms.append(possible)
         loss = isinstance(part, Tensor) and part.dim() == 0 and bool(local_region.over_samples)
         constant = not (reads.comes_from_samples(part) or _needs_gradient(part))
         with rounded_as(rounded):
-            matches.append([_holds(full, part, total, rows, loss or constant) for rows in possible])
+            matches.append([_holds(full, part, total, rows, layout, loss or constant) for rows in possible])
     failing = [full for full, holds in zip(whole, matches, strict=True) if not any(holds)]
     return Trial(
         forms,
@@ -183,12 +189,15 @@ def same_gradients(
         NotDivisible: its backward fills `.grad` by itself, past the reduction; alike on every rank.
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
-    of_rows = [rows for leaf, rows in zip(leaves, found.inputs, strict=True) if _needs_gradient(leaf) and rows]
+    layout = found.layout(leaves)
+    inputs = found.inputs_at(layout)
+    outputs_at = [rows and at(layout, rows) for rows in found.outputs]
+    of_rows = [rows for leaf, rows in zip(leaves, inputs, strict=True) if _needs_gradient(leaf) and rows]
     generator = torch.Generator().manual_seed(0)
     with random_states.kept(), torch.enable_grad():
         try:
             with Draws(Region("record", total, total)) if FUSED in found.places else nullcontext():
-                copy, (given, wanted, apart) = copy_of(module), _differentiable(leaves, leaves, found.inputs)
+                copy, (given, wanted, apart) = copy_of(module), _differentiable(leaves, leaves, inputs)
                 with noted(copy) as normalised:
                     expected = structure.flatten(call(copy, given))[0]
                 weights = [
@@ -202,22 +211,19 @@ def same_gradients(
     expected = [value.detach() if isinstance(value, Tensor) else value for value in expected]
     del gradients
     region = Region("shard", total, count(total), places=found.places, over_samples=list(found.losses))
-    region.decides, region.counts = found.decides, found.counts
-    with random_states.kept(), torch.enable_grad(), sharded(region):
-        parts = [
-            shard(leaf.detach(), total, rows) if rows else leaf for leaf, rows in zip(leaves, found.inputs, strict=True)
-        ]
-        copy, (given, wanted, apart) = copy_of(module), _differentiable(leaves, parts, found.inputs)
-        with held(copy, normalised, total):
-            outputs = wholes(structure.flatten(call(copy, given))[0])
+    region.decides, region.counts, region.layout = found.decides, found.counts, layout
+    copy, (given, wanted, apart) = copy_of(module), _differentiable(leaves, found.own(leaves, layout), inputs)
+    region.row_numbers = found.row_numbers(given)
+    with random_states.kept(), torch.enable_grad(), sharded(region), held(copy, normalised, total):
+        outputs = wholes(structure.flatten(call(copy, given))[0])
     with rounded_as(found.rounded):
         differs = any(
             isinstance(value, Tensor) and not same(shard(value, total, rows) if rows else value, output)
-            for output, value, rows in zip(outputs, expected, found.outputs, strict=True)
+            for output, value, rows in zip(outputs, expected, outputs_at, strict=True)
         )
     weights = [
         None if weight is None else shard(weight, total, rows) if rows else weight / dist.get_world_size()
-        for weight, rows in zip(weights, found.outputs, strict=True)
+        for weight, rows in zip(weights, outputs_at, strict=True)
     ]
     # What is checkpointed draws again in its backward: this rank's own numbers, which the state of its stream gives.
     own = not draws_original() and not any(
@@ -252,14 +258,16 @@ def same_gradients(
 
 
 def _differentiable(
-    leaves: Sequence[Any], values: Sequence[Any], inputs: Sequence[Rows | None]
+    leaves: Sequence[Any], values: Sequence[Any], inputs: Sequence[AnyPlace | None]
 ) -> tuple[list[Any], list[Tensor], list[Tensor]]:
     """Copies of some values, with gradients where the leaves of the input have some.
 
     Returns:
         The copies, as a forward gets them; those with gradients that every rank has whole; those of which it has rows.
     """
-    given, wanted, apart = [], [], []
+    given: list[Any] = []
+    wanted: list[Tensor] = []
+    apart: list[Tensor] = []
     for leaf, value, rows in zip(leaves, values, inputs, strict=True):
         copy = structure.copied(value)
         if _needs_gradient(leaf):
@@ -276,7 +284,7 @@ def _needs_gradient(output: Any) -> bool:
 def _gradients(
     outputs: Sequence[Any], weights: Sequence[Tensor | None], summed: list[Tensor], apart: list[Tensor]
 ) -> tuple[list[Tensor], list[Tensor]]:
-    """The gradients of the weighted sum of some outputs, as dense tensors: of what is summed over ranks, and of rows."""
+    """The gradients of the weighted sum of some outputs, dense: of what is summed over ranks, and of rows."""
     pairs = [(output, weight) for output, weight in zip(outputs, weights, strict=True) if weight is not None]
     wanted = [*summed, *apart]
     if not pairs or not wanted:
@@ -316,23 +324,27 @@ def _trained(outputs: Sequence[Any]) -> set[int]:
     return found
 
 
-def _forms(whole: Any, total: int) -> list[Rows | None]:
+def _forms(whole: Any, total: int, layout: Layout | None) -> list[AnyRows | None]:
     if not isinstance(whole, Tensor):
         return [None]
-    forms: list[Rows | None] = [Rows(dim) for dim, size in enumerate(whole.shape) if size == total]
+    forms: list[AnyRows | None] = [Rows(dim) for dim, size in enumerate(whole.shape) if size == total]
+    if layout is not None:
+        axes = enumerate(layout.axes)
+        of_axes = [Segment(dim, at) for at, axis in axes for dim, size in enumerate(whole.shape) if size == len(axis)]
+        return [*forms, *of_axes, None]
     for dim, size in enumerate(whole.shape):
         if size > total and size % total == 0:
             forms += [Rows(dim), Rows(dim, major=False)]
     return [*forms, None]
 
 
-def _holds(whole: Any, part: Any, total: int, rows: Rows | None, may_be_equal: bool) -> bool:
+def _holds(whole: Any, part: Any, total: int, rows: AnyRows | None, layout: Layout | None, may_be_equal: bool) -> bool:
     """alike: whether a tensor may be the same for the whole and a part, as a loss of the whole is, or a constant."""
     if not isinstance(whole, Tensor):
         return structure.equal(whole, part)
     if rows is None:
         return may_be_equal and same(whole, part)
-    expected = shard(whole, total, rows)
+    expected = shard(whole, total, at(layout, rows))
     return same(expected, part)
 
 

@@ -23,7 +23,8 @@ def changed(
             elif isinstance(value, Tensor):
                 memo[id(value)] = change(value.detach()).requires_grad_(value.requires_grad)
     return copied(module, memo), [
-        change(leaf.detach()).requires_grad_(leaf.requires_grad) if isinstance(leaf, Tensor) else leaf for leaf in leaves
+        change(leaf.detach()).requires_grad_(leaf.requires_grad) if isinstance(leaf, Tensor) else leaf
+        for leaf in leaves
     ]
 
 

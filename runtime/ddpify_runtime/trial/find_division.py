@@ -23,7 +23,8 @@ from ..forward.division import Division
 from ..forward.draws import UnknownDraw
 from ..forward.losses import UnknownLoss
 from ..sharding.collectives import Rows, broadcast_object, divides, played, spread, world_size
-from .attempt import NoCopy, NotDivisible, Trial, attempt, same_gradients
+from ..sharding.graphs import Plan
+from .attempt import NoCopy, NotDivisible, Places, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
 from .equal_ranks import require_equal_inputs, require_equal_weights
@@ -37,6 +38,7 @@ def find(
     leaves: Sequence[Any],
     known: Division | None = None,
     gradients: bool = True,
+    graphs: Sequence[Plan] = (),
 ) -> Division:
     """Try the divisions of an input until one holds; the ranks agree on the answer. A collective.
 
@@ -46,22 +48,28 @@ def find(
         leaves: the input, flattened.
         known: the division that held before: only this one is tried.
         gradients: whether to compare gradients too, where there are any, which costs three times the outputs.
+        graphs: how the input may hold graphs.
 
     Raises:
         RuntimeError: the ranks were given different inputs.
     """
     with random_states.read_once():
         if not any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves):
-            return _found(module, leaves, call, known, gradients)
+            return _found(module, leaves, call, known, gradients, graphs)
         found = _found(*changed(module, leaves, on_host), call, known, gradients)
         if not found.reason.startswith(_FAILS):  # as it does on the host where it makes tensors on the device
             return found
         with tolerance_times(_AGAIN if known else 1.0):
-            return _find(module, leaves, call, known, gradients)
+            return _find(module, leaves, call, known, gradients, ())
 
 
 def _found(
-    module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None, gradients: bool
+    module: nn.Module,
+    leaves: Sequence[Any],
+    call: Callable[..., Any],
+    known: Division | None,
+    gradients: bool,
+    graphs: Sequence[Plan] = (),
 ) -> Division:
     """As `find`; what fails is tried once more in float64, and what held only there is tried there from then on.
 
@@ -70,20 +78,20 @@ def _found(
     """
     found = None
     if known is None or not known.in_float64:
-        found = _find(module, leaves, call, known, gradients)
+        found = _find(module, leaves, call, known, gradients, graphs)
         if not found.reason or found.reason.startswith(_FOR_GOOD):
             return found
         if found.reason == _GRADIENTS:
             return replace(found, reason="") if _same_in_float64(module, call, leaves, found) else found
     with _default_dtype(torch.float64), suppress(NoCopy):
-        exact = _find(*_in_float64(module, leaves), call, known, gradients)
+        exact = _find(*_in_float64(module, leaves), call, known, gradients, graphs)
         if not exact.reason:
             return replace(exact, in_float64=True)
     if known is None:
         assert found is not None
         return found
     with tolerance_times(_AGAIN):
-        return replace(_find(module, leaves, call, known, gradients), in_float64=known.in_float64)
+        return replace(_find(module, leaves, call, known, gradients, graphs), in_float64=known.in_float64)
 
 
 def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
@@ -97,49 +105,41 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
 
 
 def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
-    few, total = _fewer(leaves, found.inputs, found.batch)
+    few, total = _fewer(leaves, found)
     with _default_dtype(torch.float64), suppress(NoCopy, NotDivisible, UnknownLoss):
         copied, wide = _in_float64(module, few)
         return same_gradients(copied, call, wide, found, total)
     return False
 
 
-def _few(
-    leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int], even: bool = False
-) -> tuple[list[Any], int]:
+def _few(leaves: Sequence[Any], way: Division, even: bool = False) -> tuple[list[Any], int]:
     """Some rows for each rank, which tell as much as the whole batch, and how many these are in all.
 
     One less than a multiple of the ranks, so that shares are uneven, where they may be; even: as many for each. With
     two ranks one trial then shows what else takes a second one (`_otherwise`): a repeated one takes half of the time.
     """
-    first, dim = leaves[batch[0]], batch[1]
-    uneven = not (even or engines.of(first.device).records)
-    total = min(first.size(dim), _ROWS * world_size() - uneven)
-    return _first(leaves, inputs, total), total
+    uneven = not (even or engines.of(leaves[way.batch[0]].device).records)
+    total = min(way.samples(leaves), _ROWS * world_size() - uneven)
+    return way.first(leaves, total), total
 
 
-def _ranks(tensor: Tensor, dim: int) -> int:
+def _ranks(device: torch.device, size: int) -> int:
     """How many ranks a trial of outputs divides a batch for: three show of any number what a division may go wrong in.
 
     All of them where one has few rows, of which `squeeze()` and the like make something else.
     """
     ranks = world_size()
-    few = tensor.size(dim) < _ROWS * ranks
-    return ranks if few or engines.of(tensor.device).records else min(_RANKS, ranks)
+    return ranks if size < _ROWS * ranks or engines.of(device).records else min(_RANKS, ranks)
 
 
-def _fewer(leaves: Sequence[Any], inputs: Sequence[Rows | None], batch: tuple[int, int]) -> tuple[list[Any], int]:
+def _fewer(leaves: Sequence[Any], way: Division) -> tuple[list[Any], int]:
     """Two rows for each rank, or one: gradients take most of a trial, and outputs were tried on more rows of a rank.
 
     As many for each: an even number, which shows of two ranks what an odd one does not (`_otherwise`).
     """
     ranks = world_size()
-    fewer = min(2, leaves[batch[0]].size(batch[1]) // ranks) * ranks
-    return _first(leaves, inputs, fewer), fewer
-
-
-def _first(leaves: Sequence[Any], inputs: Sequence[Rows | None], total: int) -> list[Any]:
-    return [leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, inputs, strict=True)]
+    fewer = min(2, way.samples(leaves) // ranks) * ranks
+    return way.first(leaves, fewer), fewer
 
 
 def _in_float64(module: nn.Module, leaves: Sequence[Any]) -> tuple[nn.Module, list[Any]]:
@@ -170,11 +170,17 @@ _GENERATOR = "it draws from a generator of its own"
 _NO_COPY = "it cannot be copied, to try the division on the copy"
 _NO_SAMPLES = "no tensor in its input has a sample for every process"
 _GRADIENTS = "the gradients of a sample depend on the rest of the batch"
+_KNOWN = (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss)
 _FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
 
 
 def _find(
-    module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], known: Division | None, gradients: bool
+    module: nn.Module,
+    leaves: Sequence[Any],
+    call: Callable[..., Any],
+    known: Division | None,
+    gradients: bool,
+    graphs: Sequence[Plan],
 ) -> Division:
     require_equal_inputs(leaves)
     if known is None:
@@ -187,30 +193,35 @@ def _find(
     if random_states.has_generator(module):
         return Division(reason=_GENERATOR)
     reasons: list[str] = []
+    said = 0  # which of them is
     doubtful = None
-    for inputs, batch in [(known.inputs, known.batch)] if known else _candidates(leaves):
-        size = leaves[batch[0]].size(batch[1])
-        with played(_ranks(leaves[batch[0]], batch[1])):  # nothing below is sent but verdicts
-            few, total = _few(leaves, inputs, batch, even=known is not None and dist.get_world_size() == 2)
+    for way in [known] if known else _candidates(leaves, graphs):
+        size = way.samples(leaves)
+        with played(_ranks(leaves[way.batch[0]].device, size)):  # nothing below is sent but verdicts
+            few, total = _few(leaves, way, even=known is not None and dist.get_world_size() == 2)
             try:
-                trial, agreed, reason = _tried(module, call, few, inputs, total)
+                trial, agreed, reason = _tried(module, call, few, way, total)
             except NoCopy:
                 return known or Division(reason=_NO_COPY)
             if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
-                trial, agreed, reason = _tried(module, call, leaves, inputs, size)
+                trial, agreed, reason = _tried(module, call, leaves, way, size)
             if agreed and trial:
-                trial, why = _otherwise(module, call, few, inputs, total, trial, agreed, not gradients)
+                trial, why = _otherwise(module, call, few, way, total, trial, agreed, not gradients)
                 agreed, reason = (None, why) if why else (agreed, reason)
         reasons.append(reason)
+        if graphs and way.graphs is graphs[0]:  # why graphs are none tells more than why their rows are none
+            said = len(reasons) - 1
         if agreed is not None and trial is not None:
             outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
             try:
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
-                found = Division(inputs, batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes))
-                found = replace(found, rounded=trial.rounded)
+                found = Division(
+                    way.inputs, way.batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes)
+                )
+                found = replace(found, rounded=trial.rounded, graphs=way.graphs)
                 if not gradients:
                     return found
-                few, total = _fewer(leaves, inputs, batch)
+                few, total = _fewer(leaves, way)
                 if same_gradients(module, call, few, found, total):
                     return found
                 reasons[-1] = _GRADIENTS
@@ -218,7 +229,7 @@ def _find(
             except (NotDivisible, UnknownLoss) as error:
                 reasons[-1] = str(error)
     # A rank's own rows may fail in a way of their own; what follows of the reason has to be the same on every rank.
-    reason = broadcast_object(reasons[0]) if reasons else _NO_SAMPLES
+    reason = broadcast_object(reasons[said]) if reasons else _NO_SAMPLES
     return doubtful if doubtful is not None and reason == _GRADIENTS else Division(reason=reason)
 
 
@@ -226,13 +237,13 @@ def _otherwise(
     module: nn.Module,
     call: Callable[..., Any],
     leaves: Sequence[Any],
-    inputs: tuple[Rows | None, ...],
+    way: Division,
     total: int,
     trial: Trial,
     agreed: list[int],
     reverses: bool,
 ) -> tuple[Trial | None, str]:
-    """What a division that holds in a trial shows in others, and why it does not hold in one; "" if it does. A collective.
+    """What a division that holds in a trial shows in others; why it does not hold in one, "" if it does. A collective.
 
     Of an odd number of rows, every second one is every second one from the end too, as in `x.flip(0)`; gradients are
     compared of an even one, and reverses: whether an even one is tried here. What is drawn once for all samples may
@@ -242,9 +253,9 @@ def _otherwise(
     odd = dist.get_world_size() == 2 and total % 2 == 1
     if odd:
         total -= 1
-        leaves = _first(leaves, inputs, total)
+        leaves = way.first(leaves, total)
     for extreme in [*([None] if odd and reverses else []), *(EXTREMES if drawn else ())]:
-        other, as_before, why = _tried(module, call, leaves, inputs, total, extreme, trial.places)
+        other, as_before, why = _tried(module, call, leaves, way, total, extreme, trial.places)
         if other is None or as_before != agreed:
             return None, why if extreme is None else f"{why}, for some of what it draws"
         trial = replace(trial, places=other.places)
@@ -255,27 +266,44 @@ def _tried(
     module: nn.Module,
     call: Callable[..., Any],
     leaves: Sequence[Any],
-    inputs: tuple[Rows | None, ...],
+    way: Division,
     total: int,
     extreme: float | None = None,
-    drawn_before: dict[tuple[str, int], Rows | None] | None = None,
+    drawn_before: Places | None = None,
 ) -> tuple[Trial | None, list[int] | None, str]:
     """A trial, as `attempt`; the form of each output leaf on which the ranks agree; why there is none. A collective."""
     trial, reason = None, ""
     try:
-        trial = attempt(module, call, leaves, inputs, total, extreme, drawn_before)
+        try:
+            trial = attempt(module, call, leaves, way, total, extreme, drawn_before)
+        except RuntimeError as error:
+            if isinstance(error, _KNOWN) or not torch.is_grad_enabled():
+                raise
+            # It may differentiate, as models of forces do.
+            trial = attempt(module, call, leaves, way, total, extreme, drawn_before, differentiates=True)
         reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
     except NoCopy:
         raise
-    except (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss) as error:
+    except _KNOWN as error:
         reason = str(error)
     except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
         reason = f"{_FAILS} ({type(error).__name__})"
     return trial, _agree(trial.matches if trial else [[False]]), reason
 
 
-def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...], tuple[int, int]]]:
-    """Ways to see a batch in an input: the first tensor's dim 0, then its dim 1; other tensors follow by their size."""
+def _candidates(leaves: Sequence[Any], graphs: Sequence[Plan]) -> Iterator[Division]:
+    """Ways to see a batch in an input: rows, then graphs, or graphs where a library's batch says where they lie."""
+    of_graphs = [Division(graphs=plan, batch=(plan.first, 0)) for plan in graphs]
+    of_graphs = [way for way in of_graphs if divides(way.samples(leaves), leaves[way.batch[0]].device)]
+    if any(plan.is_told for plan in graphs):
+        yield from of_graphs
+        return
+    yield from _rows(leaves)
+    yield from of_graphs
+
+
+def _rows(leaves: Sequence[Any]) -> Iterator[Division]:
+    """The first tensor's dim 0, then its dim 1; other tensors follow by their size."""
     first = next((i for i, leaf in enumerate(leaves) if isinstance(leaf, Tensor) and leaf.dim()), None)
     if first is None:
         return
@@ -288,7 +316,7 @@ def _candidates(leaves: Sequence[Any]) -> Iterator[tuple[tuple[Rows | None, ...]
             sizes = list(leaf.shape) if isinstance(leaf, Tensor) else []
             dims = [dim for dim in (batch, 0, 1) if dim < len(sizes) and sizes[dim] == total]
             places.append(Rows(batch if i == first else dims[0]) if dims else None)
-        yield tuple(places), (first, batch)
+        yield Division(tuple(places), (first, batch))
 
 
 def _agree(matches: list[list[bool]]) -> list[int] | None:

@@ -17,11 +17,13 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch.overrides import TorchFunctionMode, handle_torch_function
+from torch.overrides import TorchFunctionMode
 
 from .. import torch_internals
+from ..forward.callers import caller
 from ..forward.decisions import decides
 from ..forward.losses import reduction
+from ..forward.row_numbers import RowNumbers
 
 _READS = {
     *(torch.allclose, torch.equal, Tensor.allclose, Tensor.equal),
@@ -61,14 +63,18 @@ class Reads(TorchFunctionMode):
 
     Args:
         samples: the tensors that hold the samples. counters: those of one number that the forward changes.
+        row_numbers: the samples that are numbers of rows.
 
     Attributes:
         sizes: whether sizes may depend on the values of samples.
         rounds: whether float32 is made of samples in float64, as norms and rotations of language models do.
     """
 
-    def __init__(self, samples: Sequence[Tensor], counters: Sequence[Tensor] = ()) -> None:
+    def __init__(
+        self, samples: Sequence[Tensor], counters: Sequence[Tensor] = (), row_numbers: Sequence[Tensor] = ()
+    ) -> None:
         super().__init__()
+        self.row_numbers = RowNumbers(row_numbers)
         self.counters = {id(tensor): tensor for tensor in counters}
         self.samples = {id(tensor): tensor for tensor in samples}  # held, so that no id is used twice
         self.numbers: dict[int, Tensor] = {}  # of all samples
@@ -79,12 +85,23 @@ class Reads(TorchFunctionMode):
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
     ) -> Any:
         kwargs = kwargs or {}
+        if self.row_numbers:
+            with torch.DisableTorchFunction():
+                largest = self.row_numbers.largest(func, args, kwargs)
+            if largest:
+                return func(*args)
+            return self.row_numbers.follow(func, args, self._followed(func, args, kwargs))
+        return self._followed(func, args, kwargs)
+
+    def _followed(self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         with torch.DisableTorchFunction():  # the other modes would look at what is only looked at here
             given = _tensors((_valued(func, args), kwargs))
             number = any(id(tensor) in self.numbers for tensor in given)
             sampled = any(id(tensor) in self.samples for tensor in given)
             decided = decides(func, args, kwargs)
             for read in given if func in _READS and not decided else _bounds(func, args):
+                if self.row_numbers and self.row_numbers.is_one(read):
+                    continue
                 if id(read) in self.samples or id(read) in self.numbers or id(read) in self.counts:
                     refuse("reads numbers of its samples", counts=not read.is_floating_point())
             if func in _READS and any(id(tensor) in self.counters for tensor in given):
@@ -140,9 +157,7 @@ DECIDES_BY_COUNTER = "decides by a number that changes from call to call"
 
 def refuse(what: str, counts: bool = False) -> None:
     """Raises ReadsSamples with the line that calls the caller, unless what it does there is harmless."""
-    frame = sys._getframe(2)
-    if frame.f_code is handle_torch_function.__code__:  # of a function of torch that is written in Python
-        frame = sys._getframe(4)
+    frame = caller()
     file, line = frame.f_code.co_filename, frame.f_lineno
     of_torch = frame.f_globals.get("__name__", "").startswith("torch.")  # checks its arguments, as distributions do
     if not of_torch and not _is_harmless(file, line, counts):

@@ -108,7 +108,8 @@ class OfOneNorm(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0] / gradients[0].norm()
+        gradient: Tensor = gradients[0] / gradients[0].norm()
+        return gradient
 
 
 class Norms(nn.Module):

@@ -1,0 +1,352 @@
+"""Batches of graphs, whose samples have rows of their own number: all nodes in one tensor, all edges in another.
+
+Each graph's rows lie in several tensors (its nodes, its edges), each along an axis of its own; some of them hold
+numbers of rows, as edges do of the nodes that they join. The part of a rank is a batch of its graphs
+`[rank::world_size]`: their rows in the order of the whole, with the numbers that these have there. graph_batches.py
+finds out what lies where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from . import collectives
+from .collectives import AnyPlace, Rows, split
+
+GRAPHS = -1  # the axis along which each graph has one row
+
+
+class Segment(NamedTuple):
+    """Where the graphs lie in a tensor: along `dim`, as along an axis."""
+
+    dim: int
+    axis: int
+
+
+class OfRows(NamedTuple):
+    """Numbers are those of the rows of an axis; of GRAPHS, they tell which graph each row belongs to."""
+
+    axis: int
+
+
+class Shifted(NamedTuple):
+    """Numbers are shifted, for each graph, by what an input leaf says."""
+
+    leaf: int
+
+
+class Taken(NamedTuple):
+    """A tensor of which a part has the rows of its graphs. numbers: what its values are the numbers of, if they are.
+    bounds: the leaf that says where the rows of each graph end, if one does.
+    """
+
+    dim: int
+    axis: int
+    numbers: OfRows | Shifted | None = None
+    bounds: int | None = None
+
+
+class Bounds(NamedTuple):
+    """A tensor that says where the rows of each graph end."""
+
+    axis: int
+
+
+class Shifts(NamedTuple):
+    """A tensor that says by how much numbers are shifted in each graph."""
+
+
+class Count(NamedTuple):
+    """The number of rows of an axis."""
+
+    axis: int
+
+
+class Listed(NamedTuple):
+    """A list with an entry for each graph."""
+
+
+Place: TypeAlias = Taken | Bounds | Shifts | Count | Listed | None
+AnyRows: TypeAlias = Rows | Segment
+
+
+class Owners(NamedTuple):
+    """An axis whose rows belong to the graphs that a leaf names."""
+
+    leaf: int
+
+
+class Blocks(NamedTuple):
+    """An axis of nodes, in blocks that no edge joins: whatever graphs they are, each is apart from the others."""
+
+    leaf: int
+    edges: int
+
+
+class Ends(NamedTuple):
+    """An axis whose rows belong to the graphs of the nodes that they join, of another axis."""
+
+    leaf: int
+    nodes: int
+
+
+class Lengths(NamedTuple):
+    """An axis whose rows lie as a leaf says."""
+
+    leaf: int
+
+
+AxisOf: TypeAlias = Owners | Blocks | Ends | Lengths
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How an input holds graphs: its axes, and what is at each leaf. first: the leaf that says how many there are."""
+
+    axes: tuple[AxisOf, ...]
+    places: tuple[Place, ...]
+    _last: list[Any] = field(default_factory=list, compare=False, repr=False)  # an input and its layout
+
+    @property
+    def is_told(self) -> bool:
+        """Whether the input says where its graphs lie."""
+        return isinstance(self.axes[0], Lengths)
+
+    @property
+    def first(self) -> int:
+        return self.axes[0].leaf
+
+    def layout(self, leaves: Sequence[Any]) -> Layout | None:
+        """Where the graphs lie in these leaves; None if not as planned."""
+        if not self._last or self._last[0] is not leaves:
+            self._last[:] = leaves, self._layout(leaves)
+        return self._last[1]  # type: ignore[no-any-return]
+
+    def _layout(self, leaves: Sequence[Any]) -> Layout | None:
+        axes: list[Axis] = []
+        for of in self.axes:
+            owners = _owners(of, leaves, axes)
+            if owners is None:
+                return None
+            if axes:
+                total = axes[0].total
+            else:
+                total = len(leaves[of.leaf]) - 1 if isinstance(of, Lengths) else int(owners[-1]) + 1
+            axes.append(Axis(owners, total))
+            if len(axes[-1].counts) > total:
+                return None
+        layout = Layout(axes)
+        fits = all(layout.has(leaf, place, leaves) for leaf, place in zip(leaves, self.places, strict=True))
+        return layout if fits else None
+
+
+def _owners(of: AxisOf, leaves: Sequence[Any], axes: Sequence[Axis]) -> Tensor | None:
+    """Of which graph each row of an axis is; None if that is not told."""
+    if isinstance(of, Lengths):
+        lengths = leaves[of.leaf].diff()
+        graphs = torch.arange(len(lengths), device=lengths.device)
+        return graphs.repeat_interleave(lengths) if bool((lengths >= 0).all()) else None
+    values: Tensor = leaves[of.leaf].detach()
+    if isinstance(of, Ends):
+        nodes = axes[of.nodes].owners
+        if values.numel() and not 0 <= int(values.min()) <= int(values.max()) < len(nodes):
+            return None
+        first, second = nodes[values]
+        return first if torch.equal(first, second) else None
+    if isinstance(of, Blocks):
+        return _blocks(leaves[of.edges].detach(), len(values))
+    steps = values.diff()
+    in_order = len(values) and int(values[0]) == 0 and bool(((steps == 0) | (steps == 1)).all())
+    return values if in_order else None
+
+
+def _blocks(edges: Tensor, nodes: int) -> Tensor | None:
+    """Of which block each node is, where blocks are as small as they can be."""
+    if not edges.numel() or not 0 <= int(edges.min()) <= int(edges.max()) < nodes:
+        return None
+    joined = edges.new_zeros(nodes + 1)  # how many edges join a node, or one before it, with this one or one behind it
+    joined.index_add_(0, edges.amin(0) + 1, torch.ones_like(edges[0]))
+    joined.index_add_(0, edges.amax(0) + 1, -torch.ones_like(edges[0]))
+    return (joined.cumsum(0)[:-1] == 0).cumsum(0) - 1
+
+
+class Axis:
+    """Rows of which each belongs to one of `total` graphs."""
+
+    def __init__(self, owners: Tensor, total: int) -> None:
+        self.owners, self.total = owners, total
+        self.counts = torch.bincount(owners, minlength=total)
+        self._rows: dict[Any, Tensor] = {}
+
+    def __len__(self) -> int:
+        return len(self.owners)
+
+    def rows(self, graphs: Tensor) -> Tensor:
+        """The rows of some graphs, in order."""
+        chosen = torch.zeros(self.total, dtype=torch.bool, device=self.owners.device)
+        chosen[graphs.to(self.owners.device)] = True
+        return chosen[self.owners].nonzero().flatten()
+
+    def of_rank(self, rank: int, device: torch.device) -> Tensor:
+        """The rows of the graphs of a rank."""
+        ranks = collectives.world_size()
+        key = rank, ranks, device
+        if key not in self._rows:
+            self._rows[key] = self.rows(torch.arange(rank, self.total, ranks)).to(device)
+        return self._rows[key]
+
+
+@dataclass(frozen=True)
+class Owned:
+    """Where the graphs lie in a tensor, along `dim`; what a collective is told instead of Rows."""
+
+    dim: int
+    axis: Axis
+
+    def shard(self, tensor: Tensor) -> Tensor:
+        """This rank's rows."""
+        return tensor.index_select(self.dim, self.axis.of_rank(collectives.own_rank(), tensor.device))
+
+    def gather(self, local: Tensor) -> Tensor:
+        """The rows of all ranks, in the order of the whole; a collective."""
+        rows = [self.axis.of_rank(rank, local.device) for rank in range(collectives.world_size())]
+        flat = local.detach().movedim(self.dim, 0).contiguous()
+        most = max(map(len, rows))
+        if len(flat) < most:
+            flat = torch.cat([flat, flat.new_zeros(most - len(flat), *flat.shape[1:])])
+        sent = flat.to(torch.uint8) if flat.dtype == torch.bool else flat
+        parts = [torch.empty_like(sent) for _ in rows]
+        dist.all_gather(parts, sent)
+        whole = sent.new_empty(len(self.axis), *sent.shape[1:])
+        for own, part in zip(rows, parts, strict=True):
+            whole[own] = part[: len(own)]
+        return whole.to(local.dtype).movedim(0, self.dim).contiguous()
+
+
+class Layout:
+    """Where graphs lie in an input."""
+
+    def __init__(self, axes: Sequence[Axis]) -> None:
+        self.axes, self.total = axes, axes[0].total
+        self.graphs = Axis(torch.arange(self.total, device=axes[0].owners.device), self.total)
+
+    def axis(self, number: int) -> Axis:
+        return self.graphs if number == GRAPHS else self.axes[number]
+
+    def has(self, leaf: Any, place: Place, leaves: Sequence[Any]) -> bool:
+        """Whether a leaf is what its place says."""
+        if isinstance(place, Count):
+            return bool(leaf == len(self.axis(place.axis)))
+        if isinstance(place, Bounds):
+            same = len(leaf) == self.total + 1 and torch.equal(leaf.diff().cpu(), self.axis(place.axis).counts.cpu())
+            return bool(same)
+        if isinstance(place, Listed):
+            return len(leaf) == self.total
+        if not isinstance(place, Taken):
+            return True
+        axis = self.axis(place.axis)
+        if place.bounds is not None and not torch.equal(leaves[place.bounds].diff().cpu(), axis.counts.cpu()):
+            return False
+        # The largest of the numbers of its graphs tells a rank how many there are (forward/row_numbers.py).
+        if place.numbers == OfRows(GRAPHS) and not bool(axis.counts.all()):
+            return False
+        return bool(place.dim < leaf.dim() and leaf.size(place.dim) == len(axis))
+
+    def own(
+        self, leaves: Sequence[Any], places: Sequence[Place], on_enter: Callable[[], None] | None = None
+    ) -> list[Any]:
+        """This rank's part of an input; with gradients where `on_enter`, as for `split`, is given."""
+        return self.part(
+            leaves, places, torch.arange(self.total)[collectives.own_rank() :: collectives.world_size()], on_enter
+        )
+
+    def part(
+        self,
+        leaves: Sequence[Any],
+        places: Sequence[Place],
+        graphs: Tensor,
+        on_enter: Callable[[], None] | None = None,
+    ) -> list[Any]:
+        """The part of an input that has some of its graphs.
+
+        Args:
+            graphs: their numbers, in order. on_enter: as for `own`.
+        """
+        part = _Part(self, graphs)
+        values = []
+        for leaf, place in zip(leaves, places, strict=True):
+            if on_enter is not None and isinstance(place, Taken) and leaf.requires_grad:
+                values.append(split(leaf, self.total, Owned(place.dim, self.axis(place.axis)), on_enter))
+            else:
+                values.append(part.of(leaf, place, leaves))
+        return values
+
+
+def at(layout: Layout | None, rows: AnyRows) -> AnyPlace:
+    """A place as a collective is told it; layout: where graphs lie, if there are any."""
+    if not isinstance(rows, Segment):
+        return rows
+    assert layout is not None
+    return Owned(rows.dim, layout.axis(rows.axis))
+
+
+class _Part:
+    """Some graphs of a batch."""
+
+    def __init__(self, layout: Layout, graphs: Tensor) -> None:
+        self.layout, self.graphs = layout, graphs
+        self._rows: dict[int, Tensor] = {}
+
+    def rows(self, axis: int) -> Tensor:
+        if axis not in self._rows:
+            self._rows[axis] = self.layout.axis(axis).rows(self.graphs)
+        return self._rows[axis]
+
+    def of(self, leaf: Any, place: Place, leaves: Sequence[Any]) -> Any:
+        if isinstance(place, Count):
+            return len(self.rows(place.axis))
+        if isinstance(place, Bounds):
+            counts = self.layout.axis(place.axis).counts.to(leaf.device)[self.graphs.to(leaf.device)]
+            return torch.cat([leaf[:1], counts.cumsum(0).to(leaf.dtype)])
+        if isinstance(place, Listed):
+            return [leaf[graph] for graph in self.graphs.tolist()]
+        if isinstance(place, Shifts):
+            return self._shifts(leaf)
+        if not isinstance(place, Taken):
+            return leaf
+        rows = self.rows(place.axis).to(leaf.device)
+        taken = leaf.index_select(place.dim, rows)
+        if isinstance(place.numbers, OfRows):
+            own = self.rows(place.numbers.axis)
+            numbers = own.new_zeros(len(self.layout.axis(place.numbers.axis)))
+            numbers[own] = torch.arange(len(own), device=own.device)
+            return numbers.to(leaf.device, leaf.dtype)[taken]
+        if isinstance(place.numbers, Shifted):
+            shifts = leaves[place.numbers.leaf]
+            before = torch.zeros_like(shifts)
+            before[self.graphs.to(shifts.device)] = shifts[self.graphs.to(shifts.device)] - self._shifts(shifts)
+            of_rows = before[self.layout.axis(place.axis).owners[self.rows(place.axis)].to(before.device)]
+            return taken - _along(of_rows, taken, place.dim)
+        return taken
+
+    def _shifts(self, shifts: Tensor) -> Tensor:
+        """By how much the numbers of each of these graphs are shifted among them."""
+        each = torch.cat([shifts.diff(dim=0), torch.zeros_like(shifts[:1])])[
+            self.graphs.to(shifts.device)
+        ]  # the last one shifts none
+        return each.cumsum(0) - each
+
+
+def _along(shifts: Tensor, values: Tensor, dim: int) -> Tensor:
+    """Shifts of each row, as they are added to values whose rows lie along a dimension."""
+    if shifts.dim() == 1:
+        shifts = shifts.view([-1 if each == dim else 1 for each in range(values.dim())])
+    else:  # of each row one with as many dimensions as what one graph has, and a single row there
+        shifts = shifts.squeeze(dim + 1).movedim(0, dim)
+    return shifts.to(values.device)
