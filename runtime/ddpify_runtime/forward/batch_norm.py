@@ -217,7 +217,7 @@ class _Normalise(Function):
         parts = [torch.empty_like(sent) for _ in range(dist.get_world_size())]
         dist.all_gather(parts, sent)
         means, spreads, counts = torch.stack(parts).unbind(1)
-        total = counts[:, 0].sum()
+        total = counts.sum(0)[0]  # no sum over everything, which would be taken for a loss of the forward
         mean = (means * counts).sum(0) / total
         variance = (spreads + counts * (means - mean).square()).sum(0) / total
         scale = torch.rsqrt(variance + eps)

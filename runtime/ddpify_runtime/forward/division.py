@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..launch.environment import draws_original
 from ..sharding import structure
 from ..sharding.collectives import AnyPlace, Rows, shard, size
-from ..sharding.graphs import AnyRows, Count, Layout, Plan, Segment, Taken, at
+from ..sharding.graphs import AnyDrawn, AnyRows, Count, Layout, OwnNumbers, Plan, Segment, Taken, at
 from ..torch_internals import BatchNorm, hooks
 from . import rank_stream
 from .decisions import Decisions
@@ -22,7 +22,7 @@ from .draws import Draws
 from .inventory import is_hooked
 from .libraries import libraries_of, package
 from .losses import Losses
-from .region import Region, enter
+from .region import Draw, Region, enter
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Division:
     inputs: tuple[Rows | None, ...] = ()
     batch: tuple[int, int] = (0, 0)
     outputs: tuple[AnyRows | None, ...] = ()
-    places: dict[tuple[str, int, str], AnyRows | None] = field(default_factory=dict)
+    places: dict[Draw, AnyDrawn | None] = field(default_factory=dict)
     losses: tuple[bool, ...] = ()
     decides: bool = False
     counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)
@@ -53,6 +53,11 @@ class Division:
     in_float64: bool = False
     graphs: Plan | None = None
     reason: str = ""
+
+    @property
+    def in_own_size(self) -> dict[Draw, AnyDrawn | None]:
+        """What is drawn in a size that depends on the samples of a part."""
+        return {draw: place for draw, place in self.places.items() if isinstance(place, OwnNumbers)}
 
     @cached_property
     def drawn(self) -> frozenset[tuple[str, int]]:

@@ -14,12 +14,13 @@ import torch
 from torch import Tensor
 
 from .. import engines
+from ..agreement import random_states
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows, gather, own_rank, shard
-from ..sharding.graphs import AnyRows, Segment, at
+from ..sharding.graphs import AnyDrawn, AnyRows, OwnNumbers, Segment, at
 from ..torch_internals import TorchDispatchMode, schema
 from .callers import line_of_draw
-from .region import Region
+from .region import Draw, Region
 
 FILL = {"bernoulli", "uniform", "normal", "exponential", "random", "log_normal", "cauchy", "geometric"}
 CREATE = {"rand", "randn", "randint"}
@@ -31,8 +32,29 @@ SAMPLE = {"bernoulli", "multinomial", "normal", "poisson", "binomial"}
 FUSED = "a fused kernel", 0, ""
 
 
+_OWN = OwnNumbers()
+_UNKNOWN = Rows(-1)
+_DIFFERENTLY = "it draws differently for a part of the batch"
+_NEUTRAL = {
+    "bernoulli": 1.0,
+    "normal": 0.0,
+    "rand": 0.5,
+    "rand_like": 0.5,
+    "randn": 0.0,
+    "randn_like": 0.0,
+    "uniform": 0.5,
+}
+
+
 class UnknownDraw(RuntimeError):
-    """A random operation of which the rows of a share cannot be told."""
+    """A random operation of which the rows of a share cannot be told.
+
+    draws: what may be drawn for the samples of a part in a size of its own.
+    """
+
+    def __init__(self, reason: str, draws: Sequence[Draw] = ()) -> None:
+        super().__init__(reason)
+        self.draws = draws
 
 
 class Draws(TorchDispatchMode):
@@ -59,13 +81,17 @@ class Draws(TorchDispatchMode):
             return _without_dropout(func, args, kwargs)
         name = func.overloadpacket.__name__.removesuffix("_functional").rstrip("_")
         self.line = line_of_draw()
+        if _OWN in self.region.places.values():
+            with random_states.kept():
+                result = func(*args, **kwargs)
+            if self._known(name, _only_tensor(result).dim(), _UNKNOWN) == _OWN:
+                return _neutral(name, result, args)
         if self.region.mode == "record":
             result = func(*args, **kwargs)
             drawn = _only_tensor(result)
-            place = self.region.places.get((name, drawn.dim(), self.line), Rows())
-            if self.region.extreme is not None and place is None:
+            if self.region.extreme is not None and self._known(name, drawn.dim(), _UNKNOWN) is None:
                 _set_to_extreme(name, drawn, self.region.extreme)
-            self.region.draws.append(drawn.clone())
+            self.region.draws.append(((name, drawn.dim(), self.line), drawn.clone()))
             return result
         if name in FILL and isinstance(args[0], Tensor) and _fills(func, args, kwargs):
             target: Tensor = args[0]
@@ -111,32 +137,55 @@ class Draws(TorchDispatchMode):
 
     def _recorded(self, name: str, size: Sequence[int]) -> Tensor:
         """What the whole batch drew here; learns where the samples lie: in the one dim that is not as large."""
-        if not self.region.draws or self.region.draws[0].dim() != len(size):
-            raise UnknownDraw("it draws differently for a part of the batch")
-        whole = self.region.draws.pop(0)
+        draw = name, len(size), self.line
+        if not self.region.draws:
+            raise UnknownDraw(_DIFFERENTLY, [draw])
+        recorded, whole = self.region.draws.pop(0)
+        if recorded != draw:
+            raise UnknownDraw(_DIFFERENTLY, [recorded, draw])
         dims = [dim for dim, extent in enumerate(size) if extent != whole.size(dim)]
         rows = _rows_along(dims[0], size, whole, self.region) if dims else None
-        if list(whole.shape) != _whole(size, self.region, rows):
-            raise UnknownDraw("it draws differently for a part of the batch")
-        if self.region.places.setdefault((name, len(size), self.line), rows) != rows:
-            raise UnknownDraw(f"it draws with {name} in more than one way")
+        of_samples = isinstance(rows, Rows)
+        if list(whole.shape) != _whole(size, self.region, rows) or (of_samples and size[dims[0]] % self.region.local):
+            raise UnknownDraw(_DIFFERENTLY, [draw])
+        if of_samples and size[dims[0]] != self.region.local:
+            self.region.several.add(draw)
+        if self.region.places.setdefault(draw, rows) != rows:
+            raise UnknownDraw(f"it draws with {name} in more than one way", [draw])
         return whole
 
-    def _place(self, name: str, dims: int) -> AnyRows | None:
+    def _place(self, name: str, dims: int) -> AnyDrawn | None:
+        place = self._known(name, dims, _UNKNOWN)
+        if place == _UNKNOWN:
+            raise UnknownDraw(f"ddpify: its {name} appeared after the forward had been divided over the processes")
+        return place
+
+    def _known(self, name: str, dims: int, default: AnyDrawn) -> AnyDrawn | None:
+        """Where the samples lie in what is drawn on this line, or on any one."""
         alike = {
             line: rows for (other, many, line), rows in self.region.places.items() if (other, many) == (name, dims)
         }
         if self.line in alike:
             return alike[self.line]
+        if self.region.mode != "shard":
+            return default
         # A part of a module may be called by way of the runtime now, or by a line that none of the trials came to.
         ends = [line for line in alike if line.startswith(self.line) or self.line.startswith(line)]
         found = {alike[line] for line in ends or alike}
-        if len(found) != 1:
-            raise UnknownDraw(f"ddpify: its {name} appeared after the forward had been divided over the processes")
-        return found.pop()
+        return found.pop() if len(found) == 1 else default
 
-    def _mine(self, whole: Tensor, rows: AnyRows | None) -> Tensor:
+    def _mine(self, whole: Tensor, rows: AnyDrawn | None) -> Tensor:
         return whole if rows is None else shard(whole, self.region.total, at(self.region.layout, rows))
+
+
+def _neutral(name: str, result: Any, args: tuple[Any, ...]) -> Any:
+    """In a trial, in place of numbers whose rows cannot be told: the same for every part of the batch."""
+    if name == "native_dropout":
+        input, probability, _ = args
+        return input / (1 - probability) if probability < 1 else input * 0, torch.ones_like(result[1])
+    if name not in _NEUTRAL:
+        raise UnknownDraw(_DIFFERENTLY)
+    return result.fill_(_NEUTRAL[name])
 
 
 def _set_to_extreme(name: str, drawn: Tensor, extreme: float) -> None:
@@ -196,13 +245,13 @@ def _rows_along(dim: int, size: Sequence[int], whole: Tensor, region: Region) ->
     return Rows(dim)
 
 
-def _whole(size: Sequence[int], region: Region, rows: AnyRows | None) -> list[int]:
+def _whole(size: Sequence[int], region: Region, rows: AnyDrawn | None) -> list[int]:
     """The size for the whole batch of something that has `size` for the local samples."""
     whole = list(size)
     if isinstance(rows, Segment):
         assert region.layout is not None
         whole[rows.dim] = len(region.layout.axis(rows.axis))
-    elif rows is not None:
+    elif isinstance(rows, Rows):
         whole[rows.dim] = whole[rows.dim] // region.local * region.total
     return whole
 

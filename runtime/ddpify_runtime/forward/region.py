@@ -6,11 +6,13 @@ import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Literal, TypeAlias
 
 from torch import Size, Tensor
 
-from ..sharding.graphs import AnyRows, Layout
+from ..sharding.graphs import AnyDrawn, Layout
+
+Draw: TypeAlias = tuple[str, int, str]  # by what is drawn, of how many dims, and on which line
 
 
 @dataclass
@@ -20,8 +22,8 @@ class Region:
     mode: "shard" is the real thing; "record" is the whole batch on this rank, noting batch statistics, random draws and
     losses (with the shapes that they were computed from) in `statistics`, `draws` and `losses`; "replay" is this rank's
     samples with what was recorded, and communicates nothing.
-    places: where the samples lie in what an operation with a given name and number of dims draws on some line; None:
-    it draws the same for every part. Learnt in "replay", used in "shard". drawn: the names and numbers of dims.
+    places: where the samples lie in what is drawn; None: the same is drawn for every part. Learnt in "replay", used in
+    "shard". several: what is drawn for several rows of each sample, as it seems. drawn: by what, of how many dims.
     over_samples: for each loss in turn whether it is computed from samples. Learnt in "replay", used in "shard".
     decisions: the numbers of the whole batch that decide something, noted in "record". decides: whether there were any.
     extreme: what is drawn for no samples in "record", by an operation that `places` knows to draw such: the lowest
@@ -35,9 +37,10 @@ class Region:
     total: int
     local: int
     statistics: list[tuple[Tensor, Tensor, int]] = field(default_factory=list)
-    draws: list[Tensor] = field(default_factory=list)
+    draws: list[tuple[Draw, Tensor]] = field(default_factory=list)
     losses: list[tuple[list[Size], Tensor]] = field(default_factory=list)
-    places: dict[tuple[str, int, str], AnyRows | None] = field(default_factory=dict)
+    places: dict[Draw, AnyDrawn | None] = field(default_factory=dict)
+    several: set[Draw] = field(default_factory=set)
     over_samples: list[bool] = field(default_factory=list)
     decisions: list[tuple[Size, Tensor]] = field(default_factory=list)
     counts: dict[tuple[str, int, int], bool] = field(default_factory=dict)

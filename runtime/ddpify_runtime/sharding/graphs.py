@@ -73,7 +73,14 @@ class Listed(NamedTuple):
 
 
 Place: TypeAlias = Taken | Bounds | Shifts | Count | Listed | None
+
+
+class OwnNumbers(NamedTuple):
+    """In place of where the samples lie in what is drawn: each rank draws for its own, of a size of its own."""
+
+
 AnyRows: TypeAlias = Rows | Segment
+AnyDrawn: TypeAlias = AnyRows | OwnNumbers
 
 
 class Owners(NamedTuple):
@@ -288,11 +295,11 @@ class Layout:
         return values
 
 
-def at(layout: Layout | None, rows: AnyRows) -> AnyPlace:
+def at(layout: Layout | None, rows: AnyDrawn) -> AnyPlace:
     """A place as a collective is told it; layout: where graphs lie, if there are any."""
-    if not isinstance(rows, Segment):
+    if isinstance(rows, Rows):
         return rows
-    assert layout is not None
+    assert layout is not None and isinstance(rows, Segment)
     return Owned(rows.dim, layout.axis(rows.axis))
 
 

@@ -20,12 +20,12 @@ from ..forward.division import Division, sharded
 from ..forward.draws import FUSED, Draws
 from ..forward.layer_copies import is_without_parts
 from ..forward.losses import Losses
-from ..forward.region import Region, within
+from ..forward.region import Draw, Region, within
 from ..launch.environment import draws_original
 from ..lazy.batch import wholes
 from ..sharding import structure
 from ..sharding.collectives import AnyPlace, Rows, count, shard
-from ..sharding.graphs import AnyRows, Layout, Segment, at
+from ..sharding.graphs import AnyDrawn, AnyRows, Layout, OwnNumbers, Segment, at
 from ..torch_internals import tree_leaves
 from . import own_numbers
 from .closeness import different_state, rounded_as, same, tolerance
@@ -34,7 +34,7 @@ from .held import held, noted
 from .projections import projected
 from .reads import Reads
 
-Places: TypeAlias = "dict[tuple[str, int, str], AnyRows | None]"
+Places: TypeAlias = dict[Draw, AnyDrawn | None]
 
 
 class NotDivisible(Exception):
@@ -49,7 +49,8 @@ class NoCopy(Exception):
 class Trial:
     """For each output leaf its possible forms, and which of them hold on this rank; the rest as in Division.
 
-    numbers: whether there is a number among them. reason: of a leaf that has no form which holds; "" if all have one.
+    numbers: whether there is a number among them. several: as in Region. reason: of a leaf that has no form that
+    holds; "" if all have one.
     """
 
     forms: list[list[AnyRows | None]]
@@ -62,6 +63,7 @@ class Trial:
     sizes: bool
     rounded: torch.dtype | None
     numbers: bool
+    several: Sequence[Draw]
     reason: str
 
 
@@ -122,6 +124,8 @@ def attempt(
         own = {id(parameter) for parameter in module.parameters()}
         if _trained(local) - own - reads.samples.keys():  # a forward may want the gradient of its samples
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
+    if None in local_region.places.values() and OwnNumbers() in local_region.places.values():
+        raise NotDivisible("it draws numbers that are the same for every sample, and others in a size of their own")
     if local_region.decisions:
         raise NotDivisible("it decides less often for a part of the batch")
     if whole_spec != local_spec:
@@ -151,6 +155,7 @@ def attempt(
         reads.sizes,
         rounded,
         any(map(_is_number, local)),  # computed with gradients, if it has any
+        [*local_region.several],
         _why(failing[0], total) if failing else "",
     )
 
@@ -196,7 +201,8 @@ def same_gradients(
     generator = torch.Generator().manual_seed(0)
     with random_states.kept(), torch.enable_grad():
         try:
-            with Draws(Region("record", total, total)) if FUSED in found.places else nullcontext():
+            own = FUSED in found.places or OwnNumbers() in found.places.values()
+            with Draws(Region("record", total, total, places=found.places)) if own else nullcontext():
                 copy, (given, wanted, apart) = copy_of(module), _differentiable(leaves, leaves, inputs)
                 with noted(copy) as normalised:
                     expected = structure.flatten(call(copy, given))[0]

@@ -8,6 +8,7 @@ merely not faster.
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -22,8 +23,10 @@ from ..agreement import random_states
 from ..forward.division import Division
 from ..forward.draws import UnknownDraw
 from ..forward.losses import UnknownLoss
-from ..sharding.collectives import Rows, broadcast_object, divides, played, spread, world_size
-from ..sharding.graphs import Plan
+from ..forward.region import Draw
+from ..launch.environment import draws_original
+from ..sharding.collectives import Rows, broadcast_object, divides, gather_objects, played, spread, world_size
+from ..sharding.graphs import OwnNumbers, Plan
 from .attempt import NoCopy, NotDivisible, Places, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
@@ -164,6 +167,7 @@ _AGAIN = 10.0
 _RANKS = 3
 _ROWS = 3  # for each rank in a trial; of one alone, the order of its dimensions in memory is not to be seen
 _FAILS = "it cannot compute a part of the batch"
+_DRAWS = 4  # times that a trial begins anew, knowing more of what is drawn
 _SPARSE = "a tensor in its input is sparse"
 _ITERATOR = "something in its input can be read only once"
 _GENERATOR = "it draws from a generator of its own"
@@ -200,11 +204,11 @@ def _find(
         with played(_ranks(leaves[way.batch[0]].device, size)):  # nothing below is sent but verdicts
             few, total = _few(leaves, way, even=known is not None and dist.get_world_size() == 2)
             try:
-                trial, agreed, reason = _tried(module, call, few, way, total)
+                trial, agreed, reason = _tried(module, call, few, way, total, drawn_before=way.in_own_size)
             except NoCopy:
                 return known or Division(reason=_NO_COPY)
             if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
-                trial, agreed, reason = _tried(module, call, leaves, way, size)
+                trial, agreed, reason = _tried(module, call, leaves, way, size, drawn_before=way.in_own_size)
             if agreed and trial:
                 trial, why = _otherwise(module, call, few, way, total, trial, agreed, not gradients)
                 agreed, reason = (None, why) if why else (agreed, reason)
@@ -272,23 +276,50 @@ def _tried(
     drawn_before: Places | None = None,
 ) -> tuple[Trial | None, list[int] | None, str]:
     """A trial, as `attempt`; the form of each output leaf on which the ranks agree; why there is none. A collective."""
-    trial, reason = None, ""
-    try:
+    known = dict(drawn_before or {})
+    for _ in range(_DRAWS):
+        trial, reason = None, ""
+        own: Sequence[Draw] = ()
         try:
-            trial = attempt(module, call, leaves, way, total, extreme, drawn_before)
-        except RuntimeError as error:
-            if isinstance(error, _KNOWN) or not torch.is_grad_enabled():
-                raise
-            # It may differentiate, as models of forces do.
-            trial = attempt(module, call, leaves, way, total, extreme, drawn_before, differentiates=True)
-        reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
-    except NoCopy:
-        raise
-    except _KNOWN as error:
-        reason = str(error)
-    except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
-        reason = f"{_FAILS} ({type(error).__name__})"
-    return trial, _agree(trial.matches if trial else [[False]]), reason
+            try:
+                trial = attempt(module, call, leaves, way, total, extreme, known)
+            except RuntimeError as error:
+                if isinstance(error, _KNOWN) or not torch.is_grad_enabled():
+                    raise
+                # It may differentiate, as models of forces do.
+                trial = attempt(module, call, leaves, way, total, extreme, known, differentiates=True)
+            reason = trial.reason or "the outputs of a sample depend on the rest of the batch"
+            own = trial.several if trial.reason else ()  # rows of packed sequences may be as many for each by accident
+        except NoCopy:
+            raise
+        except _KNOWN as error:
+            reason = str(error)
+            own = error.draws if isinstance(error, UnknownDraw) else ()
+        except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
+            reason = f"{_FAILS} ({type(error).__name__})"
+        if draws_original() or engines.here().records:
+            own = ()
+        agreed, differ = _agree(trial, bool(own))
+        if not differ:
+            break
+        added = dict.fromkeys(_in_own_size(own, trial.places if trial else {}), OwnNumbers())
+        if not added.keys() - known.keys():
+            break
+        known |= added
+    return trial, agreed, reason
+
+
+def _in_own_size(own: Sequence[Draw], places: Places) -> list[Draw]:
+    """What is drawn in a size that depends on the samples of a part, on any rank; a collective.
+
+    Also what seems to be drawn for all samples on one rank, whose size may be that of the whole by accident.
+    """
+    found: list[Draw] = []
+    everywhere = gather_objects(([*own], places))
+    for draws, there in everywhere:
+        found += draws
+        found += [draw for draw, rows in there.items() if any(draw in of and of[draw] != rows for _, of in everywhere)]
+    return [*dict.fromkeys(found)]
 
 
 def _candidates(leaves: Sequence[Any], graphs: Sequence[Plan]) -> Iterator[Division]:
@@ -319,19 +350,23 @@ def _rows(leaves: Sequence[Any]) -> Iterator[Division]:
         yield Division(tuple(places), (first, batch))
 
 
-def _agree(matches: list[list[bool]]) -> list[int] | None:
-    """For each output leaf the first form that holds on every rank; None if a leaf has none."""
+def _agree(trial: Trial | None, draws_otherwise: bool) -> tuple[list[int] | None, bool]:
+    """For each output leaf the first form that holds on every rank, None if a leaf has none; whether draws differ."""
     most = 16
-    lengths = torch.tensor([len(matches), -len(matches)])
-    dist.all_reduce(lengths, dist.ReduceOp.MIN)
-    if int(lengths.sum()):  # not as many on every rank
-        return None
+    matches, places = (trial.matches, trial.places) if trial else ([[False]], {})
+    seen = zlib.crc32(repr(sorted((name, dims, str(rows)) for (name, dims, _), rows in places.items())).encode())
+    fails = trial is None and not draws_otherwise
+    asked = torch.tensor([len(matches), -len(matches), seen, -seen, -int(draws_otherwise), -int(fails)])
+    dist.all_reduce(asked, dist.ReduceOp.MIN)
+    differ = bool(asked[2:4].sum() or asked[4]) and not asked[5]
+    if int(asked[:2].sum()) or differ or asked[5]:  # not as many on every rank, say
+        return None, differ
     flags = torch.zeros(len(matches), most, dtype=torch.int32)
     for i, row in enumerate(matches):
         flags[i, : len(row[:most])] = torch.tensor(row[:most], dtype=torch.int32)
     dist.all_reduce(flags, dist.ReduceOp.MIN)
     choices = [agreed.nonzero().flatten().tolist() for agreed in flags]
-    return [choice[0] for choice in choices] if all(choices) else None
+    return [choice[0] for choice in choices] if all(choices) else None, False
 
 
 def _anywhere(flags: list[bool]) -> tuple[bool, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from functools import partial
 
@@ -9,7 +10,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence
 
+from tests.runtime.processes import run
 from tests.runtime.training import (
     WAYS,
     Case,
@@ -18,6 +21,7 @@ from tests.runtime.training import (
     Reduction,
     assert_trains_the_same,
     register,
+    rows_seen,
 )
 
 CASES: dict[str, Case] = {}
@@ -53,8 +57,75 @@ def checkpointed_dropout(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Ten
     yield F.cross_entropy(model(x), y)
 
 
+class TwoPlaces(Classifier):
+    """Drops of samples and of what all samples share, both of two dimensions."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places = nn.Parameter(torch.randn(1, 6))
+
+    def forward(self, x: Tensor) -> Tensor:
+        places = F.dropout(self.places, 0.4)
+        hidden = F.dropout(torch.tanh(self.first(x)), 0.4)
+        return self.head(hidden + places)  # type: ignore[no-any-return]
+
+
+@case(TwoPlaces)
+def drops_in_two_ways(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class Chosen(Classifier):
+    """An expert that drops what it gives, for the samples that it gets."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x))
+        chosen = (x[:, 0] > 0).nonzero().flatten()
+        given = F.dropout(hidden[chosen] * 2, 0.4)
+        return self.head(hidden.index_add(0, chosen, given))  # type: ignore[no-any-return]
+
+
+@case(Chosen)
+def drops_of_chosen_samples(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
+class Packed(Classifier):
+    """A recurrent network that drops between its layers, of packed sequences."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rnn = nn.GRU(1, 6, 2, dropout=0.4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        lengths = 1 + (x[:, :5] > 0).sum(1)
+        packed = pack_padded_sequence(torch.tanh(self.first(x)).T[..., None], lengths, enforce_sorted=False)
+        return self.head(self.rnn(packed)[1][-1])  # type: ignore[no-any-return]
+
+
+@case(Packed)
+def drops_of_packed_sequences(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
 @pytest.mark.parametrize(("world_size", "reduction"), WAYS)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)
+
+
+def shares(build: type[nn.Module], random: str) -> int:
+    os.environ["DDPIFY_RANDOM"] = random
+    return rows_seen(build(), (torch.randn(12, 8),))
+
+
+@pytest.mark.parametrize("build", [TwoPlaces, Chosen, Packed])
+def test_each_rank_draws_for_its_own_samples(build: type[nn.Module]) -> None:
+    assert run(3, shares, build, "") == [4, 4, 4]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_the_numbers_of_one_process_are_not_known_where_sizes_depend_on_samples() -> None:
+    assert run(3, shares, TwoPlaces, "original") == [4, 4, 4]
+    assert run(3, shares, Chosen, "original") == [12, 12, 12]

@@ -134,3 +134,8 @@ def test_trains_what_one_process_trains(name: str, world_size: int, reduction: R
 @pytest.mark.parametrize("model", [OwnLoss, OwnLosses, PenalisesItself, Heard])
 def test_each_rank_computes_its_share(model: type[nn.Module]) -> None:
     assert run(3, rows_seen, model(), (torch.randn(12, 8), torch.arange(12) % 3)) == [4, 4, 4]
+
+
+def test_the_sums_of_batch_normalisation_are_no_losses() -> None:
+    model = OwnLoss(nn.BatchNorm1d(6), nn.BatchNorm1d(6))
+    assert run(3, rows_seen, model, (torch.randn(12, 8), torch.arange(12) % 3)) == [4, 4, 4]
