@@ -63,7 +63,7 @@ def divided(
             division was found.
     """
     led: Callable[[Tensor], Tensor] | None = None
-    layout = found.layout(leaves)
+    layout = None if found.graphs is None else found.graphs.layout(leaves)
     if found.graphs is not None and layout is not None:
         values = layout.own([*map(whole_of, leaves)], found.graphs.places, reduction.enter)
         led, values = _entering(values, found.graphs.places, reduction)

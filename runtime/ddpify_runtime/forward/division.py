@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from ..launch.environment import draws_original
 from ..sharding import structure
 from ..sharding.collectives import AnyPlace, Rows, shard, size
-from ..sharding.graphs import AnyDrawn, AnyRows, Count, Layout, OwnNumbers, Plan, Segment, Taken, at
+from ..sharding.graphs import AnyDrawn, AnyRows, Count, Layout, Listed, OwnNumbers, Plan, Segment, Taken, at
 from ..torch_internals import BatchNorm, hooks
 from . import rank_stream
 from .decisions import Decisions
@@ -115,12 +115,12 @@ class Division:
             part for part, place in zip(parts, places, strict=True) if place is not None and isinstance(part, Tensor)
         ]
 
-    def without_counts(self, leaves: list[Any]) -> list[Any]:
-        """An input without the numbers that say how many graphs, or rows of them, it has."""
+    def settings(self, leaves: list[Any]) -> list[Any]:
+        """An input without the numbers that say how many graphs, or rows of them, it has, and a word for each graph."""
         if self.graphs is None:
             return leaves
         pairs = zip(leaves, self.graphs.places, strict=True)
-        return [None if isinstance(place, Count) else leaf for leaf, place in pairs]
+        return [None if isinstance(place, (Count, Listed)) else leaf for leaf, place in pairs]
 
     def row_numbers(self, leaves: Sequence[Any]) -> list[Tensor]:
         """The leaves that are numbers of rows."""

@@ -35,15 +35,6 @@ FUSED = "a fused kernel", 0, ""
 _OWN = OwnNumbers()
 _UNKNOWN = Rows(-1)
 _DIFFERENTLY = "it draws differently for a part of the batch"
-_NEUTRAL = {
-    "bernoulli": 1.0,
-    "normal": 0.0,
-    "rand": 0.5,
-    "rand_like": 0.5,
-    "randn": 0.0,
-    "randn_like": 0.0,
-    "uniform": 0.5,
-}
 
 
 class UnknownDraw(RuntimeError):
@@ -179,13 +170,16 @@ class Draws(TorchDispatchMode):
 
 
 def _neutral(name: str, result: Any, args: tuple[Any, ...]) -> Any:
-    """In a trial, in place of numbers whose rows cannot be told: the same for every part of the batch."""
+    """In a trial, in place of what is dropped of rows that cannot be told: nothing is, in any part of the batch.
+
+    Other numbers may put what they are drawn for in an order, which equal ones would not show.
+    """
     if name == "native_dropout":
         input, probability, _ = args
         return input / (1 - probability) if probability < 1 else input * 0, torch.ones_like(result[1])
-    if name not in _NEUTRAL:
+    if name != "bernoulli":
         raise UnknownDraw(_DIFFERENTLY)
-    return result.fill_(_NEUTRAL[name])
+    return result.fill_(1)
 
 
 def _set_to_extreme(name: str, drawn: Tensor, extreme: float) -> None:

@@ -178,8 +178,8 @@ class RoutedCall:
         if known is not None and known.reason:
             return known
         few = known.samples(leaves) < world_size() if known else _few(leaves)
-        settings = known.without_counts(leaves) if known is not None else leaves
-        new = not few and self.settings.are_new(form, self.module, now.parts, settings)
+        told = known.settings(leaves) if known is not None else leaves
+        new = not few and self.settings.are_new(form, self.module, now.parts, told)
         if known is not None and not (due or new):
             return known
         if few and (known or not due):

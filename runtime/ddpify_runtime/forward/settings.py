@@ -2,8 +2,8 @@
 
 `model.epoch = epoch`, `self.warm = True`, `model(x, alpha)`, `args.mix = True`: attributes of the script's own classes,
 arguments, and what outside_numbers.py finds. A division is tried again when they have values that it was not tried
-with. A number that goes on changing is left out after some values, if nothing is decided by it (trial/own_numbers.py,
-which looks at what a forward changes itself too).
+with; so it is with lists of words, `model(x, ["mix"])`. A number that goes on changing is left out after some values,
+if nothing is decided by it (trial/own_numbers.py, which looks at what a forward changes itself too).
 """
 
 from __future__ import annotations
@@ -65,17 +65,18 @@ class Settings:
         if (self._parts is not parts and self._parts != parts) or sum(map(len, self._of)) != self._count:
             self._look(module, parts)
         of_form = self._forms[form]
-        now = [of.get(name) for of, name in self._places] + [leaf for leaf in leaves if type(leaf) in (int, float)]
+        now = [of.get(name) for of, name in self._places] + [*_told(leaves).values()]
         if now == of_form.last and of_form.tried:
             return False
         of_form.last = now
         values = {place: value for place, value in self._values(leaves).items() if place not in of_form.left_out}
         key = tuple(values.items())
-        if key in of_form.tried or len(of_form.tried) >= _MOST:
+        if key in of_form.tried or (len(of_form.tried) >= _MOST and not any(type(leaf) is list for leaf in leaves)):
             return False
         for place, value in values.items():
             of_form.seen[place].add(value)
-        if many := {place for place in values if len(of_form.seen[place]) > _VALUES}:
+        often = {place for place in values if len(of_form.seen[place]) > _VALUES}
+        if many := {place for place in often if type(values[place]) is not tuple}:
             of_form.left_out |= many
             of_form.tried.clear()
             key = tuple(item for item in key if item[0] not in many)
@@ -117,4 +118,10 @@ class Settings:
     def _values(self, leaves: Sequence[Any]) -> dict[Hashable, Any]:
         """By place: those of attributes that the forward leaves alone, and of arguments."""
         values: dict[Hashable, Any] = {(id(of), name): of.get(name) for of, name in self._places}
-        return values | {place: leaf for place, leaf in enumerate(leaves) if type(leaf) in (int, float)}
+        return values | _told(leaves)
+
+
+def _told(leaves: Sequence[Any]) -> dict[Hashable, Any]:
+    """The numbers among the leaves of an input, and the lists of words, by place."""
+    kinds = int, float, list
+    return {i: tuple(leaf) if type(leaf) is list else leaf for i, leaf in enumerate(leaves) if type(leaf) in kinds}

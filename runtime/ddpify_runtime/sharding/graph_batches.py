@@ -15,17 +15,13 @@ import torch
 from torch import Tensor
 
 from .collectives import world_size
+from .graph_axes import AxisOf, Blocks, Ends, Lengths, Owners
 from .graphs import (
     GRAPHS,
-    AxisOf,
-    Blocks,
     Bounds,
     Count,
-    Ends,
-    Lengths,
     Listed,
     OfRows,
-    Owners,
     Place,
     Plan,
     Shifted,

@@ -108,6 +108,16 @@ def drops_of_packed_sequences(model: nn.Module, x: Tensor, y: Tensor) -> Iterato
     yield F.cross_entropy(model(x), y)
 
 
+class Shuffled(Classifier):
+    """Adds to what an expert gets what it gives for another sample, by chance."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        hidden = torch.tanh(self.first(x))
+        chosen = (x[:, 0] > 0).nonzero().flatten()
+        others = chosen[torch.rand(len(chosen)).argsort()]
+        return self.head(hidden.index_add(0, chosen, hidden[others]))  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize(("world_size", "reduction"), WAYS)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
@@ -129,3 +139,8 @@ def test_each_rank_draws_for_its_own_samples(build: type[nn.Module]) -> None:
 def test_the_numbers_of_one_process_are_not_known_where_sizes_depend_on_samples() -> None:
     assert run(3, shares, TwoPlaces, "original") == [4, 4, 4]
     assert run(3, shares, Chosen, "original") == [12, 12, 12]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_put_in_an_order_by_chance_stays_whole() -> None:
+    assert run(3, shares, Shuffled, "") == [12, 12, 12]

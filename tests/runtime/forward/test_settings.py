@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -34,6 +34,19 @@ class HasModes(Classifier):
 def modes(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x), y)
     yield F.cross_entropy(model(x, centred=True), y)
+
+
+class HasWords(Classifier):
+    """A list of words decides what it does."""
+
+    def forward(self, x: Tensor, steps: Sequence[str] = ()) -> Tensor:
+        return super().forward(x - x.mean(0) if "centre" in steps else x)
+
+
+@case(HasWords)
+def words(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x, ["scale"]), y)
+    yield F.cross_entropy(model(x, ["centre"]), y)
 
 
 class Measures(Classifier):

@@ -7,16 +7,14 @@ from typing import Any
 import pytest
 import torch
 from ddpify_runtime.sharding import structure
+from ddpify_runtime.sharding.graph_axes import Blocks, Ends, Owners
 from ddpify_runtime.sharding.graph_batches import plans
 from ddpify_runtime.sharding.graphs import (
     GRAPHS,
-    Blocks,
     Bounds,
     Count,
-    Ends,
     Listed,
     OfRows,
-    Owners,
     Plan,
     Shifted,
     Taken,
