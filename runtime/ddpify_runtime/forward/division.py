@@ -108,6 +108,11 @@ class Division:
             leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, self.inputs, strict=True)
         ]
 
+    def may_mix(self, leaves: Sequence[Any]) -> bool:
+        """Whether more than one rank has some of everything in its part, as edges, so that a trial shows it mixed."""
+        layout = self.layout(leaves)
+        return layout is None or layout.is_spread()
+
     def samples_in(self, parts: Sequence[Any]) -> list[Tensor]:
         """The tensors among the parts of an input that are not the same for every part."""
         places: Sequence[Any] = self.inputs if self.graphs is None else self.graphs.places

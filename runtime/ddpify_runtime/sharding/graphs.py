@@ -153,6 +153,11 @@ class Layout:
             return False
         return bool(place.dim < leaf.dim() and leaf.size(place.dim) == len(axis))
 
+    def is_spread(self) -> bool:
+        """Whether more than one rank has rows along each axis."""
+        ranks = collectives.world_size()
+        return all(len((axis.owners % ranks).unique()) > 1 for axis in self.axes)
+
     def own(
         self, leaves: Sequence[Any], places: Sequence[Place], on_enter: Callable[[], None] | None = None
     ) -> list[Any]:

@@ -126,6 +126,8 @@ def attempt(
             raise NotDivisible("it uses a trained tensor that is not one of its parameters")
     if None in local_region.places.values() and OwnNumbers() in local_region.places.values():
         raise NotDivisible("it draws numbers that are the same for every sample, and others in a size of their own")
+    if reads.merges and {None, OwnNumbers()} & {*local_region.places.values()}:
+        raise NotDivisible("it draws for values that several of its samples may have")
     if local_region.decisions:
         raise NotDivisible("it decides less often for a part of the batch")
     if whole_spec != local_spec:

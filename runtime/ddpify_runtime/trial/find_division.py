@@ -123,7 +123,8 @@ def _few(leaves: Sequence[Any], way: Division, even: bool = False) -> tuple[list
     """
     uneven = not (even or engines.of(leaves[way.batch[0]].device).records)
     total = min(way.samples(leaves), _ROWS * world_size() - uneven)
-    return way.first(leaves, total), total
+    few = way.first(leaves, total)
+    return (few, total) if way.may_mix(few) else ([*leaves], way.samples(leaves))
 
 
 def _ranks(device: torch.device, size: int) -> int:
@@ -142,7 +143,8 @@ def _fewer(leaves: Sequence[Any], way: Division) -> tuple[list[Any], int]:
     """
     ranks = world_size()
     fewer = min(2, way.samples(leaves) // ranks) * ranks
-    return way.first(leaves, fewer), fewer
+    few = way.first(leaves, fewer)
+    return (few, fewer) if way.may_mix(few) else ([*leaves], way.samples(leaves))
 
 
 def _in_float64(module: nn.Module, leaves: Sequence[Any]) -> tuple[nn.Module, list[Any]]:
@@ -173,9 +175,10 @@ _ITERATOR = "something in its input can be read only once"
 _GENERATOR = "it draws from a generator of its own"
 _NO_COPY = "it cannot be copied, to try the division on the copy"
 _NO_SAMPLES = "no tensor in its input has a sample for every process"
+_NOTHING_TO_MIX = "its graphs have no edges, or only those of one process, by which to try it"
 _GRADIENTS = "the gradients of a sample depend on the rest of the batch"
 _KNOWN = (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss)
-_FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES)
+_FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES, _NOTHING_TO_MIX)
 
 
 def _find(
@@ -204,7 +207,10 @@ def _find(
         with played(_ranks(leaves[way.batch[0]].device, size)):  # nothing below is sent but verdicts
             few, total = _few(leaves, way, even=known is not None and dist.get_world_size() == 2)
             try:
-                trial, agreed, reason = _tried(module, call, few, way, total, drawn_before=way.in_own_size)
+                if known or way.may_mix(few):
+                    trial, agreed, reason = _tried(module, call, few, way, total, drawn_before=way.in_own_size)
+                else:
+                    trial, agreed, reason = None, None, _NOTHING_TO_MIX
             except NoCopy:
                 return known or Division(reason=_NO_COPY)
             if agreed and trial and trial.numbers and total < size:  # for a few it may be alike by accident
@@ -297,10 +303,9 @@ def _tried(
             own = error.draws if isinstance(error, UnknownDraw) else ()
         except Exception as error:  # noqa: BLE001  whatever user code raises on an input that it was not made for
             reason = f"{_FAILS} ({type(error).__name__})"
-        if draws_original() or engines.here().records:
-            own = ()
-        agreed, differ = _agree(trial, bool(own))
-        if not differ:
+        original = draws_original() or engines.here().records
+        agreed, differ = _agree(trial, bool(own) and not original)
+        if not differ or original:
             break
         added = dict.fromkeys(_in_own_size(own, trial.places if trial else {}), OwnNumbers())
         if not added.keys() - known.keys():

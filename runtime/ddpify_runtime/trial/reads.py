@@ -49,9 +49,8 @@ _SIZED_BY_VALUES = {
     "nonzero",
     "one_hot",
     "repeat_interleave",
-    "unique",
-    "unique_consecutive",
 }
+_MERGED = {"unique", "unique_consecutive"}  # which are sized by values, too
 
 
 class ReadsSamples(RuntimeError):
@@ -66,7 +65,7 @@ class Reads(TorchFunctionMode):
         row_numbers: the samples that are numbers of rows.
 
     Attributes:
-        sizes: whether sizes may depend on the values of samples.
+        sizes: whether sizes may depend on the values of samples. merges: whether equal values of samples become one.
         rounds: whether float32 is made of samples in float64, as norms and rotations of language models do.
     """
 
@@ -79,7 +78,7 @@ class Reads(TorchFunctionMode):
         self.samples = {id(tensor): tensor for tensor in samples}  # held, so that no id is used twice
         self.numbers: dict[int, Tensor] = {}  # of all samples
         self.counts: dict[int, Tensor] = {}  # sums over them: of the whole, but a decision compares them with a size
-        self.sizes = self.rounds = False
+        self.sizes = self.merges = self.rounds = False
 
     def __torch_function__(
         self, func: Callable[..., Any], types: Sequence[type], args: tuple[Any, ...] = (), kwargs: Any = None
@@ -110,7 +109,8 @@ class Reads(TorchFunctionMode):
                 refuse("cuts its batch at a number of samples")
             if number and sampled:
                 refuse("uses a number of the whole batch for its samples")
-            self.sizes |= sampled and _sized_by_values(func, args)
+            self.merges |= sampled and _name(func) in _MERGED
+            self.sizes |= self.merges or (sampled and _sized_by_values(func, args))
         result = func(*args, **kwargs)
         with torch.DisableTorchFunction():
             if sampled and any(tensor.dtype == torch.float64 for tensor in given):

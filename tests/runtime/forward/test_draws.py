@@ -118,6 +118,14 @@ class Shuffled(Classifier):
         return self.head(hidden.index_add(0, chosen, hidden[others]))  # type: ignore[no-any-return]
 
 
+class OfValues(Classifier):
+    """Drops the same in all samples that have the same value."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        values, which = (x[:, 0] * 4).round().unique(return_inverse=True)
+        return self.head(torch.tanh(self.first(x)) * F.dropout(torch.ones_like(values), 0.4)[which, None])  # type: ignore[no-any-return]
+
+
 @pytest.mark.parametrize(("world_size", "reduction"), WAYS)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
@@ -142,5 +150,6 @@ def test_the_numbers_of_one_process_are_not_known_where_sizes_depend_on_samples(
 
 
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_put_in_an_order_by_chance_stays_whole() -> None:
-    assert run(3, shares, Shuffled, "") == [12, 12, 12]
+@pytest.mark.parametrize("build", [Shuffled, OfValues])
+def test_what_samples_share_by_chance_stays_whole(build: type[nn.Module]) -> None:
+    assert run(3, shares, build, "") == [12, 12, 12]

@@ -105,6 +105,14 @@ class Forces(Passes):
         return energies.new_zeros(int(batch.max()) + 1).index_add(0, batch, energies), forces
 
 
+class OverAllEdges(Passes):
+    """Messages have shares of one, all together."""
+
+    def forward(self, x: Tensor, edges: Tensor, batch: Tensor) -> Tensor:
+        nodes = self.messages(x, edges, torch.softmax(x[edges[0]].sum(1, keepdim=True), 0))
+        return self.head(nodes.new_zeros(int(batch.max()) + 1, 6).index_add(0, batch, nodes))  # type: ignore[no-any-return]
+
+
 class Longest(Passes):
     """Pads the nodes of all graphs to the largest of them, and sees the padding."""
 
@@ -156,6 +164,35 @@ def with_an_empty_one(given: Graphs) -> Graphs:
     given.y = torch.cat([given.y, given.y[:1]])
     given.ends = torch.cat([given.ends[:4], given.ends[3:]])
     return given
+
+
+def without_edges(given: Graphs) -> Graphs:
+    given.edges = given.edges[:, :0]
+    return given
+
+
+def with_edges_in_the_last_ones(given: Graphs) -> Graphs:
+    given.edges = given.edges[:, given.batch[given.edges[0]] >= given.count - 2]
+    return given
+
+
+EDGES = {"none": without_edges, "in the last ones": with_edges_in_the_last_ones}
+
+
+def mixed(edges: str) -> list[Tensor]:
+    """The parameters after each step, where a trial on few graphs would see nothing that mixes them."""
+    torch.manual_seed(0)
+    model: Any = DistributedDataParallel(OverAllEdges().double())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    history = []
+    for step in range(3):
+        given = graphs(12)
+        given = EDGES[edges](given) if step == 0 or edges != "none" else given
+        optimizer.zero_grad()
+        F.cross_entropy(model(given.x, given.edges, given.batch), given.y).backward()
+        optimizer.step()
+        history.append(torch.cat([p.detach().flatten() for p in model.parameters()]))
+    return history
 
 
 def train(name: str, change: str = "") -> tuple[list[Tensor], list[int], list[str]]:
@@ -219,3 +256,12 @@ def test_what_does_not_lie_as_it_did_is_computed_whole(change: str) -> None:
             assert rows[3:] == all_rows[3:]
             for expected, ours in zip(alone, history, strict=True):
                 assert (ours - expected).norm() <= 1e-12 * expected.norm()
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("edges", EDGES)
+def test_what_mixes_along_edges_is_seen_where_few_graphs_have_some(edges: str) -> None:
+    (alone,) = run(1, mixed, edges)
+    for history in run(2, mixed, edges):
+        for expected, ours in zip(alone, history, strict=True):
+            assert (ours - expected).norm() <= 1e-12 * expected.norm()
