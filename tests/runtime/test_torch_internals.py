@@ -17,7 +17,7 @@ import torch
 
 RUNTIME = Path(ddpify_runtime.__file__).parent
 CHECKS = Path(__file__).with_name("torch_internals_checks.py")
-PLACES = {"torch": RUNTIME / "torch_internals.py", "torch_xla": RUNTIME / "torch_xla_internals.py"}
+PLACES = {name: RUNTIME / f"{name}_internals.py" for name in ("torch", "torch_xla", "torch_geometric")}
 
 # Private, and not of torch.
 OTHERS = {
@@ -57,7 +57,7 @@ def test_every_name_is_checked() -> None:
 def test_no_other_private_name_of_torch_is_used(path: Path) -> None:
     if path in PLACES.values():
         return
-    assert not list(private(path)), "it belongs into torch_internals.py, or torch_xla_internals.py"
+    assert not list(private(path)), "it belongs into torch_internals.py, or one of its neighbours"
 
 
 def test_what_is_private_is_found(tmp_path: Path) -> None:

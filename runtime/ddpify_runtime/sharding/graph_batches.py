@@ -7,13 +7,13 @@ join is apart. What is guessed here is tried before it is relied on, and looked 
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
+from ..torch_geometric_internals import is_batch, stores
 from .collectives import world_size
 from .graph_axes import AxisOf, Blocks, Ends, Lengths, Owners
 from .graphs import (
@@ -33,7 +33,7 @@ from .structure import Form, Held
 
 def plans(leaves: Sequence[Any], form: Form) -> Iterator[Plan]:
     """Ways to see graphs in an input; the numbers of graphs and rows are numbers of the input first, then any."""
-    batches = [held.like for held in _objects(form) if _is_library_batch(held.like)]
+    batches = [held.like for held in _objects(form) if is_batch(held.like)]
     for found in [*(_of_library(leaves, batch) for batch in batches[:1]), _of_tensors(leaves)]:
         layout = None if found is None else found.layout(leaves)
         if found is None or layout is None:
@@ -54,14 +54,8 @@ def _objects(form: Form) -> Iterator[Held]:
             yield from _objects(held.form)
 
 
-def _is_library_batch(value: Any) -> bool:
-    """Of torch_geometric (seen: 2.3 to 2.8): what its DataLoader gives."""
-    data = sys.modules.get("torch_geometric.data")
-    return data is not None and isinstance(value, data.Batch)
-
-
 def _of_library(leaves: Sequence[Any], batch: Any) -> Plan | None:
-    """By what a batch of torch_geometric keeps to take itself apart again: `_slice_dict` and `_inc_dict`."""
+    """By what a batch of torch_geometric keeps to take itself apart again."""
     at = {id(leaf): place for place, leaf in enumerate(leaves) if isinstance(leaf, Tensor)}
     axes: list[AxisOf] = []
     bounds_of: list[Tensor] = []
@@ -79,11 +73,7 @@ def _of_library(leaves: Sequence[Any], batch: Any) -> Plan | None:
         bounds_of.append(bounds)
         return len(axes) - 1
 
-    for store in batch.stores:
-        slices, shifts = (
-            of if store._key is None else of.get(store._key, {})
-            for of in (getattr(batch, "_slice_dict", None) or {}, getattr(batch, "_inc_dict", None) or {})
-        )
+    for store, slices, shifts in stores(batch):
         for name, value in store.items():
             if name not in slices or id(value) not in at:
                 continue

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from ..torch_geometric_internals import NODES_OF_EACH
 from ..torch_internals import TreeSpec, tree_flatten, tree_unflatten
 
 PLAIN = (bool, int, float, complex, str, bytes, type(None), Enum, torch.dtype, torch.device, torch.layout, torch.Size)
@@ -35,8 +36,8 @@ _CLOSED = (
     *(types.MethodType, tuple, set, frozenset, deque, bytearray),
 )
 _WITHOUT_PARTS = (Tensor, *PLAIN)
-# What is said of each sample beside what is said of all: how many nodes each graph of a batch has.
-_NOT_ENTERED = {("torch_geometric.data.storage", "_num_nodes")}
+# What is said of each sample beside what is said of all.
+_NOT_ENTERED = {NODES_OF_EACH}
 
 
 @dataclass(frozen=True)
