@@ -5,14 +5,16 @@ input. For a job it forks one process for each device, as torchrun would start t
 on a line of its own. In the values of its environment, and in the names of its outputs, `<rank>` stands for the rank.
 XLA starts in the forked processes: before the fork there is no client of it, and no second thread. The script runs from
 its first line, as `__main__`, after the sitecustomize of its PYTHONPATH. What this cannot show: imports that come in
-another order, and strings that hash differently in each process. (Some fixtures start under torchrun, all by night, and
-`test_processes` as usual.)
+another order, strings that hash differently in each process, and the end of torch's libraries. (Some fixtures start
+under torchrun, all by night, and `test_processes` as usual.)
 """
 
 from __future__ import annotations
 
+import atexit
 import builtins
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -27,8 +29,10 @@ from typing import Any
 
 def serve() -> None:
     """Do jobs until the standard input ends; returns in each forked process too, which then has to end as usual."""
+    before = set(sys.modules)
     for module in sys.argv[1:]:
         importlib.import_module(module)
+    _leave_whole({name: module for name, module in sys.modules.items() if name not in before})
     for handler in logging.getLogger().handlers[:]:  # torch_xla's: the import of the runtime has to meet none
         logging.getLogger().removeHandler(handler)
     threads = os.listdir("/proc/self/task")
@@ -47,6 +51,16 @@ def serve() -> None:
                 return _run(job, rank)
             processes.add(process)
         print(_status(processes), file=answers)
+
+
+def _leave_whole(modules: dict[str, ModuleType]) -> None:
+    """Let the forked processes end without taking these modules apart, and the operators of torch's libraries, which
+    takes as long as many a fixture trains. What the script itself has made ends as usual.
+    """
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(modules))  # nothing ever gives it back
+    atexit.register(lambda: [sys.modules.pop(name, None) for name in modules])  # the first is called last
+    libc = ctypes.CDLL(None)
+    libc.on_exit(libc._exit, None)  # before the destructors of all that is loaded by now
 
 
 def _status(processes: set[int]) -> int:
