@@ -10,7 +10,6 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from itertools import chain, repeat
 from operator import attrgetter, itemgetter
 from typing import Any
 
@@ -142,45 +141,10 @@ def contents(module: nn.Module) -> tuple[Mapping[str, nn.Parameter | None], Mapp
     return module._parameters, module._modules
 
 
-_TRAINING = itemgetter("training")
-_INSIDE = itemgetter("_parameters", "_modules")
-_HOOKS = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
-
-
-def contents_of_all(modules: Sequence[nn.Module]) -> Any:
-    """What compares unlike if class, `forward`, mode, hooks, parameters or parts of one of some modules have changed.
-
-    In loops that run in C, a tenth of the time of `contents` and `hooks`, since it is done before every forward. None
-    where a class keeps these elsewhere, as scripted modules do. What is told by its id is held by whoever compares.
-    """
-    kept = [*map(vars, modules)]
-    try:
-        inside = [*chain.from_iterable(map(_INSIDE, kept))]
-        return (
-            [*map(type, modules)],
-            [*map(dict.get, kept, repeat("forward"))],
-            [*map(_TRAINING, kept)],
-            [*map(len, inside)],
-            [*map(id, chain.from_iterable(map(dict.values, inside)))],
-            [*chain.from_iterable(chain.from_iterable(map(_HOOKS, kept)))],
-        )
-    except (KeyError, TypeError):
-        return None
-
-
-_KIND = attrgetter("requires_grad", "dtype", "device")
-_AFTER, _BEFORE = attrgetter("_post_accumulate_grad_hooks"), attrgetter("_backward_hooks")
-
-
-def kinds_of_all(parameters: Sequence[nn.Parameter]) -> Any:
-    """What compares unlike if one of some parameters has become of another kind, or if hooks were set on gradients.
-
-    `is_leaf` is not asked: what is trained stays a leaf, and only what was not trained can become none.
-    """
-    if not parameters:
-        return None
-    after, before = filter(None, map(_AFTER, parameters)), filter(None, map(_BEFORE, parameters))
-    return [*map(_KIND, parameters)], sum(map(len, after)), sum(map(len, before))
+# The same in loops that run in C: what is in the `vars` of a module, in turn, and in a parameter.
+KEPT_IN_MODULE = itemgetter("_parameters", "_modules", "training")
+HOOKS_IN_MODULE = itemgetter("_forward_pre_hooks", "_forward_hooks", "_backward_pre_hooks", "_backward_hooks")
+HOOKS_AFTER_GRADIENT, HOOKS_BEFORE_GRADIENT = attrgetter("_post_accumulate_grad_hooks"), attrgetter("_backward_hooks")
 
 
 def gradient_hooks(parameter: Tensor) -> tuple[Mapping[int, Any] | None, Mapping[int, Any] | None]:
@@ -188,7 +152,7 @@ def gradient_hooks(parameter: Tensor) -> tuple[Mapping[int, Any] | None, Mapping
     return parameter._backward_hooks, parameter._post_accumulate_grad_hooks
 
 
-def copy_all(to: Sequence[Tensor], given: Sequence[Tensor]) -> None:
+def copy_all(to: Sequence[Tensor], given: Sequence[Any]) -> None:
     """Copy tensors into others of the same sizes; for small ones `copy_` in a loop takes three times as long."""
     torch._foreach_copy_(to, given)  # type: ignore[arg-type]
 
@@ -237,6 +201,12 @@ def versions_of(tensors: Iterable[Tensor]) -> Iterator[int]:
 
 
 _VERSION = attrgetter("_version")
+
+
+def address_of(generator: torch.Generator) -> int:
+    """Where a generator is in memory: `get_state()` makes a tensor of what it holds, around each batch and forward."""
+    address: int = generator._cdata  # type: ignore[attr-defined]
+    return address
 
 
 def schema(func: Any) -> Any:

@@ -164,36 +164,19 @@ def hooks_and_contents_are_seen() -> None:
     assert all(any(each is hooks for hooks in kept) for each in internals.hooks(module))
 
 
-def any_change_of_a_module_is_seen() -> None:
-    module: Any = nn.Sequential(nn.Linear(2, 2), nn.Sequential(nn.Linear(2, 2), nn.ReLU()), nn.Sequential())
+def what_modules_and_parameters_keep_is_told() -> None:
+    module = nn.Sequential(nn.Linear(2, 2))
+    parameters, parts, mode = internals.KEPT_IN_MODULE(vars(module))
+    assert (parameters, parts, mode) == (*internals.contents(module), True)
+    assert internals.HOOKS_IN_MODULE(vars(module)) == internals.hooks(module)
     parameter = module[0].bias
-
-    def look() -> Any:
-        return internals.contents_of_all([*module.modules()]), internals.kinds_of_all([*module.parameters()])
-
-    def move() -> None:
-        module[2].append(module[1].pop(1))
-
-    for change in (
-        lambda: module.eval(),
-        lambda: module[1][0].train(),
-        lambda: setattr(module[0], "forward", lambda input: input),
-        lambda: setattr(module[0], "__class__", Doubled),
-        lambda: module[1].register_forward_hook(lambda *_: None),
-        lambda: module[1].register_full_backward_pre_hook(lambda *_: None),
-        move,
-        lambda: setattr(module[0], "weight", nn.Parameter(torch.ones(2, 2))),
-        lambda: parameter.requires_grad_(False),
-        lambda: module.double(),
-        lambda: parameter.requires_grad_(),
-        lambda: parameter.register_hook(lambda _: None),
-        lambda: parameter.register_post_accumulate_grad_hook(lambda _: None),
+    for get, register in (
+        (internals.HOOKS_BEFORE_GRADIENT, parameter.register_hook),
+        (internals.HOOKS_AFTER_GRADIENT, parameter.register_post_accumulate_grad_hook),
     ):
-        before = look()
-        assert look() == before
-        change()
-        assert look() != before
-    assert internals.contents_of_all([torch.jit.script(nn.Linear(2, 2))]) is None
+        assert not get(parameter)
+        register(lambda _: None)  # type: ignore[operator]
+        assert len(get(parameter)) == 1
 
 
 def hooks_on_gradients_are_seen_and_forgotten() -> None:
@@ -426,6 +409,15 @@ def a_module_can_be_that_of_a_device() -> None:
     if not hasattr(torch, "xla"):
         internals.register_device_module("xla", module)
         assert torch.xla is module  # type: ignore[attr-defined]
+
+
+def a_generator_has_its_seed_in_memory() -> None:
+    import ctypes
+
+    generator = torch.Generator()
+    generator.manual_seed(0x1234_5678_9ABC)
+    memory = bytes((ctypes.c_char * 256).from_address(internals.address_of(generator)))
+    assert (0x1234_5678_9ABC).to_bytes(8, "little") in memory
 
 
 CHECKS = [

@@ -17,11 +17,12 @@ from ..agreement import failure
 from ..gradients.reduction import NoReduction, Reduction
 from ..lazy import outputs
 from ..lazy.batch import DistributedTensor
+from ..lazy.held_rows import size
 from ..lazy.partial import Partial, partial
 from ..sharding import structure
-from ..sharding.collectives import Rows, count, gather_with_grad, leave, size, split, spread
+from ..sharding.collectives import Rows, count, gather_with_grad, leave, split, spread
 from ..sharding.given_whole import enter_whole
-from ..sharding.graphs import AnyRows, Layout, Segment, at
+from ..sharding.graphs import AnyRows, Segment, at
 from ..sharding.structure import Form
 from ..torch_internals import uncompiled
 from . import compiled, region
@@ -30,6 +31,14 @@ from .division import Division, computed
 AnyReduction: TypeAlias = Reduction | NoReduction
 
 _FIRST = Rows(0)
+
+
+def region_of(found: Division, total: int, reduction: AnyReduction) -> region.Region:
+    """Where a forward handles this rank's of `total` samples."""
+    here = region.Region("shard", total, count(total), places=found.places, over_samples=list(found.losses))
+    here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
+    here.drawn = found.drawn
+    return here
 
 
 def kind() -> str:
@@ -47,7 +56,7 @@ def divided(
     found: Division,
     leaves: list[Any],
     spec: Form,
-    total: int,
+    here: region.Region,
     device: torch.device,
     reduction: AnyReduction,
     draws_original: bool,
@@ -56,13 +65,14 @@ def divided(
 
     Args:
         module: whose forward it is. found: how it is divided. leaves, spec: its arguments, and their structure.
-        total: samples of the whole batch. device: where they are.
+        here: the region of its samples. device: where they are.
         reduction: of the gradients, and the forward itself. draws_original: whether to draw the numbers of one process.
     Raises:
         RuntimeError: the forward has failed on another rank, or no longer draws, or returns, what it did when its
             division was found.
     """
     led: Callable[[Tensor], Tensor] | None = None
+    total = here.total
     layout = None if found.graphs is None else found.graphs.layout(leaves)
     if found.graphs is not None and layout is not None:
         values = layout.own([*map(whole_of, leaves)], found.graphs.places, reduction.enter)
@@ -77,9 +87,6 @@ def divided(
         ]
         led, values = _entering(values, found.inputs, reduction)
     args, kwargs = structure.unflatten(values, spec)
-    here = region.Region("shard", total, count(total), places=found.places, over_samples=list(found.losses))
-    here.decides, here.counts, here.enter = found.decides, found.counts, reduction.enter
-    here.drawn = found.drawn
     if layout is not None:
         here.layout, here.row_numbers = layout, found.row_numbers(values)
     original = draws_original or engines.of(device).records  # it would send a seed for each forward
@@ -107,10 +114,10 @@ def divided(
     if found.sizes:
         _require_equal_sizes(module, parts, found)
     if len(parts) == 1 and found.outputs[0] is not None:
-        return structure.unflatten([_output(module, parts[0], total, found.outputs[0], layout, reduction)], form)
+        return structure.unflatten([_output(module, parts[0], here, found.outputs[0])], form)
     made: dict[Any, Any] = {}
     whole = [
-        _once(made, part, rows, lambda part, rows: _output(module, part, total, rows, layout, reduction))
+        _once(made, part, rows, lambda part, rows: _output(module, part, here, rows))
         if rows
         else _left(part, reduction)
         for part, rows in zip(parts, found.outputs, strict=True)
@@ -135,16 +142,14 @@ def _require_equal_sizes(module: nn.Module, parts: Sequence[Any], found: Divisio
         )
 
 
-def _output(
-    module: nn.Module, part: Tensor, total: int, rows: AnyRows, layout: Layout | None, reduction: AnyReduction
-) -> Tensor:
+def _output(module: nn.Module, part: Tensor, here: region.Region, rows: AnyRows) -> Tensor:
     if isinstance(rows, Segment):
-        return gather_with_grad(part, total, at(layout, rows), reduction.enter)
-    if part.size(rows.dim) % count(total):
+        return gather_with_grad(part, here.total, at(here.layout, rows), here.enter)
+    if part.size(rows.dim) % here.local:
         raise RuntimeError(
-            f"ddpify: {part.size(rows.dim)} rows for {count(total)} samples in an output of {name_of(module)}"
+            f"ddpify: {part.size(rows.dim)} rows for {here.local} samples in an output of {name_of(module)}"
         )
-    return outputs.output(part, total, rows, reduction.enter)
+    return outputs.output(part, here.total, rows, here.enter)
 
 
 def _once(made: dict[Any, Any], tensor: Tensor, rows: Any, make: Callable[[Tensor, Any], Tensor]) -> Tensor:
@@ -156,8 +161,11 @@ def _once(made: dict[Any, Any], tensor: Tensor, rows: Any, make: Callable[[Tenso
 
 
 def _rows(leaf: Tensor, total: int, rows: Rows, reduction: AnyReduction) -> Tensor:
-    held = leaf.rows if rows == _FIRST and isinstance(leaf, DistributedTensor) and size(leaf, 0) == total else None
-    return held if held is not None else split(whole_of(leaf), total, rows, reduction.enter)
+    if type(leaf) is not Tensor and isinstance(leaf, DistributedTensor) and rows == _FIRST and size(leaf, 0) == total:
+        held = leaf.rows
+        if held is not None:
+            return held
+    return split(whole_of(leaf), total, rows, reduction.enter)
 
 
 def _entering(

@@ -12,8 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from ..launch.environment import draws_original
+from ..lazy.held_rows import size
 from ..sharding import structure
-from ..sharding.collectives import AnyPlace, Rows, shard, size
+from ..sharding.collectives import AnyPlace, Rows, shard
 from ..sharding.graphs import AnyDrawn, AnyRows, Count, Layout, Listed, OwnNumbers, Plan, Segment, Taken, at
 from ..torch_internals import BatchNorm, hooks
 from . import rank_stream

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ..gradients.reduction import Reduction
-from ..torch_internals import contents, contents_of_all, gradient_hooks, hooks, kinds_of_all
+from ..torch_internals import contents, gradient_hooks, hooks
+from .kept import Kept
 
 
 class Inventory:
@@ -21,22 +22,22 @@ class Inventory:
         parts: dict[int, tuple[type[nn.Module], bool, Any]] = {}
         trainable: dict[int, tuple[int, torch.dtype, torch.device]] = {}
         seen: list[int] = []
-        self._walked: list[nn.Module] = []
-        self._found: list[nn.Parameter] = []
+        walked: list[nn.Module] = []
+        found: list[nn.Parameter] = []
         waiting, hooked = [module], False
         while waiting:
             part = waiting.pop()
             if id(part) in parts:
                 continue
             parts[id(part)] = type(part), part.training, _own_forward(part)
-            self._walked.append(part)
+            walked.append(part)
             for each in hooks(part):
                 seen += each
             parameters, inside = contents(part)
             for parameter in parameters.values():
                 if parameter is None:
                     continue
-                self._found.append(parameter)
+                found.append(parameter)
                 if parameter.requires_grad:
                     trainable[id(parameter)] = id(parameter), parameter.dtype, parameter.device
                     if is_hooked(parameter):
@@ -46,15 +47,14 @@ class Inventory:
         self.parts = tuple(parts.items())
         self.trainable = tuple(trainable.values())
         self.hooks = tuple(seen)
-        self._looks = None if hooked else self._look()
+        try:
+            self._kept = None if hooked else Kept(walked, found)
+        except (KeyError, TypeError):
+            self._kept = None
 
     def holds(self) -> bool:
         """Whether the module is as it was. A few lists are made and compared: no Python for each part."""
-        return self._looks is not None and self._looks == self._look()
-
-    def _look(self) -> Any:
-        contents = contents_of_all(self._walked)
-        return contents and (contents, kinds_of_all(self._found))
+        return self._kept is not None and self._kept.is_same()
 
 
 def _own_forward(part: nn.Module) -> Any:

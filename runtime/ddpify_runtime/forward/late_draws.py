@@ -19,12 +19,11 @@ from .draws import CREATE, FILL, FUSED, LIKE, SAMPLE
 
 
 def watch() -> None:
-    """Look at what torch's functions draw, from now on; outside of divided forwards that costs a look at the thread."""
-    if hasattr(torch.rand, "_ddpify"):
+    """Look at what torch's functions draw in divided forwards, from now on."""
+    if hasattr(Tensor.normal_, "_ddpify"):
         return
-    for name in sorted(CREATE | LIKE | SAMPLE):
-        if hasattr(torch, name):
-            setattr(torch, name, _watched(name, getattr(torch, name)))
+    names = [name for name in sorted(CREATE | LIKE | SAMPLE) if hasattr(torch, name)]
+    rank_stream.replace_while_drawing({name: _watched(name, getattr(torch, name)) for name in names})
     for name in sorted(FILL):
         setattr(Tensor, f"{name}_", _watched(name, getattr(Tensor, f"{name}_")))
 
@@ -32,7 +31,7 @@ def watch() -> None:
 def _watched(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(function)
     def draw(*args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or not rank_stream.active():
+        if not rank_stream.drawing or torch.compiler.is_compiling() or not rank_stream.active():
             return function(*args, **kwargs)
         drawn, here = function(*args, **kwargs), region.current()
         if here is None or not isinstance(drawn, Tensor) or (name, drawn.dim()) in here.drawn:

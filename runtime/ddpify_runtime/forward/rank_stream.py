@@ -9,14 +9,16 @@ import hashlib
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from operator import itemgetter
+from typing import Any
 
 import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from .. import accelerators
+from .. import accelerators, host_generator
 
-_States = dict[torch.device, Tensor]  # of the generators of the host, and of an accelerator
+_States = dict[torch.device, Any]  # of the generators of the host, and of an accelerator
 
 _own: _States = {}
 
@@ -29,6 +31,34 @@ class _Common(threading.local):
 
 
 _here = _Common()
+drawing = 0  # threads that draw the rank's own numbers
+_counting = threading.Lock()
+
+
+class _Replaced:
+    """Functions of torch's that have others in their place, as long as somebody draws the rank's own numbers."""
+
+    def __init__(self, replacements: dict[str, Any]) -> None:
+        self._theirs = {name: vars(torch)[name] for name in replacements}
+        self._ours = replacements
+        self._names = itemgetter(*replacements)
+
+    def replace(self) -> None:
+        self._put(self._theirs, self._ours)
+
+    def put_back(self) -> None:
+        self._put(self._ours, self._theirs)
+
+    def _put(self, before: dict[str, Any], after: dict[str, Any]) -> None:
+        """What somebody else has put there stays."""
+        there = vars(torch)
+        if self._names(there) == (*before.values(),):
+            there.update(after)
+        else:
+            there.update({name: after[name] for name in after if there[name] is before[name]})
+
+
+_replaced: list[_Replaced] = []
 
 
 def active() -> bool:
@@ -51,21 +81,38 @@ def own_random_numbers(device: torch.device) -> Iterator[None]:
 
 def begin(device: torch.device) -> None:
     """Enter `own_random_numbers`."""
-    common = {_HOST: _read(_HOST)}
-    if device != _HOST and accelerators.module_of(device.type) is not None:
+    global drawing
+    common: _States = {_HOST: host_generator.read()}
+    if device.type != "cpu" and accelerators.module_of(device.type) is not None:
         common[device] = _read(device)
     for place in common:
         own = _own.get(place)
         _write(place, _begun(place, common[_HOST]) if own is None else own)
+    with _counting:
+        if not drawing:
+            for each in _replaced:
+                each.replace()
+        drawing += 1
     _here.common = common
 
 
 def end() -> None:
     """Leave it."""
+    global drawing
     common, _here.common = _here.common, None
+    with _counting:
+        drawing -= 1
+        if not drawing:
+            for each in _replaced:
+                each.put_back()
     for place, state in (common or {}).items():
         _own[place] = _read(place)
         _write(place, state)
+
+
+def replace_while_drawing(functions: dict[str, Any]) -> None:
+    """Put functions of ours, at least two, in the place of torch's, by name, while a rank draws its own numbers."""
+    _replaced.append(_Replaced(functions))
 
 
 @contextmanager
@@ -86,30 +133,31 @@ def common_random_numbers() -> Iterator[None]:
 
 def own_states() -> dict[str, Tensor]:
     """Where this rank's streams are, by device; for a checkpoint."""
-    return {place.type: state for place, state in _own.items()}
+    return {place.type: host_generator.as_tensor(state) for place, state in _own.items()}
 
 
 def put_back(states: dict[str, Tensor]) -> None:
     """Go on with this rank's streams there; those that are not given begin anew."""
     devices = {place.type: place for place in _own}
     _own.clear()
-    _own.update({devices.get(kind) or torch.empty(0, device=kind).device: state for kind, state in states.items()})
+    for kind, state in states.items():
+        place = _HOST if kind == "cpu" else devices.get(kind) or torch.empty(0, device=kind).device
+        _own[place] = host_generator.of_tensor(state) if place is _HOST else state
 
 
-def _read(place: torch.device) -> Tensor:
+def _read(place: torch.device) -> Any:
+    return host_generator.read() if place is _HOST else accelerators.module_of(place.type).get_rng_state(place)
+
+
+def _write(place: torch.device, state: Any) -> None:
     if place is _HOST:
-        return torch.default_generator.get_state()
-    state: Tensor = accelerators.module_of(place.type).get_rng_state(place)
-    return state
-
-
-def _write(place: torch.device, state: Tensor) -> None:
-    if place is _HOST:
-        torch.default_generator.set_state(state)
+        host_generator.write(state)
     else:
         accelerators.module_of(place.type).set_rng_state(state, place)
 
 
-def _begun(place: torch.device, common: Tensor) -> Tensor:
-    digest = hashlib.sha256(bytes(common.tolist()) + bytes(f"{place.type} {dist.get_rank()}", "ascii")).digest()
-    return torch.Generator(device=place).manual_seed(int.from_bytes(digest[:7], "big")).get_state()
+def _begun(place: torch.device, common: host_generator.State) -> Any:
+    words = bytes(host_generator.as_tensor(common).tolist())
+    digest = hashlib.sha256(words + bytes(f"{place.type} {dist.get_rank()}", "ascii")).digest()
+    state = torch.Generator(device=place).manual_seed(int.from_bytes(digest[:7], "big")).get_state()
+    return host_generator.of_tensor(state) if place is _HOST else state

@@ -22,16 +22,16 @@ from ..agreement import check
 from ..gradients.reduction import NoReduction, PartOfReduction
 from ..launch import environment
 from ..lazy.batch import DistributedTensor
-from ..lazy.held_rows import held_by
+from ..lazy.held_rows import HeldRows, device_of
 from ..sharding import graph_batches, structure
-from ..sharding.collectives import device_of, divides, world_size
+from ..sharding.collectives import divides, world_size
 from ..sharding.structure import Form
-from ..torch_internals import CALL, call_past_slot, uncompiled
+from ..torch_internals import CALL, call_past_slot, default_group, uncompiled
 from ..trial import own_numbers
 from ..trial.attempt import NotDivisible
 from ..trial.find_division import confirmed, find
 from . import batch_norm, compiled, parts, region, routes
-from .divided import AnyReduction, divided, kind, name_of, whole_of
+from .divided import AnyReduction, divided, kind, name_of, region_of, whole_of
 from .division import Division, is_compilable, watched
 from .inventory import Inventory
 from .settings import Settings
@@ -73,13 +73,15 @@ class RoutedCall:
         self.called = False
         self.said: set[str] = set()
         self.parts: dict[int, RoutedCall] = {}
+        self.none = NoReduction(call)
         self.settings = Settings()
+        self.last: tuple[tuple[Any, int, Any], region.Region | None] = (None, 0, None), None  # region, and what of
         self.parted = -1  # the state in which the parts were looked for
         self.ended = _Ended(self)  # the forward that is computed in parts
         routes.calls.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or region.current() or region.alone() or not dist.is_initialized():
+        if torch.compiler.is_compiling() or region.current() or region.alone() or default_group() is None:
             return self.call(*args, **kwargs)
         if self.root is not None and not parts.active(self.root.module):
             return self.call(*args, **kwargs)
@@ -91,8 +93,9 @@ class RoutedCall:
             total, place = found.samples(leaves), device_of(leaves[found.batch[0]])
             if divides(total, place):
                 self.divided = self.divided or torch.is_grad_enabled()
-                reduction = self._reduction() if torch.is_grad_enabled() else NoReduction(self.call)
-                output = divided(self.module, found, leaves, spec, total, place, reduction, self.draws_original)
+                reduction = self._reduction() if torch.is_grad_enabled() else self._no_reduction()
+                here = self._region(found, total, reduction)
+                output = divided(self.module, found, leaves, spec, here, place, reduction, self.draws_original)
                 if not self.sync_batch_norm:
                     batch_norm.follow_first(self.batch_norms)
                 self.settings.after_forward()
@@ -112,6 +115,21 @@ class RoutedCall:
         if single or (torch.is_grad_enabled() and not often):
             self._say(reason)
         return output
+
+    def _no_reduction(self) -> NoReduction:
+        if self.none.forward != self.call:  # it was compiled
+            self.none = NoReduction(self.call)
+        return self.none
+
+    def _region(self, found: Division, total: int, reduction: AnyReduction) -> region.Region:
+        """The region of a forward, mostly that of the last one; where graphs lie in it is another thing each time."""
+        last, here = self.last
+        if found.graphs is not None:
+            return region_of(found, total, reduction)
+        if here is None or last[0] is not found or last[1] != total or last[2] is not reduction:
+            here = region_of(found, total, reduction)
+            self.last = (found, total, reduction), here
+        return here
 
     def _has_parts(self, reason: str, leaves: Sequence[Any]) -> bool:
         """Whether the parts of a module are tried where it cannot be divided as a whole."""
@@ -310,8 +328,8 @@ def _as_on_rank_zero(leaf: Any) -> Any:
 def _form(leaf: Any) -> Any:
     """What a division depends on, of one input."""
     if isinstance(leaf, Tensor):
-        held = held_by(leaf)
-        return held.dim(), held.dtype
+        rows = leaf._rows if type(leaf) is not Tensor and isinstance(leaf, HeldRows) else leaf
+        return rows.dim(), rows.dtype
     return leaf if isinstance(leaf, (bool, str, type(None))) else type(leaf)
 
 

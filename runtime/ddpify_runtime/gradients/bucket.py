@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import repeat
+from operator import attrgetter, is_not
 from typing import Any
 
 import torch
@@ -15,6 +17,7 @@ from ..sharding.collectives import begin_sum
 from ..torch_internals import copy_all
 
 _FIRST, _LIMIT = 2**20, 25 * 2**20  # bytes of the first bucket and of others, as torch's
+GRADIENT = attrgetter("grad")
 _LARGE = 2**16  # values, above which an operation for each gradient costs less than another look at all of them
 
 
@@ -62,24 +65,34 @@ class Bucket:
         else:
             torch.mul(gradient, self._scale, out=mean)
 
-    def send(self, flags: Sequence[int] = ()) -> None:
+    def send(self, flags: Sequence[int] = (), gradients: Sequence[Tensor | None] | None = None) -> None:
         """Begin to add what the ranks have taken, without gradients of its own.
 
         Args:
-            flags: of the last bucket, a number for each parameter of all.
+            flags: of the last bucket, a number for each parameter of all. gradients: of its parameters, if at hand.
         """
-        gradients = [each.grad for each in self.parameters] if self.at_once else []
-        dense = [each for each in gradients if each is not None and not each.is_sparse]
-        self.gradients = dense if len(dense) == len(self._means) else []
-        if self.gradients:
-            copy_all(self._parts, [*dense, self._all])  # of a gradient that is its mean to itself
-            self._flat.mul_(self._scale)
-        elif self.at_once:
-            for gradient, mean in zip(gradients, self._means, strict=True):
-                self._take(gradient, mean)
+        if self.at_once:
+            gradients = [*map(GRADIENT, self.parameters)] if gradients is None else gradients
+            if self._take_all(gradients):
+                self._flat.mul_(self._scale)
+            else:
+                for gradient, mean in zip(gradients, self._means, strict=True):
+                    self._take(gradient, mean)
         if flags and not (self.gradients and all(flags)):
             self._flags.copy_(torch.tensor(flags))
         self.work = begin_sum(self._flat)
+
+    def _take_all(self, gradients: Sequence[Tensor | None]) -> bool:
+        """Take all gradients in one call, where each parameter has one that is dense."""
+        self.gradients = []
+        if not all(map(is_not, gradients, repeat(None))):
+            return False
+        try:
+            copy_all(self._parts, [*gradients, self._all])  # of one that is its mean to itself
+        except RuntimeError:  # one is sparse
+            return False
+        self.gradients = [*gradients]  # type: ignore[list-item]
+        return True
 
     def wait(self) -> None:
         """Until they are added."""
@@ -105,7 +118,7 @@ class Recorded(Bucket):
 
     def take(self, at: int) -> None: ...
 
-    def send(self, flags: Sequence[int] = ()) -> None:
+    def send(self, flags: Sequence[int] = (), gradients: Sequence[Tensor | None] | None = None) -> None:
         device = self._like.device  # where XLA makes ones in its graph, and other numbers are sent
         sent = torch.ones(len(flags), device=device) if all(flags) else torch.tensor(flags).to(device)
         given = [torch.zeros_like(each) if each.grad is None else each.grad.detach() for each in self.parameters]

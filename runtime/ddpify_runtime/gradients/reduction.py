@@ -11,6 +11,7 @@ Instructions of a rank for the backward of two small layers over gloo on 2 ranks
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from itertools import count
 from typing import Any
@@ -21,9 +22,9 @@ import torch.distributed as dist
 from torch import Tensor, nn
 
 from .. import engines
-from ..torch_internals import after_backward, copy_all, forget_empty_hooks, graph_task
+from ..torch_internals import after_backward, copy_all, forget_empty_hooks, graph_task, version_of
 from . import passes
-from .bucket import buckets
+from .bucket import GRADIENT, Bucket, buckets
 
 
 def align(parameters: Sequence[nn.Parameter]) -> None:
@@ -62,6 +63,41 @@ class PartOfReduction(NoReduction):
     def __init__(self, call: Callable[..., Any], enter: Callable[[], None]) -> None:
         super().__init__(call)
         self.enter = enter  # type: ignore[method-assign]
+
+
+class _Passes(threading.local):
+    begun: list[Reduction] | None = None  # those that are told of a pass before it begins
+
+
+_passes = _Passes()
+_BEGUN = -2  # in the place of the number of a pass that had none when it was begun
+
+
+def is_in_pass() -> bool:
+    """Whether a backward pass runs here, of whichever kind."""
+    return graph_task() != -1 or passes.running() is not None
+
+
+def run_pass(enter: Callable[[], None], run: Callable[[], None]) -> None:
+    """Run a backward pass, not within another one, that enters a shared region where it begins: no hook has to say so.
+
+    Args:
+        enter: enters the region. run: the pass.
+    """
+    begun: list[Reduction] = []
+    before, _passes.begun = _passes.begun, begun
+    try:
+        enter()
+    finally:
+        _passes.begun = before
+    try:
+        run()
+    except BaseException:
+        for reduction in begun:
+            reduction.abandon()
+        raise
+    for reduction in begun:
+        reduction.complete()
 
 
 _made = count()
@@ -106,14 +142,25 @@ class Reduction:
         self.found = {
             id(parameter): (place, *self.where.get(place, (None, 0))) for place, parameter in enumerate(self.parameters)
         }
-        self.hooks = [parameter.register_post_accumulate_grad_hook(self._note) for parameter in self.parameters]
+        # What is sent when a pass ends needs no hooks: whether a gradient came is seen then.
+        self.unhooked = list(self.buckets[-1].places) if self.buckets and self._waits_for_the_end() else []
+        self.hooks = {
+            place: parameter.register_post_accumulate_grad_hook(self._note)
+            for place, parameter in enumerate(self.parameters)
+            if place not in self.unhooked
+        }
 
     def release(self) -> None:
         """Hold no parameter any more; this can be used no more."""
-        for hook, parameter in zip(self.hooks, self.parameters, strict=True):
+        for place, hook in self.hooks.items():
             hook.remove()
-            forget_empty_hooks(parameter)
-        self.parameters, self.buckets, self.hooks, self.where, self.found = [], [], [], {}, {}
+            forget_empty_hooks(self.parameters[place])
+        self.parameters, self.buckets, self.unhooked = [], [], []
+        self.hooks, self.where, self.found = {}, {}, {}
+
+    def _waits_for_the_end(self) -> bool:
+        """Whether the gradients of the last bucket are looked at when a pass ends, and not before."""
+        return self.buckets[-1].at_once and type(self.buckets[-1]) is Bucket and not self.as_views
 
     def enter(self) -> None:
         """A backward pass enters the shared region: reduce what it accumulates."""
@@ -121,18 +168,36 @@ class Reduction:
         if gives_back is not None:  # and accumulates nothing
             gives_back.entered = True
             return
+        if self.task == _BEGUN:
+            return
         task = graph_task()
-        if task == self.task or not self.parameters:
+        if task == -1:
+            task, begun = _BEGUN, _passes.begun
+            assert begun is not None
+            begun.append(self)
+        elif task == self.task:
+            return
+        if not self.parameters:
+            self.task = -1
             return
         if self.task != -1:  # the pass before ended with an exception that the script caught
-            for bucket in self.buckets:
-                bucket.wait()
+            self.abandon()
         self.task = task
         self.got = [0] * len(self.parameters)
         self.sent = 0
         for bucket in self.buckets:
             bucket.waiting = len(bucket.places)
-        after_backward(self._complete)
+        if self.unhooked:
+            before = [*map(GRADIENT, self.buckets[-1].parameters)]
+            self.before = before, [-1 if each is None else version_of(each) for each in before]
+        if task != _BEGUN:
+            after_backward(self.complete)
+
+    def abandon(self) -> None:
+        """A pass has ended with an exception."""
+        self.task = -1
+        for bucket in self.buckets:
+            bucket.wait()
 
     def _note(self, parameter: Tensor) -> None:
         """A parameter has got its gradient."""
@@ -161,16 +226,30 @@ class Reduction:
             self.buckets[self.sent].send()
             self.sent += 1
 
-    def _complete(self) -> None:
+    def complete(self) -> None:
         """All gradients of the pass are there. What earlier passes left is equal on all ranks, and so is its mean."""
         self.task = -1
+        if not self.parameters:  # released meanwhile
+            return
         if not torch.is_grad_enabled():  # as after most passes; the block costs as much as a small bucket
             self._reduce()
             return
         with torch.no_grad():
             self._reduce()
 
+    def _look(self) -> list[Tensor | None] | None:
+        """The gradients of the last bucket, where it waits for the end; notes which came in this pass."""
+        if not self.unhooked:
+            return None
+        gradients, (before, versions) = [*map(GRADIENT, self.buckets[-1].parameters)], self.before
+        del self.before
+        for place, gradient, old, version in zip(self.unhooked, gradients, before, versions, strict=True):
+            if gradient is not None and (gradient is not old or version_of(gradient) != version):
+                self.got[place] = 1
+        return gradients
+
     def _reduce(self) -> None:
+        seen = self._look()
         lacking = [place for place, got in enumerate(self.got) if not got] if 0 in self.got else []
         for place in lacking:
             if place in self.where:
@@ -179,7 +258,7 @@ class Reduction:
         *others, last = self.buckets
         for bucket in others[self.sent :]:
             bucket.send()
-        last.send(self.got)
+        last.send(self.got, seen)
         sparse = [_reduced(self.parameters[place]) for place in self.sparse]
         for bucket in self.buckets:
             bucket.wait()

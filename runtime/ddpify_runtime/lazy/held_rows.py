@@ -41,7 +41,7 @@ class HeldRows(DistributedTensor):
 
     @staticmethod
     def __new__(cls, local: Tensor, total: int, place: Rows, on_enter: tuple[Callable[[], None], ...]) -> HeldRows:
-        size = list(local.shape)
+        size = [*local.shape]
         size[place.dim] = size[place.dim] // count(total) * total
         output: HeldRows = made_wrapper(cls, size, local)
         output._rows, output._place, output._total, output._on_enter = local, place, total, on_enter
@@ -51,11 +51,17 @@ class HeldRows(DistributedTensor):
     @property
     def local(self) -> Tensor | None:
         """This rank's samples; None once the whole has been used, since it may have been changed."""
+        if asks_subclasses():
+            with torch.DisableTorchFunctionSubclass():
+                return self._local()
+        return self._local()
+
+    def _local(self) -> Tensor | None:
         source = self._source
-        if self._whole is not None or (source is not None and source[0].local is None):
+        if self._whole is not None or (source is not None and source[0]._local() is None):
             return None
-        node = _node(self)
-        if node is not self._node or (node is None and self._is_leaf):  # it is foreign, or a leaf
+        node = self.grad_fn
+        if node is not self._node or (node is None and self.requires_grad):  # it is foreign, or a leaf
             return None
         return self._rows
 
@@ -123,7 +129,7 @@ def later(
     kind: type[HeldRows], local: Tensor, total: int, place: Rows, on_enter: tuple[Callable[[], None], ...]
 ) -> HeldRows:
     if not (local.requires_grad and torch.is_grad_enabled()):
-        return kind(local.detach(), total, place, on_enter)
+        return kind.__new__(kind, local.detach(), total, place, on_enter)
     made: HeldRows = apply(_Later, kind, local, total, place, on_enter)
     made._rows, made._node = local, _node(made)
     return made
@@ -154,9 +160,24 @@ def on_enter_of(sources: Sequence[HeldRows]) -> tuple[Callable[[], None], ...]:
     return tuple(dict.fromkeys(on_enter for source in sources for on_enter in source._on_enter))
 
 
-def held_by(tensor: Tensor) -> Tensor:
-    """Its rows, if it is HeldRows: a plain tensor of the same kind, device and number of dimensions; else itself."""
-    return tensor._rows if isinstance(tensor, HeldRows) else tensor
+def size(tensor: Tensor, dim: int) -> int:
+    """The size of a tensor, which may be a part that passes for the whole, without asking its class."""
+    if type(tensor) is Tensor:
+        return tensor.size(dim)
+    if isinstance(tensor, HeldRows):
+        return tensor._sizes[dim]
+    with torch.DisableTorchFunctionSubclass():
+        return tensor.size(dim)
+
+
+def device_of(tensor: Tensor) -> torch.device:
+    """Its device, as `size`."""
+    if type(tensor) is Tensor:
+        return tensor.device
+    if isinstance(tensor, HeldRows):
+        return tensor._rows.device
+    with torch.DisableTorchFunctionSubclass():
+        return tensor.device
 
 
 def _call(functions: Sequence[Callable[[], None]]) -> None:
@@ -190,9 +211,10 @@ def part_of(value: Any, like: HeldRows) -> Any:
 
 def samples_of(value: Tensor, like: HeldRows) -> Tensor:
     """This rank's samples of a tensor with as many rows as `like`."""
-    local = value.local if isinstance(value, HeldRows) else None
-    if isinstance(value, HeldRows) and local is not None and (value._place, value._total) == (like._place, like._total):
-        return local
+    if isinstance(value, HeldRows) and value._total == like._total and value._place == like._place:
+        local = value.local
+        if local is not None:
+            return local
     return split(value.whole() if isinstance(value, DistributedTensor) else value, like._total, like._place, like.enter)
 
 
@@ -210,7 +232,7 @@ class _Later(Function):
         ctx: Any, kind: type[HeldRows], local: Tensor, total: int, place: Rows, on_enter: tuple[Callable[[], None], ...]
     ) -> Tensor:
         ctx.arguments = total, place, partial_of(_call, on_enter)
-        return kind(local, total, place, on_enter)
+        return kind.__new__(kind, local, total, place, on_enter)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[None, Tensor, None, None, None]:

@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.autograd import Function
 
 from ..forward import region
+from ..gradients.reduction import is_in_pass, run_pass
 from ..sharding.collectives import add_over_ranks, leave, sum_over_ranks, world_size
 from ..torch_internals import apply, asks_subclasses, made_wrapper
 from .batch import QUESTIONS, DistributedTensor, same_memory, wholes
@@ -66,6 +67,28 @@ class Partial(DistributedTensor):
         """Whether the parts still make it up; not once the whole has been used, since it may have been changed."""
         source = self._source
         return self._whole is None and (source is None or source[0]._whole is None) and not self._is_foreign
+
+    # What a step calls, past __torch_function__, which takes as long as a small layer.
+
+    def backward(
+        self, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
+    ) -> None:
+        """As Tensor.backward."""
+        if self.is_partial:
+            _backward(self, gradient, retain_graph, create_graph, inputs)
+        else:
+            super().backward(gradient, retain_graph, create_graph, inputs)  # type: ignore[no-untyped-call]
+
+    def detach(self) -> Tensor:
+        """As Tensor.detach."""
+        with torch.DisableTorchFunctionSubclass():
+            made = _detached(self, Tensor.detach)
+        return super().detach() if made is None else made
+
+    def item(self) -> Any:
+        """As Tensor.item; a collective the first time."""
+        with torch.DisableTorchFunctionSubclass():
+            return self.value().item()
 
     @property
     def _is_foreign(self) -> bool:
@@ -176,7 +199,8 @@ def partial(part: Tensor, common: Tensor | None, on_enter: _OnEnter, divisor: in
         operation: the autograd node that one process would have made; that of `part`, if not given.
     """
     if not (torch.is_grad_enabled() and (part.requires_grad or (common is not None and common.requires_grad))):
-        return Partial(part.detach(), None if common is None else common.detach(), divisor, on_enter)
+        common = None if common is None else common.detach()
+        return Partial.__new__(Partial, part.detach(), common, divisor, on_enter)
     operation = operation or type(part.grad_fn).__name__
     made: Partial = apply(_Made, part, common, divisor, on_enter)
     made._part, made._common, made._node, made._operation = part, common, _node(made), operation
@@ -200,12 +224,9 @@ def _backward(
     number: Partial, gradient: Any = None, retain_graph: Any = None, create_graph: bool = False, inputs: Any = None
 ) -> None:
     part, plain = number._part, gradient is None and number._common is None and not create_graph and inputs is None
-    if plain and part.grad_fn is not None:  # past the node of the number, which is Python
-        handle = part.grad_fn.register_prehook(lambda gradients: number.enter())
-        try:
-            torch.autograd.backward(part, torch.full_like(part, world_size() / number._divisor), retain_graph)
-        finally:
-            handle.remove()
+    if plain and part.grad_fn is not None and not is_in_pass():  # past the node of the number, which is Python
+        seed = torch.full_like(part, world_size() / number._divisor)
+        run_pass(number.enter, lambda: torch.autograd.backward(part, seed, retain_graph))
         return
     gradient = torch.ones_like(part) if gradient is None else wholes(gradient)
     with torch.DisableTorchFunctionSubclass():
@@ -264,7 +285,7 @@ def _detached(source: Partial, func: Callable[..., Any]) -> Partial | None:
     if not source.is_partial or source.dim():
         return None
     common = None if source._common is None else source._common.detach()
-    made = Partial(source._part.detach(), common, source._divisor, source._on_enter)
+    made = Partial.__new__(Partial, source._part.detach(), common, source._divisor, source._on_enter)
     made._source = source, func
     made._value = source._value
     made._viewed = source._viewed = True
@@ -366,7 +387,7 @@ class _Made(Function):
     @staticmethod
     def forward(ctx: Any, part: Tensor, common: Tensor | None, divisor: int, on_enter: _OnEnter) -> Tensor:
         ctx.arguments = on_enter, common is not None, divisor
-        return Partial(part, common, divisor, on_enter)
+        return Partial.__new__(Partial, part, common, divisor, on_enter)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, Tensor | None, None, None]:

@@ -18,12 +18,14 @@ from .partial import partial
 from .row_operations import BINARY, COPIES, FORMS, KINDS, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
 
 _FIRST = Rows(0)
+_SETTINGS = {bool, float, int, str, type(None)}  # of a loss; whether something is a tensor takes longer to ask
 
 
 def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The result computed from this rank's samples, or None where that is not known to be the same."""
+    first: HeldRows | None
     if args and isinstance(args[0], HeldRows):
-        first: HeldRows | None = args[0]
+        first = args[0]
     else:
         first = next((value for value in (*args, *kwargs.values()) if isinstance(value, HeldRows)), None)
     local = first.local if first is not None else None
@@ -38,7 +40,10 @@ def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return None
     alone = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
     if func in COPIES or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
-        return view_of(first, func, args, kwargs, func(local, *args[1:], **kwargs)) if alone else None
+        copy = func(local, *args[1:], **kwargs) if alone else None
+        if copy is None or copy is local:  # as torch does where there is nothing to change
+            return first if copy is local else None
+        return view_of(first, func, args, kwargs, copy)
     if func in FORMS and alone and not kwargs.get("requires_grad"):
         return type(first)(func(local, *args[1:], **kwargs), first._total, first._place, ())
     if func in KINDS and alone:
@@ -92,6 +97,9 @@ def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[s
     local: dict[str, Any] = {}
     sources: list[HeldRows] = []
     for name, value in given.items():
+        if type(value) in _SETTINGS:
+            local[name] = value
+            continue
         if isinstance(value, HeldRows):
             sources.append(value)
         if value is first:

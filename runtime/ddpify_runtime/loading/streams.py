@@ -17,7 +17,8 @@ from zlib import crc32
 
 import torch
 
-from .. import accelerators
+from .. import accelerators, host_generator
+from ..host_generator import State
 
 HOST = ("torch", "python", "numpy")
 _WORD = 2**32 - 1
@@ -62,7 +63,7 @@ class Marks(NamedTuple):
     second: what numpy's get_state() gives where it has a second normal number in hand and will be put back.
     """
 
-    torch: bytes
+    torch: State
     python: tuple[bytes, float | None]
     numpy: bytes | str | None
     device: list[int] | None
@@ -78,18 +79,12 @@ def marks(to_restore: Collection[str] = ()) -> Marks:
     device = accelerators.module_in_use()
     words = _numpy_state()
     return Marks(
-        _torch_state(),
+        host_generator.read(),
         (_WORDS.raw, _COMMON.gauss_next),
         words,
         None if device is None else device.get_rng_state().tolist(),
         _second_number(words) if isinstance(words, bytes) and "numpy" in to_restore else None,
     )
-
-
-def _torch_state() -> bytes:
-    state = torch.default_generator.get_state()
-    found: bytes = _bytes(state.numel()).from_address(state.data_ptr()).raw
-    return found
 
 
 @lru_cache(maxsize=4)
@@ -139,7 +134,7 @@ def moved(before: Marks, known: Collection[str] = ()) -> set[str]:
         before: how they were. known: some that are not asked for.
     """
     found = set()
-    if "torch" not in known and before.torch != _torch_state():
+    if "torch" not in known and not host_generator.same(before.torch, host_generator.read()):
         found.add("torch")
     if "python" not in known and before.python != (_WORDS.raw, _COMMON.gauss_next):
         found.add("python")
@@ -167,7 +162,7 @@ def restore(before: Marks, names: Collection[str]) -> None:
     A second normal number that numpy had in hand is lost, unless `marks()` was told that it will be put back.
     """
     if "torch" in names:
-        torch.default_generator.set_state(torch.frombuffer(bytearray(before.torch), dtype=torch.uint8))
+        host_generator.write(before.torch)
     if "python" in names:
         _WORDS.raw, _COMMON.gauss_next = before.python
     if "numpy" in names and isinstance(before.numpy, bytes):

@@ -153,7 +153,7 @@ def begin_sum(tensor: Tensor) -> Any:
 
     Asked of the process group itself, as torch's reducer does: `dist.all_reduce` takes longer than a small sum.
     """
-    group: Any = dist.group.WORLD
+    group: Any = default_group()
     return group.allreduce([torch.view_as_real(tensor) if tensor.is_complex() else tensor])
 
 
@@ -217,22 +217,6 @@ def _bytes(value: Any, group: Any, dst: int | None = None) -> tuple[Tensor, list
     buffers = [bytearray(most) for _ in sizes] if dst in (None, dist.get_rank()) else []
     sent = torch.frombuffer(bytearray(data.ljust(most, b"\0")), dtype=torch.uint8)
     return sent, buffers, [torch.frombuffer(buffer, dtype=torch.uint8) for buffer in buffers]
-
-
-def size(tensor: Tensor, dim: int) -> int:
-    """The size of a tensor, which may be a part that passes for the whole, without asking its class."""
-    if type(tensor) is Tensor:
-        return tensor.size(dim)
-    with torch.DisableTorchFunctionSubclass():
-        return tensor.size(dim)
-
-
-def device_of(tensor: Tensor) -> torch.device:
-    """Its device, as `size`."""
-    if type(tensor) is Tensor:
-        return tensor.device
-    with torch.DisableTorchFunctionSubclass():
-        return tensor.device
 
 
 def divides(total: int, device: torch.device) -> bool:

@@ -88,6 +88,8 @@ def flatten(value: Any) -> tuple[list[Any], Form]:
 def flatten_call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Form]:
     """As `flatten((args, kwargs))`."""
     leaves = [*args, *kwargs.values()]
+    if len(leaves) == 1 and isinstance(leaves[0], Tensor):
+        return leaves, _of_call(len(args), tuple(kwargs))
     if all(isinstance(leaf, _WITHOUT_PARTS) for leaf in leaves):
         return leaves, _of_call(len(args), tuple(kwargs))
     return flatten((args, kwargs))

@@ -31,8 +31,25 @@ def test_what_may_be_meant_for_samples_stops_the_run() -> None:
 def test_torch_is_watched_once() -> None:
     def once() -> bool:
         late_draws.watch()
-        first = torch.rand
+        first = torch.Tensor.normal_
         late_draws.watch()
-        return torch.rand is first
+        return torch.Tensor.normal_ is first
 
     assert run(1, once) == [True]
+
+
+def of_others() -> list[bool]:
+    """Which function torch.rand is outside of a divided forward, and what a script has put in the place of another."""
+    rand = torch.rand
+    late_draws.watch()
+    torch.randn = own = lambda *size: torch.ones(size)  # type: ignore[assignment]
+    found = [torch.rand is rand]
+    for _ in range(2):
+        with rank_stream.own_random_numbers(torch.device("cpu")):
+            found += [torch.rand is not rand, torch.randn is own]
+        found += [torch.rand is rand, torch.randn is own]
+    return found
+
+
+def test_functions_are_torch_s_or_the_script_s_outside_of_divided_forwards() -> None:
+    assert run(2, of_others) == [[True] * 9] * 2
