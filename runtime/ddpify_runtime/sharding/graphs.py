@@ -148,10 +148,12 @@ class Layout:
         axis = self.axis(place.axis)
         if place.bounds is not None and not torch.equal(leaves[place.bounds].diff().cpu(), axis.counts.cpu()):
             return False
-        # The largest of the numbers of its graphs tells a rank how many there are (forward/row_numbers.py).
-        if place.numbers == OfRows(GRAPHS) and not bool(axis.counts.all()):
+        if place.dim >= leaf.dim() or leaf.size(place.dim) != len(axis):
             return False
-        return bool(place.dim < leaf.dim() and leaf.size(place.dim) == len(axis))
+        if isinstance(place.numbers, Shifted) and not _are_shifted(leaf, place.dim, leaves[place.numbers.leaf], axis):
+            return False
+        # The largest of the numbers of its graphs tells a rank how many there are (forward/row_numbers.py).
+        return place.numbers != OfRows(GRAPHS) or bool(axis.counts.all())
 
     def is_spread(self) -> bool:
         """Whether more than one rank has rows along each axis."""
@@ -241,6 +243,16 @@ class _Part:
             self.graphs.to(shifts.device)
         ]  # the last one shifts none
         return each.cumsum(0) - each
+
+
+def _are_shifted(numbers: Tensor, dim: int, shifts: Tensor, axis: Axis) -> bool:
+    """Whether the rows of each graph have numbers from its shift on to that of the next one: none was put elsewhere."""
+    owners = axis.owners.to(shifts.device)
+    if bool((numbers < _along(shifts[owners], numbers, dim)).any()):
+        return False
+    last = (owners == axis.total - 1).to(numbers.device)
+    ends = _along(shifts[(owners + 1).clamp(max=axis.total - 1)], numbers, dim)
+    return bool(((numbers < ends) | _along(last, numbers, dim)).all())
 
 
 def _along(shifts: Tensor, values: Tensor, dim: int) -> Tensor:

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.utils.checkpoint import CheckpointFunction
 
 from .. import engines
 from ..agreement import random_states
@@ -33,6 +34,8 @@ from .extreme_draws import drawn_outside_of_torch
 from .held import held, noted
 from .projections import projected
 from .reads import Reads
+
+REENTRANT = "it checkpoints with use_reentrant=True, which forbids to try its gradients"
 
 Places: TypeAlias = dict[Draw, AnyDrawn | None]
 
@@ -193,7 +196,8 @@ def same_gradients(
     for its parameters then only.
 
     Raises:
-        NotDivisible: its backward fills `.grad` by itself, past the reduction; alike on every rank.
+        NotDivisible: its backward fills `.grad` by itself, past the reduction, or forbids autograd.grad; alike on every
+            rank.
     """
     parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
     layout = found.layout(leaves)
@@ -201,6 +205,7 @@ def same_gradients(
     outputs_at = [rows and at(layout, rows) for rows in found.outputs]
     of_rows = [rows for leaf, rows in zip(leaves, inputs, strict=True) if _needs_gradient(leaf) and rows]
     generator = torch.Generator().manual_seed(0)
+    expected: list[Any] = []
     with random_states.kept(), torch.enable_grad():
         try:
             own = FUSED in found.places or OwnNumbers() in found.places.values()
@@ -213,7 +218,9 @@ def same_gradients(
                     for output in expected
                 ]
                 gradients, whole_apart = _gradients(expected, weights, [*parameters, *wanted], apart)
-        except RuntimeError:  # alike on every rank; for example reentrant checkpointing, which forbids autograd.grad
+        except RuntimeError as error:  # alike on every rank
+            if any(node.name() == f"{CheckpointFunction.__name__}Backward" for node in _nodes(expected)):
+                raise NotDivisible(REENTRANT) from error
             return False
     norms, whole = [float(gradient.norm()) for gradient in gradients], projected(gradients)
     expected = [value.detach() if isinstance(value, Tensor) else value for value in expected]
@@ -318,7 +325,11 @@ def _gradients(
 
 def _trained(outputs: Sequence[Any]) -> set[int]:
     """The ids of the leaf tensors that get a gradient through these outputs."""
-    found: set[int] = set()
+    return {id(node.variable) for node in _nodes(outputs) if hasattr(node, "variable")}
+
+
+def _nodes(outputs: Sequence[Any]) -> Iterator[Any]:
+    """What computes the gradients of these outputs."""
     seen: set[Any] = set()
     nodes = [output.grad_fn for output in outputs if isinstance(output, Tensor) and output.grad_fn is not None]
     while nodes:
@@ -326,10 +337,8 @@ def _trained(outputs: Sequence[Any]) -> set[int]:
         if node in seen:
             continue
         seen.add(node)
-        if hasattr(node, "variable"):
-            found.add(id(node.variable))
+        yield node
         nodes += [following for following, _ in node.next_functions if following is not None]
-    return found
 
 
 def _forms(whole: Any, total: int, layout: Layout | None) -> list[AnyRows | None]:

@@ -27,7 +27,7 @@ from ..forward.region import Draw
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows, broadcast_object, divides, gather_objects, played, spread, world_size
 from ..sharding.graphs import OwnNumbers, Plan
-from .attempt import NoCopy, NotDivisible, Places, Trial, attempt, same_gradients
+from .attempt import REENTRANT, NoCopy, NotDivisible, Places, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
 from .equal_ranks import require_equal_inputs, require_equal_weights
@@ -178,7 +178,7 @@ _NO_SAMPLES = "no tensor in its input has a sample for every process"
 _NOTHING_TO_MIX = "its graphs have no edges, or only those of one process, by which to try it"
 _GRADIENTS = "the gradients of a sample depend on the rest of the batch"
 _KNOWN = (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss)
-_FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES, _NOTHING_TO_MIX)
+_FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES, _NOTHING_TO_MIX, REENTRANT)
 
 
 def _find(

@@ -96,3 +96,14 @@ def test_a_batch_of_torch_geometric() -> None:
     for name in ("x", "edge_index", "y", "batch", "ptr"):
         assert torch.equal(args[0][name], expected[name])
     assert [each.num_nodes for each in args[0].to_data_list()] == [3, 2]
+
+
+def test_edges_that_were_put_elsewhere_do_not_lie_as_told() -> None:
+    data = pytest.importorskip("torch_geometric.data", reason="pip install '.[models]'")
+    made = [data.Data(x=torch.ones(3, 2), edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]])) for _ in range(3)]
+    leaves, form = structure.flatten_call((data.Batch.from_data_list(made),), {})
+    plan = next(plans(leaves, form))
+    place = next(i for i, each in enumerate(plan.places) if isinstance(each, Taken) and each.numbers)
+    for order, fits in ([1, 2, 0, 3, 4, 5, 6, 7, 8], True), ([0, 1, 3, 2, 4, 5, 6, 7, 8], False):
+        moved = [*leaves[:place], leaves[place][:, order], *leaves[place + 1 :]]
+        assert (plan.layout(moved) is not None) == fits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 from functools import partial
 from typing import Any
@@ -16,6 +17,7 @@ from tests.runtime.processes import run
 from tests.runtime.training import (
     WAYS,
     Case,
+    Checkpointed,
     Classifier,
     Reduction,
     assert_trains_the_same,
@@ -161,6 +163,23 @@ def change() -> str:
 def test_a_model_that_begins_to_mix_samples_is_an_error() -> None:
     for message in run(2, change):
         assert "ChangesItsWays" in message and "depend on the rest of the batch" in message
+
+
+class Reentrant(Checkpointed):
+    reentrant = True
+
+
+def reason() -> str:
+    model = DistributedDataParallel(Reentrant())
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        model(torch.randn(12, 8))
+    return " ".join(str(each.message) for each in said)
+
+
+def test_reentrant_checkpointing_is_named() -> None:
+    for said in run(2, reason):
+        assert "Reentrant runs whole" in said and "use_reentrant=True" in said
 
 
 @pytest.mark.parametrize(("world_size", "reduction"), WAYS)
