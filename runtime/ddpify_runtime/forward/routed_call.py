@@ -29,7 +29,7 @@ from ..sharding.structure import Form
 from ..torch_internals import CALL, call_past_slot, default_group, uncompiled
 from ..trial import own_numbers
 from ..trial.attempt import NotDivisible
-from ..trial.find_division import confirmed, find
+from ..trial.find_division import confirmed, find, still_holds
 from . import batch_norm, compiled, parts, region, routes
 from .divided import AnyReduction, divided, kind, name_of, region_of, whole_of
 from .division import Division, is_compilable, watched
@@ -182,7 +182,7 @@ class RoutedCall:
     def _division(self, leaves: list[Any], spec: Form) -> Division:
         """How this form of input is divided.
 
-        Tried again at calls 4, 16, 64, …, since a model may change its ways; its gradients at calls 64, 4096, …
+        Tried again at calls 4, 16, 64, …, since a model may change its ways; at calls 64, 4096, … by its gradients.
         And before a call with other numbers, such as the epoch, that may tell it to.
         """
         now = self._inventory()
@@ -221,8 +221,12 @@ class RoutedCall:
             whole = [_as_on_rank_zero(leaf) for leaf in whole]
         for place in self.settings.arguments:
             whole[place] = own_numbers.watched_number(whole[place])
+        gradients = new or calls.bit_length() % 6 == 1
         with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes):
-            found = find(module, call, whole, known, gradients=new or calls.bit_length() % 6 == 1, graphs=graphs)
+            again = known if gradients and not new and torch.is_grad_enabled() else None
+            if again is not None and still_holds(module, call, whole, again):
+                return again
+            found = find(module, call, whole, known, gradients=gradients, graphs=graphs)
         if not found.reason and compiled.is_compiled(self.module) and not is_compilable(module, found):
             found = replace(found, eager=True)
         if few and found.reason:

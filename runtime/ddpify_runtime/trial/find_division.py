@@ -107,6 +107,23 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
     return False
 
 
+def still_holds(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division) -> bool:
+    """Whether a division holds for two rows of each rank: their gradients, and the outputs with them. A collective.
+
+    It is not asked what a forward reads or keeps, as `find` does with two more passes. False also where `find` has to
+    say what is so.
+    """
+    if known.in_float64 or any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves):
+        return False
+    require_equal_inputs(leaves)
+    few, total = _fewer(leaves, known)
+    try:
+        with random_states.read_once():
+            return same_gradients(module, call, few, known, total)
+    except Exception:  # noqa: BLE001  whatever user code raises; on all ranks, which compute the same whole first
+        return False
+
+
 def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
     few, total = _fewer(leaves, found)
     with _default_dtype(torch.float64), suppress(NoCopy, NotDivisible, UnknownLoss):

@@ -88,6 +88,42 @@ def test_trials_take_a_few_rows_and_no_wider_type() -> None:
         assert {dtype for step in forward + backward for _, dtype in step} == {torch.float32}
 
 
+def test_gradients_are_tried_again_without_another_trial_of_outputs() -> None:
+    for forward, backward in run(2, passes, "", 64):
+        share = SAMPLES // 2
+        assert [[each for each, _ in step] for step in forward[-2:]] == [[share], [4, 2, share]]
+        assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [4, 2, share]]
+
+
+LATE: list[int] = []
+
+
+def flips_later(module: Deep, hidden: Tensor) -> Tensor:
+    """Mixes gradients once LATE says so, which no number tells."""
+    return FlipsBackward.apply(hidden) if LATE else hidden  # type: ignore[no-untyped-call]
+
+
+def begins_to_mix() -> str:
+    """What stops a training of which the backward begins to mix samples after three steps."""
+    model = DistributedDataParallel(Deep(flips_later))
+    for step in range(64):
+        if step == 3:
+            LATE.append(step)
+        try:
+            model(torch.randn(SAMPLES, 3, 6, 6)).square().sum().backward()
+        except RuntimeError as error:
+            return f"{step + 1}: {error}"
+    return ""
+
+
+def test_a_backward_that_begins_to_mix_samples_stops_the_run() -> None:
+    for said in run(2, begins_to_mix):
+        assert said.startswith(
+            "64: ddpify: the training forward of Deep was divided over the processes, but at call 64"
+        )
+        assert "the gradients of a sample depend on the rest of the batch" in said
+
+
 def test_outputs_are_tried_on_as_many_rows_for_five_ranks_as_for_three() -> None:
     for rank, (forward, _) in enumerate(run(5, passes, "", 4)):
         part, share = (3, 3, 2)[rank % 3], len(range(rank, SAMPLES, 5))
