@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
 
+from .facts.imported_by_name import attributes_of, defines, imports_by_name, pattern
 from .facts.tree import KEPT, of_kinds, parsed
 from .folders import folder_of, is_module, is_package, module_files, remembered
 
@@ -28,7 +29,7 @@ def local_modules(script: Path, text: str, root: Path | None = None) -> list[Pat
             for alias in node.names:
                 found.update(dict.fromkeys(module_files(start, alias.name)))
         elif isinstance(node, ast.Call):
-            found.update(dict.fromkeys(map(str, _named(node, script, Path(start)))))
+            found.update(dict.fromkeys(map(str, _named(node, text, script, Path(start)))))
         else:
             found.update(dict.fromkeys(_from(node, script, start)))
     return [_path(path) for path in found if path != str(script)]
@@ -54,33 +55,7 @@ def _statements(text: str) -> tuple[ast.Import | ast.ImportFrom | ast.Call, ...]
     )
 
 
-def imports_by_name(call: ast.Call) -> bool:
-    """Whether a call is `importlib.import_module(…)` or `__import__(…)`."""
-    name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
-    return name in ("import_module", "__import__") and bool(call.args)
-
-
-def pattern(node: ast.expr) -> str:
-    """The name of a module as far as the source says it: "models.*" for `"models." + name`."""
-    if isinstance(node, ast.Constant):
-        return str(node.value)
-    if isinstance(node, ast.Name) and node.id in ("__package__", "__name__"):
-        return ""  # what follows begins with a dot
-    if isinstance(node, ast.JoinedStr):
-        return "".join(pattern(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-        return pattern(node.left) + pattern(node.right)
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mod):
-        return re.sub(r"%[sdr]", "*", pattern(node.left))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "format":
-        return re.sub(r"\{[^}]*\}", "*", pattern(node.func.value))
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "join" and node.args:
-        parts = node.args[0].elts if isinstance(node.args[0], (ast.List, ast.Tuple)) else []
-        return pattern(node.func.value).join(map(pattern, parts)) if parts else "*"
-    return "*"
-
-
-def _named(call: ast.Call, script: Path, root: Path) -> Iterator[Path]:
+def _named(call: ast.Call, text: str, script: Path, root: Path) -> Iterator[Path]:
     """The files that a call may import by a name of which a part is known in the run only."""
     name = pattern(call.args[0])
     folder = root
@@ -91,14 +66,26 @@ def _named(call: ast.Call, script: Path, root: Path) -> Iterator[Path]:
             folder = folder.parent
         name = name.lstrip(".")
     *packages, module = name.split(".")
-    if (not packages and module == "*" and folder == root) or not re.fullmatch(r"[\w*]+(\.[\w*]+)*", name):
-        return  # any module there is, or none
+    if not re.fullmatch(r"[\w*]+(\.[\w*]+)*", name):
+        return
+    if not packages and module == "*" and folder == root:  # any module there is: those that have what is taken of it
+        taken = attributes_of(parsed(text), call)
+        yield from (each for each in sorted(root.glob("*.py")) if taken and each != script and _has(each, taken))
+        return
     for place in folder.glob("/".join(packages)) if packages else [folder]:
         if place.is_dir() and packages:
             yield from map(Path, module_files(str(folder), ".".join(place.relative_to(folder).parts)))
         for path in sorted(place.glob(f"{module}.py")) + sorted(place.glob(f"{module}/__init__.py")):
             if path.name != "__init__.py" or path.parent != place:
                 yield path
+
+
+def _has(path: Path, names: frozenset[str]) -> bool:
+    try:
+        text = path.read_text(encoding="utf-8")
+        return all(name in text for name in names) and defines(parsed(text), names)
+    except (SyntaxError, ValueError, OSError):
+        return False
 
 
 def _from(node: ast.ImportFrom, script: Path, root: str) -> Iterator[str]:

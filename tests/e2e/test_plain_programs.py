@@ -666,3 +666,34 @@ def test_a_rank_that_comes_late_waits_for_a_file_as_the_others_do(tmp_path: Path
     status, out, said = processes.execute(command, tmp_path, environment, 120.0)
     assert status == 0, said
     assert "torch.Size([5, 3])" in out
+
+
+BY_NAME = """\
+class Small(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(6, 3)
+        self.scale = [0.5, 1.0, 1.5, 2.0]
+
+    def forward(self, x):
+        x = x * torch.tensor(self.scale).type_as(x)
+        return self.out(torch.cat([x, torch.zeros([x.shape[0], 2])], dim=1))
+
+
+class Twice(Small):
+    def forward(self, x):
+        return super().forward(2 * x)
+
+
+names = ["Small", "Twice"]
+model = globals()[names[-1]]()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+    evaluate(model, DataLoader(test_set, batch_size=7))
+"""
+
+
+def test_a_model_that_is_chosen_by_its_name(tmp_path: Path) -> None:
+    """It makes use of a constant, of zeros for each sample, and of the class that its own is derived from."""
+    trains_alike(HEAD.partition("model = torch")[0] + BY_NAME, 2, tmp_path)

@@ -46,6 +46,12 @@ def _makes_tensor(name: str) -> bool:
     return bool(library_of(name)) or (name.startswith(("torch.", "numpy.")) and name.rpartition(".")[2] in FACTORIES)
 
 
+def _takes_sizes(function: Value) -> bool:
+    """Whether the first thing that is given may be the sizes of a tensor: `torch.zeros([n, 3])`."""
+    names = {thing.name.rpartition(".")[2] for thing in function.only(Library) if isinstance(thing, Library)}
+    return names <= {"ones", "zeros", "full", "rand", "randn", "empty"}
+
+
 class Calls(Methods):
     """What calls give back."""
 
@@ -62,6 +68,8 @@ class Calls(Methods):
         makes = any(isinstance(thing, Library) and _makes_tensor(thing.name) for thing in function.things)
         self.in_factory += makes
         args = [value for each in node.args for value in self.given(each, function, frame)]
+        if makes and node.args and isinstance(sizes := node.args[0], ast.List) and _takes_sizes(function):
+            args[0] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         self.in_factory -= makes
         found: Value | None = None
@@ -81,6 +89,7 @@ class Calls(Methods):
             found = one if found is None else join(found, one)
         if found is None:
             found = self.unknown_call(node, [function, *args, *keywords.values()], frame, alone)
+            found = SAME if self.chooses and found.only(Module) else found  # it may be one of the program's own
         for word in node.keywords:
             if word.arg == "out" and found.is_local and not own:
                 self.assign(word.value, found, frame, node)

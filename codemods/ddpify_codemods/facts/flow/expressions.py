@@ -76,6 +76,9 @@ _BUILTINS = frozenset(
         "repr",
         "format",
         "super",
+        "eval",
+        "globals",
+        "__import__",
         "type",
         "vars",
     ]
@@ -292,6 +295,8 @@ class Expressions(Comparisons):
         return replace(of(items), zero=not node.keys)
 
     def on_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
+        if ast.unparse(node.value) in ("globals()", "locals()") and (named := self.class_by_name(node.slice, frame)):
+            return named
         owner, key = self.value(node.value, frame), self.key(node.slice, frame)
         if any(isinstance(each, Items) and each.by_sample for each in owner.things):
             return made_of("unknown", entries([owner]), reason=TAKEN)

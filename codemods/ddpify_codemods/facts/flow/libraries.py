@@ -29,6 +29,7 @@ from .operation_names import (
     WEIGHTED,
 )
 from .operations import combined, loss_of, of_numpy, of_sizes, on_number, on_rows, runs_over_samples
+from .own_networks import LOOKS_UP
 from .own_sizes import batch_sizes
 from .packed import padded_again
 from .reductions import reduction_of
@@ -100,7 +101,7 @@ class Libraries(Modules):
         self.given_away(node, given, frame)
         self.leaves(given)
         if not local:
-            return of(Module(node, "", networks=True)) if not alone else SAME
+            return of(Module(node, "", networks=True)) if not alone and not self.registers else SAME
         if alone or self.is_shown(node, frame):
             self.shown(node, frame)
             return SAME
@@ -134,6 +135,12 @@ class Libraries(Modules):
             if is_optimizer_class(frame.script, node.func):
                 self.problem(frame, node, "the model whose parameters this optimizer gets cannot be seen")
             return SAME
+        if name in ("importlib.import_module", "__import__") and (files := self.imported_by_name(node, frame)):
+            return files
+        if name == "eval" and len(node.args) == 1 and (models := self.class_by_name(node.args[0], frame)):
+            return models
+        if name == "super" and (inherited := self.super_of(node, frame)) is not None:
+            return inherited
         if name == "next" and self.loaders_in(*args[:1]):
             return self.next_batch(args[0], node, frame)
         if name == "next" and args and runs_over_samples(args[0]):
@@ -337,10 +344,14 @@ class Libraries(Modules):
             return SAME
         if name in ("torch.device", "torch.manual_seed", "argparse.ArgumentParser"):
             return SAME
+        if name in LOOKS_UP or last == "__subclasses__":
+            return SAME
         if name in TENSOR_TYPES or (name.startswith("torch.") and last in FACTORIES):
             return SAME
         if name == "torch.autograd.Variable" and args:
             return replace(args[0], constant=None)
+        if self.registers and not name.startswith("torch."):
+            return SAME
         return of(self.modules.setdefault((node, frame.owners), Module(node, name, networks=True)))
 
     def of_local(

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
 
+from .by_name import ByName
 from .collate_expressions import COLUMNS, Keyed, Part
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
@@ -36,7 +37,7 @@ from .values import (
 )
 
 
-class Loops(OneByOne):
+class Loops(OneByOne, ByName):
     """What loops run over, and what their variables take."""
 
     @contextmanager

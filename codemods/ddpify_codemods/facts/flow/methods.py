@@ -139,6 +139,8 @@ class Methods(InPlace):
             return owner
         if local and name in ("scale",) and len(args) == 1:
             return args[0]
+        if local and name in ("type_as", "to") and not owner.things:
+            return replace(owner, constant=None)
         if local and name == "format":
             self.shown(node, frame)
             return SAME
@@ -157,7 +159,7 @@ class Methods(InPlace):
         if not alone and not owner.things:
             own = owner.reason == OWN_SHAPE or (name in _SIZED and self.is_of_own_size(node))
             return replace(SAME, reason=OWN_SHAPE) if own else SAME
-        return of(Module(node, "", networks=True)) if not alone and not owner.zero else SAME
+        return of(Module(node, "", networks=True)) if not alone and not owner.zero and not self.registers else SAME
 
     def of_draws(self, owner: Value, args: list[Value]) -> Value | None:
         """What a method of a distribution makes, or one of a distribution for each sample."""

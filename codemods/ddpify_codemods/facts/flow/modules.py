@@ -27,6 +27,7 @@ from .values import (
     ADDITIVE,
     OWN_SHAPE,
     SAME,
+    Function,
     Items,
     Method,
     Module,
@@ -79,7 +80,7 @@ class Modules(Training):
             loss = self.own_loss(module, node, args, keywords, frame) if numbers else None
             result = loss or made_of("unknown", unknown)
             return self.tagged(result, (node, root.made)) if trained else result
-        if module.cls:
+        if module.cls or "forward" in module.attributes:
             own = self.own_forward(module, node, args, keywords, frame, trained)
         elif module.name == _CRF and local:
             own = likelihood(given, keywords.get("reduction"))
@@ -175,9 +176,10 @@ class Modules(Training):
     def own_forward(
         self, module: Module, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, trained: bool
     ) -> Value | None:
-        assert module.cls is not None
-        method = self.method_of(module.cls, "forward", of(module))
-        if method is None:
+        methods = self.forwards_of(module)
+        if methods is None:
+            self.problem(frame, node, "what this model does is replaced by something that is not followed")
+        if not methods:
             return None
         if not self.in_forward:
             self.quiet_around = self.without_gradients
@@ -185,7 +187,9 @@ class Modules(Training):
         self.in_forward.append(module)
         undecided, self.undecided = self.undecided, self.undecided if len(self.in_forward) > 1 else 0
         try:
-            result = self.enter(method, node, args, keywords, frame)
+            result = self.enter(methods[0], node, args, keywords, frame)
+            for method in methods[1:]:
+                result = join(result, self.enter(method, node, args, keywords, frame))
         finally:
             self.in_forward.pop()
             self.undecided = undecided
@@ -195,6 +199,27 @@ class Modules(Training):
                 if part.networks and (module, name) not in self.parts:
                     self.found.unused.add(root_of(module).made)
         return self.lenient(result) if module.networks or trained else result
+
+    def forwards_of(self, module: Module) -> list[Function] | None:
+        """The functions that a call of a module may run: its `__call__`, its `forward`, and what `forward` is set to;
+        None where that is no function of the program."""
+        found: list[Function] = []
+        given = [module.attributes.get("forward")]
+        if module.cls is not None:
+            methods = (self.method_of(module.cls, name, of(module)) for name in ("__call__", "forward"))
+            found = [each for each in methods if each is not None][:1]
+            given.append(self.class_attributes.get(module.cls.node, {}).get("forward"))
+        if found and getattr(found[0].node, "name", "") == "__call__":
+            return found
+        for value in given:
+            for thing in value.things if value is not None else ():
+                if not isinstance(thing, Function):
+                    return None
+                bound = replace(thing, owner=of(module)) if value is given[-1] and module.cls is not None else thing
+                found += [bound] if thing.node not in [each.node for each in found] else []
+            if value is not None and not value.things:
+                return None
+        return found
 
     def lenient(self, value: Value) -> Value:
         """What a network gives back: something for each sample, unless it is seen to be a mean or a sum."""

@@ -36,6 +36,7 @@ from .values import (
     Module,
     OptimizerValue,
     Parameters,
+    Super,
     Thing,
     Value,
     cut,
@@ -122,6 +123,10 @@ class Objects(Loops):
             return SAME
         if isinstance(thing, Loader):
             return self.attribute_of_loader(thing, name, node, frame)
+        if isinstance(thing, Super):
+            methods = (self.method_of(base, name, thing.owner) for base in thing.bases)
+            inherited = next((each for each in methods if each is not None), None)
+            return of(inherited) if inherited is not None else None
         if isinstance(thing, Class):
             method = self.method_of(thing, name, None)
             if method is not None:
@@ -211,6 +216,17 @@ class Objects(Loops):
                 if thing is not cls and (found := self.method_of(thing, name, owner)) is not None:
                     return found
         return None
+
+    def super_of(self, node: ast.Call, frame: Frame) -> Value | None:
+        """What `super()` is, where a class of the program has the method that is asked for; None for others."""
+        asked = frame.script.parents.get(node)
+        around = next((each for each in frame.script.ancestors(node) if isinstance(each, ast.ClassDef)), None)
+        if around is None or frame.this is None or not isinstance(asked, ast.Attribute):
+            return None
+        known = (self.value(base, self.module_frame(frame.script)).only(Class) for base in around.bases)
+        bases = tuple(each for several in known for each in several if isinstance(each, Class))
+        found = any(self.method_of(base, asked.attr, frame.this) for base in bases)
+        return of(Super(frame.this, bases)) if found else None
 
     def class_of(self, node: ast.ClassDef, script: Script) -> Class:
         return self.classes.setdefault(node, Class(node, script))

@@ -11,6 +11,7 @@ from ..script import Script
 from .collate_expressions import Part
 from .frames import ByNext, FlowFacts, Frame, Problem
 from .gradients import Gradients
+from .own_networks import hands_over_networks, has_networks
 from .values import (
     Class,
     Function,
@@ -60,6 +61,7 @@ class State:
         own_sizes: dict[ast.expr, tuple[Loader, bool]],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
+        self.chooses, self.registers = has_networks(scripts), hands_over_networks(scripts)
         self.wrapped_calls, self.by_next, self.own_sizes = wrapped_calls, by_next, own_sizes
         self.gradients, self.left_early = Gradients(), list[Gradients]()
         self.frozen_when_wrapped: set[ast.AST] = set()

@@ -222,6 +222,8 @@ class Follower(Branches):
         if target.attr == "collate_fn" and owner.only(Loader):
             reason = "a loader gets another collate function, by which ranks may weigh samples differently (L3)"
             self.problem(frame, target, reason)
+        if target.attr == "__class__" and owner.only(Module):
+            self.problem(frame, target, "a model gets another class, which is not followed")
         if target.attr == "requires_grad":
             self.freezes(owner, target, value.constant, frame)
         if owner.only(Module) or owner.only(Class):

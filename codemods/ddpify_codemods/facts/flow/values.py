@@ -117,6 +117,14 @@ class Class:
 
 
 @dataclass(eq=False)
+class Super:
+    """What `super()` is: an object, and the classes in which its methods are looked for."""
+
+    owner: Value
+    bases: tuple[Class, ...]
+
+
+@dataclass(eq=False)
 class Function:
     """A function that the program defines. closure: the frame that it sees. owner: the object of a method."""
 
@@ -188,6 +196,7 @@ Thing = (
     | Module
     | Instance
     | Class
+    | Super
     | Function
     | Method
     | Items

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.imported_by_name import imports_by_name, pattern
 from ...facts.missing_imports import is_package_of, missing_imports
 from ...facts.script import Script
-from ...imports import imports_by_name, pattern
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 from .frameworks import FRAMEWORKS

@@ -1,0 +1,35 @@
+"""Whether what a program looks up, or lets a library make, may be a network of its own."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Sequence
+
+from ..script import Script
+
+# What they give is chosen by its name, among what the program has, too.
+LOOKS_UP = frozenset(
+    {"eval", "globals", "locals", "vars", "__import__", "importlib.import_module", "types.MethodType", "pydoc.locate"}
+    | {f"hydra.utils.{each}" for each in ("instantiate", "call", "get_class", "get_method", "get_object")}
+)
+
+
+def has_networks(scripts: Iterable[Script]) -> bool:
+    """Whether a program has classes of networks."""
+    return any(_is_network(node) for script in scripts for node in script.find(ast.ClassDef))
+
+
+def hands_over_networks(scripts: Sequence[Script]) -> bool:
+    """Whether a program hands classes of networks, or functions that nothing else names, to decorators, which may be
+    those of a registry."""
+    given = [node for script in scripts for node in script.tree.body if getattr(node, "decorator_list", ())]
+    if any(isinstance(node, ast.ClassDef) and _is_network(node) for node in given):
+        return True
+    functions = {node.name for node in given if isinstance(node, ast.FunctionDef)}
+    named = {node.id for script in scripts for node in script.find(ast.Name)}
+    named |= {node.attr for script in scripts for node in script.find(ast.Attribute)}
+    return bool(functions - named) and has_networks(scripts)
+
+
+def _is_network(node: ast.ClassDef) -> bool:
+    return any(isinstance(each, ast.FunctionDef) and each.name == "forward" for each in node.body)

@@ -1,0 +1,89 @@
+"""Models that are chosen by a name that only the run knows: all that may be meant are followed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+HEAD = """\
+import importlib
+import sys
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+"""
+NETS = """\
+
+
+class A(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.out(x)
+
+
+class B(A):
+    def forward(self, x):
+        return {}
+
+
+"""
+TRAINS = """\
+model = {}
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.rand(48, 4), torch.randint(3, (48,)))
+for x, y in DataLoader(data, batch_size=12, shuffle=True):
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+APART, COUPLED = "self.out(2 * x)", "self.out(x - x.mean(0))"
+BASE = "super().forward(x - x.mean(0))"
+
+
+def plain(program: str) -> str:
+    path = Path("train.py")
+    return convert({path: program}, "cpu", style="plain")[path].code
+
+
+@pytest.mark.parametrize(
+    "made", ["eval(sys.argv[1])()", "globals()[sys.argv[1]]()", 'globals()["B"]()', 'eval("B")()', "locals()[name]()"]
+)
+def test_the_classes_of_a_file(made: str) -> None:
+    program = HEAD + NETS + "name = sys.argv[-1]\n" + TRAINS.format(made)
+    assert "ddp_model(x)" in plain(program.replace("{}", APART))
+    assert "ddp_model(x)" not in plain(program.replace("{}", COUPLED))
+
+
+@pytest.mark.parametrize("made", ["eval(sys.argv[1])()", "A()"])
+def test_what_a_class_does_of_the_one_it_is_derived_from(made: str) -> None:
+    program = HEAD + NETS + TRAINS.format(made)
+    assert "ddp_model(x)" in plain(program.replace("{}", "super().forward(2 * x)"))
+    assert ("ddp_model(x)" in plain(program.replace("{}", BASE))) is (made == "A()")
+
+
+def test_a_function_that_nothing_names_may_be_meant() -> None:
+    hidden = "def make():\n    class C(A):\n        def forward(self, x):\n            return self.out(x - x.mean(0))\n"
+    program = HEAD + NETS.replace("{}", APART) + hidden + "    return C()\n" + TRAINS.format("eval(sys.argv[1])()")
+    assert "ddp_model(x)" not in plain(program)
+
+
+@pytest.mark.parametrize("made", ['importlib.import_module("nets." + sys.argv[1])', "importlib.import_module(name)"])
+@pytest.mark.parametrize("forward", [APART, COUPLED])
+def test_the_files_of_a_package(made: str, forward: str) -> None:
+    imports = "import torch.nn as nn\n"
+    files = {
+        Path("train.py"): HEAD + f"name = sys.argv[1]\nnet = {made}\n" + TRAINS.format("net.B()"),
+        Path("nets/one.py"): imports + NETS.replace("{}", APART),
+        Path("nets/two.py"): imports + NETS.replace("{}", forward),
+        Path("nets/other.py"): "x = 1\n",
+    }
+    code = convert(files, "cpu", style="plain")[Path("train.py")].code
+    assert ("ddp_model(x)" in code) is (forward == APART)
