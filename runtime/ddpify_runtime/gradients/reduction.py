@@ -70,7 +70,8 @@ class _Passes(threading.local):
 
 
 _passes = _Passes()
-_BEGUN = -2  # in the place of the number of a pass that had none when it was begun
+# In the place of the number of a pass: none, one that had none when it was begun, and one of these that has failed.
+_NONE, _BEGUN, _FAILED = -1, -2, -3
 
 
 def is_in_pass() -> bool:
@@ -87,14 +88,14 @@ def run_pass(enter: Callable[[], None], run: Callable[[], None]) -> None:
     begun: list[Reduction] = []
     before, _passes.begun = _passes.begun, begun
     try:
-        enter()
-    finally:
-        _passes.begun = before
-    try:
+        try:
+            enter()
+        finally:
+            _passes.begun = before
         run()
-    except BaseException:
+    except BaseException:  # the next pass waits for what was sent; other ranks may be anywhere
         for reduction in begun:
-            reduction.abandon()
+            reduction.task = _FAILED
         raise
     for reduction in begun:
         reduction.complete()
@@ -130,7 +131,7 @@ class Reduction:
         """
         self.forward = call
         self.as_views = as_views
-        self.task = -1
+        self.task = _NONE
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
         align(self.parameters)
         sparse = {id(part.weight) for part in module.modules() if getattr(part, "sparse", None) is True}
@@ -171,17 +172,18 @@ class Reduction:
         if self.task == _BEGUN:
             return
         task = graph_task()
-        if task == -1:
+        if task == _NONE:
             task, begun = _BEGUN, _passes.begun
             assert begun is not None
             begun.append(self)
         elif task == self.task:
             return
         if not self.parameters:
-            self.task = -1
+            self.task = _NONE
             return
-        if self.task != -1:  # the pass before ended with an exception that the script caught
-            self.abandon()
+        if self.task != _NONE:  # the pass before ended with an exception that the script caught
+            for bucket in self.buckets:
+                bucket.wait()
         self.task = task
         self.got = [0] * len(self.parameters)
         self.sent = 0
@@ -193,15 +195,9 @@ class Reduction:
         if task != _BEGUN:
             after_backward(self.complete)
 
-    def abandon(self) -> None:
-        """A pass has ended with an exception."""
-        self.task = -1
-        for bucket in self.buckets:
-            bucket.wait()
-
     def _note(self, parameter: Tensor) -> None:
         """A parameter has got its gradient."""
-        if self.task == -1 or not parameter.requires_grad:  # it may have been frozen after the forward
+        if self.task in (_NONE, _FAILED) or not parameter.requires_grad:  # it may have been frozen after the forward
             return
         place, bucket, at = self.found[id(parameter)]
         again, self.got[place] = self.got[place], 1
@@ -228,7 +224,7 @@ class Reduction:
 
     def complete(self) -> None:
         """All gradients of the pass are there. What earlier passes left is equal on all ranks, and so is its mean."""
-        self.task = -1
+        self.task = _NONE
         if not self.parameters:  # released meanwhile
             return
         if not torch.is_grad_enabled():  # as after most passes; the block costs as much as a small bucket
