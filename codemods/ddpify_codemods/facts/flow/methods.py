@@ -87,6 +87,8 @@ class Methods(InPlace):
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         self.steps(owner, name, node, frame)
+        if name == "load_state_dict":
+            self.loaded |= {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
         if name in (*DRAWING, "sample", "rsample") and owner.kind in LOCAL_ROWS and self.contexts:

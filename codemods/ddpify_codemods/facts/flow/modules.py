@@ -9,7 +9,7 @@ from functools import lru_cache
 from ..script import Script
 from .frames import Frame, Problem, local_entries
 from .library_modules import of_library_module
-from .operation_names import LOSS_CLASSES, WEIGHTED
+from .operation_names import DRAWN_AT_FIRST, LOSS_CLASSES, WEIGHTED
 from .operations import likelihood, loss_of
 from .reductions import reduction_of
 from .training import Training, leaves_outputs
@@ -58,6 +58,8 @@ class Modules(Training):
             self.shown(node, frame)  # to a meter of a library, as a rule
         root = root_of(module)
         trained = root.made in self.trained and not inside
+        if not inside and root.made not in self.trained and self.has_own_numbers(root):
+            self.problem(frame, node, "the network that is called here begins with other numbers on each rank")
         last = module.name.rpartition(".")[2]
         self.scores |= scored(node, frame) if last in WEIGHTED else set()
         if last in LOSS_CLASSES:
@@ -106,6 +108,10 @@ class Modules(Training):
         elif trained:
             result = self.tagged(result, None, node)
         return self.of_transformers(module, node, result, frame) if local and not module.cls else result
+
+    def has_own_numbers(self, root: Module) -> bool:
+        """Whether a network that no wrapper makes alike was made after the ranks had drawn noise of their own."""
+        return root not in self.loaded and any(root_of(each) is root for each in self.begins_apart)
 
     def leaves_untrained(self, module: Module, node: ast.Call, frame: Frame) -> bool:
         """Whether a backward pass leaves out parameters of a model of transformers."""
@@ -325,11 +331,9 @@ class Modules(Training):
                 "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see",
             )
         for bypass in loss.bypasses:
-            self.problem(
-                frame,
-                bypass,
-                "the model is used here other than by calling it, which DistributedDataParallel does not see",
-            )
+            there = next((each for each in self.scripts if bypass in each.parents), frame.script)
+            reason = "the model is used here other than by calling it, which DistributedDataParallel does not see"
+            self.found.problems.append(Problem(there, bypass, reason))
         return SAME
 
     def weighs(self, node: ast.Call, frame: Frame) -> None:
@@ -343,6 +347,8 @@ class Modules(Training):
         self.new_modules.add(module)
         last = name.rpartition(".")[2]
         module.networks = last not in LOSS_CLASSES
+        if last in DRAWN_AT_FIRST and "torch" in self.began & self.drawn:
+            self.begins_apart.add(module)
         if last in LOSS_CLASSES:
             reduction = Value(constant=reduction_of(last, node, lambda part: self.value(part, frame).constant))
             known = module.attributes.setdefault("reduction", reduction)

@@ -307,6 +307,24 @@ LAST = frozenset(
     {"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue", "diff", "fft", "ifft"}
     | {"rfft", "irfft"}
 )
+# Layers whose parameters are drawn when they are made.
+DRAWN_AT_FIRST = frozenset(
+    {
+        "Linear",
+        "Bilinear",
+        "LazyLinear",
+        "Embedding",
+        "EmbeddingBag",
+        "LSTM",
+        "GRU",
+        "RNN",
+        "LSTMCell",
+        "GRUCell",
+        "RNNCell",
+    }
+    | {f"Conv{of}{n}d" for of in ("", "Transpose") for n in (1, 2, 3)}
+    | {"MultiheadAttention", "Transformer", "TransformerEncoderLayer", "TransformerDecoderLayer"}
+)
 # They run along the last dimension where none is given.
 TAKE_LAST = frozenset({"topk", "sort", "argsort", "mode", "kthvalue"})
 # Operations and modules of torch that mix what lies along the last dimension, or along the second one.

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
+
+from ddpify_codemods import convert
 
 from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
 
@@ -18,3 +21,22 @@ def test_a_loss_that_is_a_sum_is_scaled() -> None:
 
 def test_a_loss_over_pairs_of_samples_is_a_problem() -> None:
     assert reasons(TRAINING.replace("F.cross_entropy(model(x), y)", "(model(x) @ model(x).T).exp().mean()"))
+
+
+def test_a_use_in_another_file_is_said_where_it_stands() -> None:
+    net = (
+        "import torch.nn as nn\n\n\nclass Net(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        "        self.out = nn.Linear(4, 3)\n\n    def logits(self, x):\n        return self.out(x)\n\n"
+        "    def forward(self, x):\n        return self.logits(x)\n"
+    )
+    train = (
+        "import torch\nfrom net import Net\nfrom torch.utils.data import DataLoader, TensorDataset\n\nmodel = Net()\n"
+        "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        "data = TensorDataset(torch.rand(48, 4), torch.randint(3, (48,)))\n"
+        "for x, y in DataLoader(data, batch_size=12):\n"
+        "    loss = torch.nn.functional.cross_entropy(model.logits(x), y)\n"
+        "    loss.backward()\n    optimizer.step()\n"
+    )
+    results = convert({Path("train.py"): train, Path("net.py"): net}, "cpu", style="plain")
+    said = {path: [each.line for each in one.findings if "calling it" in each.message] for path, one in results.items()}
+    assert said == {Path("train.py"): [], Path("net.py"): [10]}

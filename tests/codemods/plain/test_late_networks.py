@@ -1,0 +1,74 @@
+"""A network that is made after the ranks have drawn noise of their own begins with other numbers on each of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+PROGRAM = """\
+import copy
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.drop = nn.Linear(4, 3), nn.{}(0.5)
+
+    def forward(self, x):
+        return self.out(self.drop(x))
+
+
+model, early = Net(), Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+data = TensorDataset(torch.rand(48, 4), torch.randint(3, (48,)))
+for x, y in DataLoader(data, batch_size=12, shuffle=True):
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+{}
+hits = 0
+for x, y in DataLoader(data, batch_size=12):
+    hits += (other(x).argmax(1) == y).sum().item()
+print(hits)
+"""
+
+
+def plain(noise: str, made: str) -> str:
+    path = Path("train.py")
+    return convert({path: PROGRAM.format(noise, made)}, "cpu", style="plain")[path].code
+
+
+@pytest.mark.parametrize("made", ["other = Net()", "other = nn.Linear(4, 3)", "other = nn.Sequential(nn.Linear(4, 3))"])
+def test_it_is_refused(made: str) -> None:
+    assert "DistributedDataParallel" not in plain("Dropout", made)
+    assert "DistributedDataParallel" in plain("ReLU", made.replace("ReLU(0.5)", "ReLU()"))
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "other = Net()\nother.load_state_dict(model.state_dict())",
+        "other = copy.deepcopy(model)",
+        "other = early",
+    ],
+)
+def test_one_with_the_numbers_of_another_is_the_same_on_all(made: str) -> None:
+    assert "DistributedDataParallel" in plain("Dropout", made)
+
+
+def test_the_wrapper_makes_those_alike_that_are_trained() -> None:
+    loop = PROGRAM[PROGRAM.index("optimizer") :].replace("{}\n", "").replace("other(x)", "model(x)")
+    loop = loop.replace("in DataLoader(data, batch_size=12, shuffle=True)", "in loader").replace("\n", "\n    ")
+    head = PROGRAM[: PROGRAM.index("model, early")].format("Dropout")
+    head += "loader = DataLoader(data, batch_size=12, shuffle=True)\n\n\ndef run():\n    model = Net()\n    "
+    head = head.replace("loader =", "data = TensorDataset(torch.rand(48, 4), torch.randint(3, (48,)))\nloader =")
+    path = Path("train.py")
+    source = head + loop + "\n\nfor fold in range(3):\n    run()\n"
+    assert "DistributedDataParallel" in convert({path: source}, "cpu", style="plain")[path].code
