@@ -41,8 +41,8 @@ class Entry:
 
     @property
     def share(self) -> float:
-        """What goes into the layers of a rank, of all that does."""
-        return self.most or -(-SAMPLES // self.ranks) / SAMPLES
+        """What should go into the layers of a rank, of all that does."""
+        return -(-SAMPLES // self.ranks) / SAMPLES
 
 
 def own_loss(model: nn.Module, batch: dict[str, Tensor]) -> Tensor:

@@ -127,9 +127,9 @@ def distilbert(kind: str) -> Callable[[float], Any]:
     return build
 
 
-def deberta(dropout: float) -> Any:
+def deberta(dropout: float, kind: str = "DebertaV2ForSequenceClassification") -> Any:
     return bert(
-        "DebertaV2ForSequenceClassification",
+        kind,
         "DebertaV2Config",
         relative_attention=True,
         pos_att_type=["p2c", "c2p"],
@@ -263,9 +263,29 @@ def lora_bert(dropout: float) -> Any:
     return model
 
 
-def checkpointed(build: Callable[[float], Any], dropout: float) -> Any:
+def adapted(build: Callable[[float], Any], config: str, dropout: float, **options: Any) -> Any:
+    import peft
+
+    model: nn.Module = peft.get_peft_model(build(0.0), getattr(peft, config)(**options))
+    return model
+
+
+def mamba(dropout: float) -> Any:
+    config = tf.MambaConfig(
+        vocab_size=WORDS,
+        hidden_size=16,
+        num_hidden_layers=2,
+        state_size=4,
+        pad_token_id=0,
+        bos_token_id=1,
+        eos_token_id=2,
+    )
+    return tf.MambaForCausalLM(config)
+
+
+def checkpointed(build: Callable[[float], Any], dropout: float, **options: Any) -> Any:
     model: Any = build(dropout)
-    model.gradient_checkpointing_enable()
+    model.gradient_checkpointing_enable(options or None)
     made: nn.Module = model
     return made
 
@@ -312,6 +332,41 @@ ENTRIES = [
     entry("DistilBERT, masked words", build=distilbert("DistilBertForMaskedLM"), batch=masked, dropout=True),
     entry("DeBERTa-v2, sequences", build=deberta, batch=classified, dropout=True),
     entry(
+        "DeBERTa-v2, tokens, 3 ranks",
+        build=partial(deberta, kind="DebertaV2ForTokenClassification"),
+        batch=tagged,
+        dropout=True,
+        ranks=3,
+    ),
+    entry(
+        "ModernBERT, sequences",
+        build=bert(
+            "ModernBertForSequenceClassification",
+            "ModernBertConfig",
+            pad_token_id=0,
+            bos_token_id=1,
+            eos_token_id=2,
+            cls_token_id=1,
+            sep_token_id=2,
+            local_attention=6,
+        ),
+        batch=classified,
+    ),
+    entry(
+        "ESM, masked words",
+        build=bert(
+            "EsmForMaskedLM",
+            "EsmConfig",
+            pad_token_id=1,
+            mask_token_id=2,
+            token_dropout=True,
+            position_embedding_type="rotary",
+        ),
+        batch=masked,
+        dropout=True,
+        tolerance=SINGLE,
+    ),
+    entry(
         "ALBERT, sequences",
         build=bert("AlbertForSequenceClassification", "AlbertConfig", embedding_size=8, classifier_dropout_prob=0.0),
         batch=classified,
@@ -339,6 +394,21 @@ ENTRIES = [
     entry("Qwen2", build=decoder("Qwen2ForCausalLM", "Qwen2Config"), batch=continued),
     entry("Qwen3", build=decoder("Qwen3ForCausalLM", "Qwen3Config", head_dim=8), batch=continued),
     entry("Gemma", build=decoder("GemmaForCausalLM", "GemmaConfig", head_dim=8), batch=continued, tolerance=SINGLE),
+    entry(
+        "Gemma 3",
+        build=decoder("Gemma3ForCausalLM", "Gemma3TextConfig", head_dim=8, sliding_window=6),
+        batch=continued,
+        tolerance=SINGLE,
+    ),
+    entry("Phi-3", build=decoder("Phi3ForCausalLM", "Phi3Config"), batch=continued, tolerance=SINGLE),
+    entry("Mamba", build=mamba, batch=continued, tolerance=SINGLE),
+    entry(
+        "Mixtral, all experts at once",
+        build=decoder("MixtralForCausalLM", "MixtralConfig", num_local_experts=4),
+        batch=continued,
+        double=False,
+        tolerance=1e-5,
+    ),
     entry(
         "Mixtral",
         most=1.0,
@@ -368,16 +438,58 @@ ENTRIES = [
         build=partial(wav2vec2, kind="Wav2Vec2ForCTC", mask_time_prob=0.2, mask_time_length=2, layerdrop=0.2),
         batch=spoken,
         dropout=True,
-        most=0.9,
+        most=0.56,
     ),
     entry("LoRA on Llama", library="peft", build=lora, batch=continued, dropout=True),
     entry("LoRA on BERT", library="peft", build=lora_bert, batch=classified, dropout=True),
+    entry(
+        "DoRA on Llama",
+        library="peft",
+        build=partial(
+            adapted, llama, "LoraConfig", r=2, use_dora=True, target_modules=["q_proj", "v_proj"], task_type="CAUSAL_LM"
+        ),
+        batch=continued,
+    ),
+    entry(
+        "IA3 on Llama",
+        library="peft",
+        build=partial(
+            adapted,
+            llama,
+            "IA3Config",
+            target_modules=["k_proj", "v_proj", "down_proj"],
+            feedforward_modules=["down_proj"],
+            task_type="CAUSAL_LM",
+        ),
+        batch=continued,
+    ),
+    entry(
+        "Prefixes on BERT",
+        library="peft",
+        build=partial(
+            adapted,
+            bert("BertForSequenceClassification"),
+            "PrefixTuningConfig",
+            num_virtual_tokens=4,
+            task_type="SEQ_CLS",
+            prefix_projection=True,
+            encoder_hidden_size=8,
+        ),
+        batch=classified,
+    ),
     entry("Llama, checkpointed", build=partial(checkpointed, llama), batch=continued),
     entry(
         "BERT, checkpointed",
         build=partial(checkpointed, bert("BertForSequenceClassification")),
         batch=classified,
         dropout=True,
+    ),
+    entry(
+        "BERT, checkpointed reentrantly",
+        build=partial(checkpointed, bert("BertForSequenceClassification"), use_reentrant=True),
+        batch=classified,
+        dropout=True,
+        most=1.0,
     ),
     entry("Llama, compiled", build=partial(compiled, llama), batch=continued),
     entry(

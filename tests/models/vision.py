@@ -205,6 +205,31 @@ def patches(kind: str, config: str, *rates: str) -> Callable[[float], Any]:
     return build
 
 
+def dinov2(dropout: float) -> Any:
+    settings = dict(hidden_dropout_prob=dropout, attention_probs_dropout_prob=dropout, drop_path_rate=2 * dropout)
+    return tf.Dinov2ForImageClassification(tf.Dinov2Config(**(PATCHES | settings), mlp_ratio=2))
+
+
+def hf_resnet(dropout: float) -> Any:
+    return tf.ResNetForImageClassification(
+        tf.ResNetConfig(embedding_size=8, hidden_sizes=[8, 16], depths=[1, 1], layer_type="basic", num_labels=3)
+    )
+
+
+def mobilevit(dropout: float) -> Any:
+    config = tf.MobileViTConfig(
+        image_size=64,
+        hidden_sizes=[16, 16, 16],
+        neck_hidden_sizes=[8, 8, 8, 8, 16, 16, 16],
+        num_attention_heads=2,
+        hidden_dropout_prob=dropout,
+        attention_probs_dropout_prob=dropout,
+        classifier_dropout_prob=dropout,
+        num_labels=3,
+    )
+    return tf.MobileViTForImageClassification(config)
+
+
 def hf_convnext(dropout: float) -> Any:
     return tf.ConvNextForImageClassification(
         tf.ConvNextConfig(num_stages=2, hidden_sizes=[8, 16], depths=[2, 2], drop_path_rate=2 * dropout, num_labels=3)
@@ -371,9 +396,12 @@ ENTRIES = [
     hugging("ViT", build=patches("ViTForImageClassification", "ViTConfig"), dropout=True, cheap=True),
     hugging("DeiT", build=patches("DeiTForImageClassification", "DeiTConfig"), dropout=True),
     hugging("BEiT", build=patches("BeitForImageClassification", "BeitConfig", "drop_path_rate"), dropout=True),
+    hugging("DINOv2", build=dinov2, dropout=True),
+    hugging("ResNet (transformers)", build=hf_resnet, rate=1e-3),
+    hugging("MobileViT", build=mobilevit, dropout=True, rate=1e-3),
     hugging("ConvNeXt", build=hf_convnext, dropout=True),
     hugging("Swin", build=hf_swin, dropout=True),
-    hugging("SegFormer", build=segformer, batch=painted, dropout=True, most=0.65),
+    hugging("SegFormer", build=segformer, batch=painted, dropout=True),
     hugging("CLIP", build=clip, batch=captioned, dropout=True, cheap=True),
     hugging("CLIP, loss outside", build=clip, batch=captioned, loss=clip_loss_outside, dropout=True),
     hugging("DETR", build=detr, batch=found, dropout=True, double=False, tolerance=1e-4),
