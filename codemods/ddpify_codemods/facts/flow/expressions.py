@@ -309,6 +309,8 @@ class Expressions(Comparisons):
         if owner.reason == LONGEST and isinstance(node.slice, ast.Tuple):
             return of_each(owner, [self.value(part, frame) for part in node.slice.elts])
         if owner.kind in LOCAL_ROWS:
+            if drawn := self.drawn_in(node.slice, frame):
+                return made_of("unknown", [owner, *drawn], reason=DRAWN)
             owner = replace(owner, kind="rows") if owner.kind == "batch" and is_tensor(node.value) else owner
             return self.indexed(owner, node.slice, key, index, frame)
         if owner.kind in ADDITIVE:
@@ -321,6 +323,15 @@ class Expressions(Comparisons):
             return made_of("unknown", [owner, index])
         parameters = owner.only(Parameters)
         return Value(things=frozenset(owner.only(Module)) | frozenset(parameters))
+
+    def drawn_in(self, slice_: ast.expr, frame: Frame) -> list[Value]:
+        """What says which part is taken, `x[:, indices]`, `x[:, at : at + 8]`, if each rank draws another one."""
+        parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
+        said: list[ast.expr | None] = []
+        for part in parts:
+            said += [part.lower, part.upper, part.step] if isinstance(part, ast.Slice) else [part]
+        values = [self.value(each, frame) for each in said if each is not None]
+        return [value for value in values if value.reason == DRAWN]
 
     def indexed(self, owner: Value, slice_: ast.expr, key: object, index: Value, frame: Frame) -> Value:
         """Some of a batch."""

@@ -342,7 +342,7 @@ class Libraries(Modules):
             "bool",
         ):
             return SAME
-        if name in ("torch.device", "torch.manual_seed", "argparse.ArgumentParser"):
+        if name in ("torch.device", "torch.manual_seed", "argparse.ArgumentParser", "torch.from_numpy"):
             return SAME
         if name in LOOKS_UP or last == "__subclasses__":
             return SAME

@@ -16,6 +16,7 @@ from .values import (
     ADDED,
     ADDITIVE,
     COUPLES,
+    DRAWN,
     KEYED,
     LOCAL_ROWS,
     NOTHING,
@@ -263,6 +264,11 @@ class Follower(Branches):
         index = self.value(target.slice, frame)
         if rows and index.is_local and owner.only(Items) and not self.in_forward:
             value = made_of("unknown", [index, value], reason=KEYED)  # counts[y] = …
+        if (drawn := self.drawn_in(target.slice, frame)) and isinstance(target.value, ast.Name | ast.Attribute):
+            value = made_of("unknown", [owner, value, *drawn], reason=DRAWN)
+            if not owner.only(Items):
+                self.assign(target.value, value, frame)
+                return
         known = False
         for thing in owner.only(Items):
             assert isinstance(thing, Items)
