@@ -697,3 +697,74 @@ for epoch in range(2):
 def test_a_model_that_is_chosen_by_its_name(tmp_path: Path) -> None:
     """It makes use of a constant, of zeros for each sample, and of the class that its own is derived from."""
     trains_alike(HEAD.partition("model = torch")[0] + BY_NAME, 2, tmp_path)
+
+
+COUPLED = """\
+import torch.nn as nn
+
+
+class DiceLoss(nn.Module):
+    def forward(self, out, y):
+        out, y = out.softmax(1)[:, 1], (y == 1).float()
+        return 1 - (2 * (out * y).sum() + 1) / (out.sum() + y.sum() + 1)
+
+
+class Triplet(nn.Module):
+    def __init__(self, margin=0.5):
+        super().__init__()
+        self.ranking = nn.MarginRankingLoss(margin)
+
+    def forward(self, out, y):
+        n = out.size(0)
+        far = torch.cdist(out, out)
+        same = y.expand(n, n).eq(y.expand(n, n).t())
+        positive = torch.stack([far[i][same[i]].max() for i in range(n)])
+        negative = torch.stack([far[i][~same[i]].min() if (~same[i]).any() else far[i].max() for i in range(n)])
+        return self.ranking(negative, positive, torch.ones_like(positive))
+
+
+class Normalize(nn.Module):
+    def forward(self, x):
+        x = x - x.mean(0)
+        return x / (x.pow(2).mean(0) + 0.1).sqrt()
+
+
+def contrastive(a, b):
+    n = a.size(0)
+    both = F.normalize(torch.cat([a, b]), dim=1)
+    similar = both @ both.t() / 0.5
+    similar.fill_diagonal_(-1e4)
+    return F.cross_entropy(similar, torch.cat([torch.arange(n) + n, torch.arange(n)]))
+
+
+dice, triplet = DiceLoss(), Triplet()
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+for epoch in range(3):
+    for x, y in loader:
+        out = model(x)
+        each = F.cross_entropy(out, y, reduction="none")
+        loss = dice(out, y) + triplet(out, y) + contrastive(out, model(x + 0.1))
+        loss = loss + torch.sqrt(F.mse_loss(out[:, 0], y.float())) + each[y > 0].mean()
+        loss = loss + each.mean() + each.topk(3)[0].sum()
+        loss = loss + (out.mean(0)[y] * x[:, 0]).mean() + ((y[:, None] > y[None]).float().mean(1) * each).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    with torch.no_grad():
+        print(sum(dice(model(x), y).item() for x, y in DataLoader(test_set, batch_size=7)))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_losses_that_couple_samples(ranks: int, tmp_path: Path) -> None:
+    """Of means and sums, and of samples; in a model that normalizes, too; an evaluation by such a loss stays whole."""
+    model = "torch.nn.Sequential(torch.nn.Linear(4, 6), Normalize(), torch.nn.Linear(6, 3))"
+    begin, end = COUPLED.split("dice, triplet =")
+    head = HEAD.replace("model = ", f"{begin}model = ").replace("torch.nn.Linear(4, 3)", model)
+    source = f"{head}dice, triplet ={end}"
+    assert "differentiable_batch(" in convert({Path("before.py"): source}, "cpu", style="plain")[Path("before.py")].code
+    (tmp_path / "before.py").write_text(source)
+    fixture = Fixture("coupled", tmp_path, "before.py", (), 1e-5, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, ranks)
+    assert not found, "\n".join(found)

@@ -33,7 +33,35 @@ batch = torch.stack(parts, 1).flatten(0, 1)
 if torch.is_tensor(value):
     return batch.to(value.device)
 return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()"""
-_BODIES = frozenset({_SUM, _SUM_OF_BATCHES, _MEAN, _OF_RANK_0, _GATHER})
+_DIFFERENTIABLE = (
+    "return DifferentiableSum.apply(value)",
+    "return DifferentiableSum.apply(value) / dist.get_world_size()",
+    "return DifferentiableBatch.apply(value)",
+)
+_IN_EVALUATIONS = "if not torch.is_grad_enabled():\n    return value\n"
+_BODIES = frozenset(
+    {_SUM, _SUM_OF_BATCHES, _MEAN, _OF_RANK_0, _GATHER, *_DIFFERENTIABLE}
+    | {_IN_EVALUATIONS + each for each in _DIFFERENTIABLE}
+)
+_SUMS = """\
+@staticmethod
+def forward(context, value):
+    total = value.clone()
+    dist.all_reduce(total)
+    return total
+backward = forward"""
+_GATHERS = """\
+@staticmethod
+def forward(context, value):
+    value = value.contiguous()
+    parts = [torch.empty_like(value) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, value)
+    return torch.stack(parts, 1).flatten(0, 1)
+@staticmethod
+def backward(context, gradient):
+    total = gradient.clone()
+    dist.all_reduce(total)
+    return total[dist.get_rank()::dist.get_world_size()]"""
 _LOADS = "return torch.utils.data.DataLoader(loader.dataset, batch_size=loader.batch_size"
 _SAME_ARGUMENTS = "num_workers=loader.num_workers, collate_fn=loader.collate_fn, pin_memory=loader.pin_memory"
 _SHARD = "sampler=range(dist.get_rank(), len(loader.dataset), dist.get_world_size())"
@@ -199,6 +227,12 @@ def is_stand_in(script: Script, node: ast.AST) -> bool:
             if not (isinstance(chosen, ast.IfExp) and chosen.orelse is call and is_rank_0(script, chosen.test)):
                 return False
     return True
+
+
+def is_differentiable(node: ast.AST) -> bool:
+    """Whether a class is one by which gradients pass through what is brought together (DDP639)."""
+    bodies = {"DifferentiableSum": _SUMS, "DifferentiableBatch": _GATHERS}
+    return isinstance(node, ast.ClassDef) and node.name in bodies and _body(node) == bodies[node.name]
 
 
 def _functions(script: Script, parameter: str, bodies: frozenset[str]) -> frozenset[str]:

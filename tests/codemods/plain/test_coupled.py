@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.plain.test_followed import HEAD, LOOP, plain, refusals
+from tests.codemods.plain.test_followed import HEAD, LOOP, plain, refusals, undivided
 
 MODEL = """\
 class Net(nn.Module):
@@ -33,9 +33,9 @@ CARRIED = """out, s = [], 0
 
 
 def of_model(body: str) -> list[str]:
-    """Why a script is refused whose model has this line in its forward."""
+    """Why a script is not divided whose model has this line in its forward."""
     head = HEAD.replace("model = nn.Linear(4, 3)\n", MODEL.format(body=body) + "model = Net()\n")
-    return refusals(plain(head + LOOP.format(loss="F.cross_entropy(model(x), y)", step="optimizer.step()")))
+    return undivided(plain(head + LOOP.format(loss="F.cross_entropy(model(x), y)", step="optimizer.step()")))
 
 
 @pytest.mark.parametrize(
@@ -121,7 +121,7 @@ def test_what_a_library_makes_is_given_numbers_of_all_ranks() -> None:
 def test_a_loss_that_gets_weights_later(attribute: str) -> None:
     loop = LOOP.format(loss="criterion(model(x), y)", step="optimizer.step()")
     begin = f"{HEAD}criterion = nn.CrossEntropyLoss()\n"
-    assert refusals(plain(f"{begin}criterion.{attribute}\n{loop}")) and not refusals(plain(begin + loop))
+    assert undivided(plain(f"{begin}criterion.{attribute}\n{loop}")) and not undivided(plain(begin + loop))
 
 
 def test_steps_with_one_sample_after_the_other() -> None:

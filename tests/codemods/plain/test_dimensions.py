@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_followed import plain, refusals, training
+from .test_followed import plain, refusals, training, undivided
 
 
 @pytest.mark.parametrize(
@@ -26,7 +26,7 @@ from .test_followed import plain, refusals, training
 )
 def test_the_dimension_follows_from_how_many_there_are(loss: str, right: bool) -> None:
     source = training(loss).replace("total = 0.0", "SHAPE = (-1, 1, 4)\ntotal = 0.0")
-    assert bool(refusals(plain(source))) is not right
+    assert bool(undivided(plain(source))) is not right
 
 
 def test_a_model_whose_softmax_runs_over_the_samples_is_refused() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.plain.test_followed import CE, EVALUATION, HEAD, LOOP, plain, refusals, training
+from tests.codemods.plain.test_followed import CE, EVALUATION, HEAD, LOOP, plain, refusals, training, undivided
 
 NET = """\
 class Net(nn.Module):
@@ -60,7 +60,7 @@ def test_a_model_is_known_by_the_part_that_is_trained() -> None:
     "loss", ["F.cross_entropy(model.fc.forward(x), y)", "F.cross_entropy(model.fc(x), y)", "model.forward(x).std()"]
 )
 def test_a_part_of_the_model_is_called_or_samples_are_coupled(loss: str) -> None:
-    assert refusals(plain(with_net(loss=loss)))
+    assert undivided(plain(with_net(loss=loss)))
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_followed import CE, plain, refusals, training
+from .test_followed import CE, plain, refusals, training, undivided
 
 PENALTY = """\
 mixed = (x + 0.1 * torch.rand_like(x)).requires_grad_()
@@ -50,7 +50,7 @@ def test_a_penalty_for_each_sample_is_divided(arguments: str, penalty: str) -> N
     ],
 )
 def test_other_gradients_are_refused(arguments: str, penalty: str) -> None:
-    assert refusals(plain(penalized(arguments, penalty)))
+    assert undivided(plain(penalized(arguments, penalty)))
 
 
 ATTACK = """\

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_followed import EVALUATION, plain, refusals, training
+from .test_followed import EVALUATION, plain, refusals, training, undivided
 
 EACH = 'F.cross_entropy(model(x), y, reduction="none")'
 MASKED = f"({EACH} * (y > 0)).sum() / (y > 0).sum()"
@@ -39,7 +39,7 @@ def test_a_mean_over_a_mask_is_divided_by_the_masks_of_all_ranks(divisor: str, w
 )
 def test_other_divisors_are_refused(loss: str) -> None:
     made = "weight = nn.Parameter(torch.ones(3))\nscale = weight.sum()\n"
-    assert refusals(plain(training(loss).replace("total = 0.0", made + "total = 0.0")))
+    assert undivided(plain(training(loss).replace("total = 0.0", made + "total = 0.0")))
 
 
 def test_an_evaluation_that_divides_so_is_whole() -> None:

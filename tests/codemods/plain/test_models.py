@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.plain.test_followed import plain, refusals, training
+from tests.codemods.plain.test_followed import plain, refusals, training, undivided
 
 MODEL = """\
 class Net(nn.Module):
@@ -133,4 +133,4 @@ model = Net()
 def test_a_module_keeps_something_of_each_sample_within_a_forward(sets: str, is_refused: bool) -> None:
     """Of the sample alone, and set before it is read: not of the batch before (RevIN)."""
     script = training().replace("model = nn.Linear(4, 3)\n", KEEPS.format(sets=sets))
-    assert bool(refusals(plain(script))) is is_refused
+    assert bool(undivided(plain(script))) is is_refused

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_followed import CE, plain, refusals, training
+from .test_followed import CE, plain, refusals, training, undivided
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from .test_followed import CE, plain, refusals, training
     ],
 )
 def test_operations_along_and_across_samples(loss: str, right: bool) -> None:
-    assert bool(refusals(plain(training(loss)))) is not right
+    assert bool(undivided(plain(training(loss)))) is not right
 
 
 DISTRIBUTION = """\
@@ -44,7 +44,7 @@ normal = torch.distributions.Normal(model(x), torch.ones_like(model(x)))
 )
 def test_distributions_of_each_sample(loss: str, right: bool) -> None:
     source = training().replace(f"loss = {CE}", DISTRIBUTION.format(loss=loss).rstrip())
-    assert bool(refusals(plain(source))) is not right
+    assert bool(undivided(plain(source))) is not right
 
 
 MODULE = """\
@@ -74,7 +74,7 @@ criterion = Perception()
 def test_a_module_with_layers_that_is_given_a_mean(result: str, right: bool) -> None:
     loss = "criterion(model(x).mean(), model(x))"
     source = training(loss).replace("for epoch", MODULE.format(result=result) + "for epoch", 1)
-    assert bool(refusals(plain(source))) is not right
+    assert bool(undivided(plain(source))) is not right
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
-from .test_followed import CE, plain, refusals, training
+from .test_followed import CE, plain, refusals, training, undivided
 
 SOURCE = training().replace("batch_size=8", "batch_size=size").replace("train_set =", "size = 8\ntrain_set =", 1)
 
@@ -47,7 +47,7 @@ def test_sizes_of_the_scripts_own_are_divided_in_the_loop(target: str, divided: 
     ],
 )
 def test_a_size_that_is_none_of_samples_is_refused(loss: str) -> None:
-    assert refusals(plain(SOURCE.replace(f"loss = {CE}", f"loss = {loss}")))
+    assert undivided(plain(SOURCE.replace(f"loss = {CE}", f"loss = {loss}")))
 
 
 @pytest.mark.parametrize(
@@ -154,6 +154,6 @@ def test_a_picture_that_is_turned_afterwards_is_put_together_of_the_samples_of_a
     assert not refusals(result) and "picture = merged(whole_batch(x))" in result.code
 
 
-def test_what_is_trained_on_such_a_picture_is_refused() -> None:
+def test_what_is_trained_on_such_a_picture_is_not_divided() -> None:
     source = training(f"{CE} + merged(x).t().mean() * model(x).mean()")
-    assert refusals(plain(source.replace("for epoch", MERGED.format(at=":, place // 2") + "for epoch", 1)))
+    assert undivided(plain(source.replace("for epoch", MERGED.format(at=":, place // 2") + "for epoch", 1)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_followed import plain, refusals, training
+from .test_followed import plain, refusals, training, undivided
 
 
 @pytest.mark.parametrize(
@@ -23,7 +23,7 @@ from .test_followed import plain, refusals, training
 )
 def test_the_reduction_is_taken_from_every_spelling(loss: str, scaled: bool | None) -> None:
     result = plain(training(loss))
-    assert bool(refusals(result)) is (scaled is None)
+    assert bool(undivided(result)) is (scaled is None)
     if scaled is not None:
         assert ("(loss * dist.get_world_size()).backward()" in result.code) is scaled
 

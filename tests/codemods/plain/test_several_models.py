@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.plain.test_followed import plain, refusals, training
+from tests.codemods.plain.test_followed import plain, refusals, training, undivided
 
 HEAD = """\
 import itertools
@@ -91,8 +91,8 @@ def test_gradients_that_are_used_are_averaged(steps: tuple[str, ...]) -> None:
         (GENERATOR, DISCRIMINATOR, "if D(G(torch.randn(3, 2))).mean() > 0: break\n"),
     ],
 )
-def test_what_wrappers_would_not_average_is_refused(steps: tuple[str, ...]) -> None:
-    assert refusals(plain(adversarial(*steps)))
+def test_what_wrappers_would_not_average_is_not_divided(steps: tuple[str, ...]) -> None:
+    assert undivided(plain(adversarial(*steps)))
 
 
 @pytest.mark.parametrize(

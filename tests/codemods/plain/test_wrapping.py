@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
-from tests.codemods.plain.test_followed import plain, refusals, training
+from tests.codemods.plain.test_followed import plain, refusals, training, undivided
 
 DATA = """\
 import argparse
@@ -127,8 +127,8 @@ def test_a_model_is_chosen_in_the_run_from_a_file(chosen: str, coupled: bool) ->
     script = "import nets\n" + DATA + MADE.format(chosen=chosen) + "train(net, optimizer)\n"
     files = {Path("train.py"): script, Path("nets.py"): "import torch.nn as nn\n\n\n" + FIRST + COUPLED * coupled}
     results = convert(files, "cpu", style="plain")
-    assert bool(any(map(refusals, results.values()))) == coupled
-    assert ("ddp_net = DistributedDataParallel(net)" in results[Path("train.py")].code) != coupled
+    assert bool(any(map(undivided, results.values()))) == coupled
+    assert "ddp_net = DistributedDataParallel(net" in results[Path("train.py")].code
 
 
 PARTS = """\
@@ -170,7 +170,7 @@ def test_a_model_is_chosen_from_a_dict_by_the_settings(coupled: bool) -> None:
     classes = f"{FIRST}{COUPLED}classes = {{'first': First, 'other': {'Coupled' if coupled else 'First'}}}\n"
     script = DATA + classes + "args = argparse.ArgumentParser().parse_args()\nargs.net = classes[args.name]\n"
     result = plain(script + "net = args.net()\noptimizer = set_optimizer(net, 0.1)\ntrain(net, optimizer)\n")
-    assert bool(refusals(result)) == coupled
+    assert bool(undivided(result)) == coupled
 
 
 PENALTY = """\

@@ -93,12 +93,14 @@ class Calls(Methods):
         for word in node.keywords:
             if word.arg == "out" and found.is_local and not own:
                 self.assign(word.value, found, frame, node)
+        owners = [thing.owner for thing in function.only(Method) if isinstance(thing, Method)]
+        computed = [*owners, *args, *keywords.values()]
+        found = self.noted_join(found, node, function, computed)
         if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
             return cut(found)
-        owners = [thing.owner for thing in function.only(Method) if isinstance(thing, Method)]
         if own and found.only(Loader):
             self.made_loaders[node] = found
-        return found if own else differentiated(found, [*owners, *args, *keywords.values()])
+        return found if own else differentiated(found, computed)
 
     def given(self, node: ast.expr, function: Value, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""

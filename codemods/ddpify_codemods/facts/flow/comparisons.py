@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 
 from .frames import Frame
+from .layout import differ, together
+from .operands import are_pairs
 from .own_sizes import batch_sizes
 from .reading import Reading
-from .values import LOCAL_ROWS, SAME, Value, made_of
+from .values import COUPLES, LOCAL_ROWS, SAME, Value, made_of
 
 
 class Comparisons(Reading):
@@ -22,8 +24,11 @@ class Comparisons(Reading):
         known = self.compared(node, values)
         if not local or known is not None:
             return known or SAME
-        if any(value.kind in LOCAL_ROWS for value in local) and all(v.kind in LOCAL_ROWS for v in local):
-            kind = "picked" if any(v.kind == "picked" for v in local) else local[0].kind
+        if all(value.kind in LOCAL_ROWS for value in local):
+            kinds = {value.kind for value in local}
+            if differ(kinds) or are_pairs(*sides[:2]):  # y[:, None] == y[None]: of each two samples
+                return self.noted_join(made_of("unknown", local, reason=COUPLES), node, SAME, values)
+            kind = together(kinds) if len(kinds) > 1 else local[0].kind
             return made_of(kind, local, host=all(value.host for value in local))
         for side, value in zip(sides, values, strict=True):
             if value.kind == "size" and not self.in_forward:

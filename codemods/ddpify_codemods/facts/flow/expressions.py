@@ -11,6 +11,7 @@ from typing import Literal
 from .comparisons import Comparisons
 from .frames import Frame, Reduction, local_entries, local_runs
 from .layout import axis, reduced, unsqueezed
+from .operands import are_pairs, operands
 from .operation_names import LOSS_CLASSES
 from .operations import combined, element, one_behind_the_other, runs_over_samples
 from .packed import of_each
@@ -105,6 +106,8 @@ class Expressions(Comparisons):
             return Value("size", frozenset({self.own_sizes[node][0]}), host=True)
         method = getattr(self, _METHODS.get(type(node), ""), None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
+        if self.joined.terms or self.joined.calls:
+            value = self.after_joining(value, node, frame)
         if value.kind in ("unknown", "inverse") and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
             return self.noted(value, node, frame)
         return self.for_evaluation(value, node) if node in self.evaluation_sites else value
@@ -175,13 +178,15 @@ class Expressions(Comparisons):
             return left
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
+        if result.kind in LOCAL_ROWS and not isinstance(node.op, ast.MatMult) and are_pairs(node.left, node.right):
+            result = made_of("unknown", [left, right], reason=COUPLES)
         additive_parts = {left.kind, right.kind} <= {*ADDITIVE, "same"}
         divides = isinstance(node.op, ast.Div) and left.kind in ("sum", "size") and not right.is_local
         if divides and host and any(part in self.found.reductions for part in ast.walk(node.right)):
             self.demand(node.left, left, frame)
             return replace(SAME, host=True)
         if isinstance(node.op, ast.Div) and (left.kind, right.kind) == ("sum", "sum") and not host:
-            return self.by_all_ranks(node, result, left, right, frame)
+            result = self.by_all_ranks(node, result, left, right, frame)
         uneven = result.kind == "inverse" and any(self.status.get(each) != "training" for each in result.loaders)
         if (
             (result.kind == "unknown" or uneven)
@@ -192,7 +197,7 @@ class Expressions(Comparisons):
             self.demand(node.left, left, frame)
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)
-        return result
+        return self.noted_join(result, node, SAME, [left, right])
 
     def by_all_ranks(self, node: ast.BinOp, result: Value, left: Value, right: Value, frame: Frame) -> Value:
         """A loss that is a sum over a batch, divided by another one: a mean over a mask, if all ranks' masks divide it.
@@ -312,7 +317,10 @@ class Expressions(Comparisons):
             if drawn := self.drawn_in(node.slice, frame):
                 return made_of("unknown", [owner, *drawn], reason=DRAWN)
             owner = replace(owner, kind="rows") if owner.kind == "batch" and is_tensor(node.value) else owner
-            return self.indexed(owner, node.slice, key, index, frame)
+            found = self.indexed(owner, node.slice, key, index, frame)
+            return self.noted_join(found, node, SAME, [owner, index]) if found.kind == "picked" else found
+        if owner.kind in ADDITIVE and index.kind in LOCAL_ROWS:
+            return self.noted_join(made_of("unknown", [owner, index], reason=COUPLES), node, SAME, [owner, index])
         if owner.kind in ADDITIVE:
             return replace(owner, things=frozenset())
         if any(each.is_local for each in bounds) and not owner.only(Parameters):
@@ -478,21 +486,6 @@ def is_placed(node: ast.expr, frame: Frame) -> bool:
     """Whether a variable holds samples at places of it."""
     owner = frame.owner(node.id) if isinstance(node, ast.Name) else None
     return owner is not None and owner.names[node.id].reason == PLACED  # type: ignore[attr-defined]
-
-
-def operands(node: ast.expr) -> list[ast.expr]:
-    """What a call, an arithmetic operation or a subscript computes with; a name itself."""
-    if isinstance(node, ast.Call):
-        owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
-        given = [*node.args, *(word.value for word in node.keywords)]
-        return [*owner, *(each.value if isinstance(each, ast.Starred) else each for each in given)]
-    if isinstance(node, ast.BinOp):
-        return [node.left, node.right]
-    if not isinstance(node, ast.Subscript):
-        return [node] if isinstance(node, ast.Name) else []
-    index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    bounds = [[each.lower, each.upper, each.step] if isinstance(each, ast.Slice) else [each] for each in index]
-    return [node.value, *(each for several in bounds for each in several if each is not None)]
 
 
 def is_tensor(node: ast.expr) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from ..script import Script
+from .operands import laid_out, operands
 from .values import ADDITIVE, SAME, Items, Iteration, Kind, Loader, Logger, Module, Thing, Value
 from .weighing import Weighed
 
@@ -120,6 +121,26 @@ class ByNext:
         return before != (self.iterated, self.loops)
 
 
+@dataclass
+class Joined:
+    """The operations whose operands are brought together: of means and sums (terms), or of samples (calls)."""
+
+    terms: set[ast.expr] = field(default_factory=set)
+    calls: set[ast.expr] = field(default_factory=set)
+
+    def learn(self, terms: set[ast.expr], calls: set[ast.expr]) -> bool:
+        """Add what makes a loss that cannot be divided, means and sums first; whether that is new."""
+        if new := terms - self.terms:
+            self.terms |= new
+        elif new := calls - self.calls:
+            self.calls |= new
+        return bool(new)
+
+    def parts(self) -> dict[ast.expr, ast.expr]:
+        """What these operations compute with, each with its operation."""
+        return {laid_out(part): node for node in (*self.terms, *self.calls) for part in operands(node)}
+
+
 @dataclass(eq=False)
 class FlowFacts:
     """What is found out while a program is followed.
@@ -155,7 +176,9 @@ class FlowFacts:
     expressions or by what AfterLoop names; a problem where others are, too. of_loaders: where the data set or the
     sampler of loaders is read. labelled: the calls of models that train, and compute their losses themselves as means
     over labels that count, with what a batch has of these. full_batches: where the batch size of a loader is that of a
-    rank; size_owners: the objects of which it is an attribute.
+    rank; size_owners: the objects of which it is an attribute. terms, calls: the operations by which losses are made
+    that cannot be divided. joined: what these compute with, brought together from all ranks; joined_quietly: where
+    nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without gradients.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -220,6 +243,12 @@ class FlowFacts:
     by_batches: dict[object, set[Problem]] = field(default_factory=dict)
     of_loaders: dict[ast.Attribute, set[Loader]] = field(default_factory=dict)
     labelled: dict[ast.Call, tuple[Script, str]] = field(default_factory=dict)
+    terms: set[ast.expr] = field(default_factory=set)
+    calls: set[ast.expr] = field(default_factory=set)
+    joined: dict[ast.expr, set[Reduction]] = field(default_factory=dict)
+    joined_quietly: set[ast.expr] = field(default_factory=set)
+    apart: dict[ast.expr, Problem] = field(default_factory=dict)
+    apart_quietly: set[ast.expr] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -243,6 +243,8 @@ class Libraries(Modules):
         graph = keywords.get("create_graph", SAME).constant is True or len(args) > 4
         found = gradients_of(outputs, inputs, given.get("grad_outputs"), graph)
         local = [value for value in entries(given.values()) if value.is_local]
+        if any(value.loaders and not value.is_local for value in entries([outputs])):
+            self.found.other_gradients.add(node)  # W times too large
         if not local:
             return SAME
         if all(value.reason == DRAWN for value in local) and not entries_with_parameters([inputs]):

@@ -74,6 +74,8 @@ class Modules(Training):
                 if self.is_weighted(module.made):
                     return self.weighed_loss(node, module.made, given, reduction, frame)
             return loss_of(given, reduction, False)
+        if trained and any(value.whole for value in given):
+            self.problem(frame, node, "a model is given the samples of all ranks, which each would compute with")
         if local and any(value.reason == OWN_SHAPE and not value.is_local for value in entries(given)):
             self.gets_whole_size(node, local, frame)
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
@@ -152,7 +154,7 @@ class Modules(Training):
 
     def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
         """Whether nothing is known of what a network gives back, but that it is made of what it was given."""
-        vague = value.kind == "same" or (value.kind == "unknown" and not value.is_kept)
+        vague = (value.kind == "same" and not value.loaders) or (value.kind == "unknown" and not value.is_kept)
         return vague and (module.networks or trained)
 
     def evaluated(self, module: Module, node: ast.Call) -> None:
@@ -308,7 +310,10 @@ class Modules(Training):
         self.reaches(node, loss, frame)
         evaluated = {each for each in loss.loaders if each.source in loss.loaders}  # kept by a model, of its last call
         self.found.training |= loss.loaders - evaluated
-        if loss.kind not in ("mean", "sum") or loss.reason == OWN_SHAPE:
+        of_all = loss.kind == "same" and loss.loaders and loss.forwards
+        if not (of_all or loss.kind in ("mean", "sum")) or loss.reason == OWN_SHAPE:
+            self.found.terms |= loss.terms
+            self.found.calls |= loss.calls
             reason = loss.reason
             if not reason and loss.kind == "same":
                 reason = "it is not made of the batches of a DataLoader"

@@ -10,13 +10,14 @@ from typing import TypeGuard
 from ..script import Script
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
-from .state import Context, State
+from .joined import Together
+from .state import Context
 from .values import UNEVEN, Iteration, Loader, Value
 
 BY_NEXT = "batches are taken one by one with next()"
 
 
-class OneByOne(State):
+class OneByOne(Together):
     """What iterators of loaders give, and in which loops."""
 
     def loaders_in(self, *values: Value) -> frozenset[Loader]:

@@ -43,14 +43,17 @@ from .values import (
     ADDITIVE,
     COUPLES,
     LOCAL_ROWS,
+    MIXED,
     OWN_SHAPE,
     OWN_SIZE,
     PICKED,
     SAME,
+    TAKEN,
     Items,
     Iteration,
     Kind,
     Value,
+    are_mixed,
     entries,
     join,
     made_of,
@@ -64,6 +67,8 @@ def combined(operator: ast.operator, left: Value, right: Value) -> Value:
     if not left.is_local and not right.is_local:
         zero = left.zero and right.zero and isinstance(operator, ast.Add | ast.Sub)
         return replace(made_of("same", both, host=left.host and right.host), zero=zero)
+    if are_mixed(left, right):
+        return made_of("unknown", both, reason=MIXED)
     host = all(value.host or not value.is_local for value in both)
     kind = _combined_kind(operator, left, right)
     reason = "" if kind != "unknown" else _reason(operator, left, right)
@@ -173,6 +178,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     all_of = [value, *others]
     if (name in PAIRS and any(each.kind in LOCAL_ROWS for each in others)) or mixes(name, value.kind):
         return made_of("unknown", all_of, reason=COUPLES)
+    if name == "where" and not given:  # the places of those that count, in a tuple
+        return made_of("unknown", all_of, reason=TAKEN)
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
@@ -188,12 +195,17 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         found = _laid_out(name, value.kind, dimension, sizes)
         if found is None:
             return made_of("unknown", all_of, reason=OWN_SHAPE)
-        return made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
+        merges = name in ("view", "reshape", "flatten", "ravel") and not (sizes and sizes[0].kind == "size")
+        merges = merges and not (name == "flatten" and dimension == 1)
+        made = made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
+        return made and replace(made, merged=value.merged or merges)
     over = over_samples(value.kind, dimension)
+    unsure = dimension == "unknown" or (over and axis(value.kind) == -1 and dimension is not None)
     if name in ("sum", "nansum", "count_nonzero") and over:
-        return made_of("sum", all_of)
+        return replace(made_of("sum", all_of), merged=unsure)
     if name in ("mean", "nanmean", "average") and over and "weights" not in keywords:
-        return made_of("unknown" if kind == "picked" else "mean", all_of, reason=PICKED if kind == "picked" else "")
+        made = made_of("unknown" if kind == "picked" else "mean", all_of, reason=PICKED if kind == "picked" else "")
+        return replace(made, merged=unsure)
     if name == "layer_norm" and any(each.kind == "shape" for each in given):
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "expand" and (placed := [at for at, each in enumerate(_flat(given)) if each.kind == "size"]):

@@ -37,10 +37,19 @@ def own_sizes(
             continue
         for loader in loaders:
             for size in batch_sizes(loader):
-                code, is_sure = ast.unparse(size), script is loader.script and _has_one_meaning(script, size)
-                if is_sure or (isinstance(size, ast.Attribute) and not any(_sets(each, size.attr) for each in scripts)):
-                    sizes |= {node: (loader, is_sure) for node in _given_sizes(loop) if ast.unparse(node) == code}
+                if script is loader.script and _has_one_meaning(script, size):
+                    code = ast.unparse(size)
+                    sizes |= {node: (loader, True) for node in _given_sizes(loop) if ast.unparse(node) == code}
+                if isinstance(size, ast.Attribute) and not any(_sets(each, size.attr) for each in scripts):
+                    named = (each for each in _given_sizes(loop) if _is_named(each, size.attr))
+                    sizes |= {node: (loader, False) for node in named if node not in sizes}
     return sizes
+
+
+def _is_named(node: ast.expr, attribute: str) -> bool:
+    """Whether it is an attribute of that name, by whatever way to the object: `args.batch_size`,
+    `self.args.batch_size`."""
+    return isinstance(node, ast.Attribute) and node.attr == attribute
 
 
 def _sets(script: Script, attribute: str) -> bool:

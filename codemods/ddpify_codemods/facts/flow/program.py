@@ -14,7 +14,7 @@ from ..meters import meters
 from ..script import Script
 from .after_loops import left_by
 from .draws import differs_on_ranks, drawn_for_samples
-from .frames import ByNext, FlowFacts, Problem
+from .frames import ByNext, FlowFacts, Joined, Problem
 from .options import options
 from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
@@ -81,9 +81,11 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
+    joined = Joined()
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
-        found, large = _once(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes)
+        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined)
+        found, large = _once(scripts, status, trained, *given)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
@@ -116,13 +118,16 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             status[loader] = "whole"
             own = [whole[each] for each in status if each.source is loader and each in whole]
             whole |= {loader: own[0]} if own else {}
-        if not stuck and not wanted and not undivided:
+        coupled = joined.learn(found.terms, found.calls)
+        if not stuck and not wanted and not undivided and not coupled:
             break
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
     of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.source is None}
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
+    found.problems += [found.apart[each] for each in found.joined.keys() & found.apart.keys()]
+    found.read_same -= joined.parts().keys() - found.apart.keys() - found.apart_quietly
     problems = tuple(dict.fromkeys(found.problems))
     replaced = {node: there for node, there in evaluated.items() if is_replaced(node, found, status)}
     return Followed(found, status, problems, whole, frozenset(drawn), replaced)
@@ -220,8 +225,9 @@ def _once(
     of_all: set[ast.expr],
     by_next: ByNext,
     sizes: dict[ast.expr, tuple[Loader, bool]],
+    joined: Joined,
 ) -> tuple[FlowFacts, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes)
+    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined)
     try:
         follower.run()
     except (TooLarge, RecursionError):

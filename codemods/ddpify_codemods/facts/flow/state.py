@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..inherited import _local as imported_file
 from ..script import Script
 from .collate_expressions import Part
-from .frames import ByNext, FlowFacts, Frame, Problem
+from .frames import ByNext, FlowFacts, Frame, Joined, Problem
 from .gradients import Gradients
 from .own_networks import hands_over_networks, has_networks
 from .values import (
@@ -59,10 +59,13 @@ class State:
         of_all: set[ast.expr],
         by_next: ByNext,
         own_sizes: dict[ast.expr, tuple[Loader, bool]],
+        joined: Joined,
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
         self.chooses, self.registers = has_networks(scripts), hands_over_networks(scripts)
         self.wrapped_calls, self.by_next, self.own_sizes = wrapped_calls, by_next, own_sizes
+        self.joined, self.joined_parts = joined, joined.parts()
+        self.latest: dict[ast.expr, Value] = {}  # of what expressions were last, where something is joined
         self.gradients, self.left_early = Gradients(), list[Gradients]()
         self.frozen_when_wrapped: set[ast.AST] = set()
         self.partly_frozen: set[ast.AST] = set()

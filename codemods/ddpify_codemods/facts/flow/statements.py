@@ -19,6 +19,7 @@ from .values import (
     DRAWN,
     KEYED,
     LOCAL_ROWS,
+    MIXED,
     NOTHING,
     PLACED,
     SAME,
@@ -33,6 +34,7 @@ from .values import (
     Module,
     Parameters,
     Value,
+    are_mixed,
     join,
     made_of,
     of,
@@ -264,6 +266,9 @@ class Follower(Branches):
         index = self.value(target.slice, frame)
         if rows and index.is_local and owner.only(Items) and not self.in_forward:
             value = made_of("unknown", [index, value], reason=KEYED)  # counts[y] = …
+        unknown = owner.whole and any(each.kind == "unknown" for each in (value, index))
+        if unknown or are_mixed(owner, value) or are_mixed(owner, index):
+            self.problem(frame, target, MIXED)
         if (drawn := self.drawn_in(target.slice, frame)) and isinstance(target.value, ast.Name | ast.Attribute):
             value = made_of("unknown", [owner, value, *drawn], reason=DRAWN)
             if not owner.only(Items):
@@ -425,7 +430,7 @@ class Follower(Branches):
         self.left_early.append(self.gradients)
 
     def do_with(self, node: ast.With, frame: Frame) -> None:
-        quiet = any(is_without_gradients(item.context_expr) for item in node.items)
+        quiet = any(self.is_without_gradients(item.context_expr, frame) for item in node.items)
         self.without_gradients += quiet
         values = []
         for item in node.items:
@@ -440,6 +445,12 @@ class Follower(Branches):
         self.without_gradients -= quiet
 
     do_asyncwith = do_with
+
+    def is_without_gradients(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether `with` makes computations that are not differentiated: `set_grad_enabled(phase == "train")`."""
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("set_grad_enabled") and len(node.args) == 1:
+            return self.value(node.args[0], frame).constant is False
+        return is_without_gradients(node)
 
     def do_try(self, node: ast.Try, frame: Frame) -> None:
         before, gradients = dict(frame.names), self.gradients

@@ -37,6 +37,7 @@ Kind = Literal[
 ]
 NOT_STACKED = "its collate function is not seen to stack samples"
 COUPLES = "it couples samples of a batch with each other"
+MIXED = "rows of all ranks and of this one are put together"
 OWN_SIZE = "it is computed with the number of this rank's samples, which is not that of the batch"
 TAKEN = "only some samples of a batch are taken, which are others on each rank"
 OWN_SHAPE = "its first dimension, that of the samples, is given a size of the script's own"
@@ -216,7 +217,10 @@ class Value:
     nothing (0, None, an empty list). host: a number of Python. pending: the loop that has added it up, and the name
     it has there. reason: why it is unknown. is_none: whether it is None; None where it may be. couples: whether a
     mean, a sum or the number of a rank's samples goes into something unknown. made_at: where that began, or where
-    it was computed from the batches of all ranks. dimensions: how many a tensor has.
+    it was computed from the batches of all ranks. dimensions: how many a tensor has. merged: whether a sample may have
+    several rows of it, or what seems to be a number of the batch may be one for each sample. whole: whether it may have
+    a row for each sample of all ranks. terms: the operations that made something unknown of means and sums. calls:
+    those that did of samples, the outermost.
     """
 
     kind: Kind = "same"
@@ -233,6 +237,10 @@ class Value:
     dimensions: int | None = None
     is_none: bool | None = False
     couples: bool = False
+    merged: bool = False
+    whole: bool = False
+    terms: frozenset[ast.expr] = frozenset()
+    calls: frozenset[ast.expr] = frozenset()
 
     @property
     def is_kept(self) -> bool:
@@ -291,6 +299,10 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         made_at=_united([value.made_at for value in values]),
         reason=reason or next((_passed_on(value.reason) for value in values if value.reason), ""),
         couples=kind == "unknown" and any(value.couples or value.kind in ADDITIVE for value in values),
+        merged=any(value.merged for value in values if kind not in ADDITIVE or value.kind not in LOCAL_ROWS),
+        whole=any(value.whole for value in values),
+        terms=frozenset().union(*(value.terms for value in values)),
+        calls=frozenset().union(*(value.calls for value in values)),
     )
 
 
@@ -320,7 +332,8 @@ def differentiated(value: Value, given: Iterable[Value]) -> Value:
     bypasses = value.bypasses.union(*(each.bypasses for each in values))
     if (forwards, bypasses) == (value.forwards, value.bypasses):
         return value
-    return replace(value, forwards=forwards, bypasses=bypasses)
+    of_all = (each.loaders for each in values if not each.is_local and each.forwards)
+    return replace(value, forwards=forwards, bypasses=bypasses, loaders=value.loaders.union(*of_all))
 
 
 def join(first: Value, second: Value) -> Value:
@@ -345,11 +358,22 @@ def join(first: Value, second: Value) -> Value:
     )
 
 
+def are_mixed(first: Value, second: Value) -> bool:
+    """Whether rows of all ranks and of this one come together, which are not as many."""
+    return any(one.whole and not other.whole and other.kind in LOCAL_ROWS for one, other in _both_ways(first, second))
+
+
+def _both_ways(first: Value, second: Value) -> tuple[tuple[Value, Value], ...]:
+    return (first, second), (second, first)
+
+
 def _joined_kind(first: Value, second: Value) -> Kind:
+    if are_mixed(first, second):
+        return "unknown"
     if first.kind == second.kind:
         return first.kind
     kinds = {first.kind, second.kind}
-    for one, other in ((first, second), (second, first)):
+    for one, other in _both_ways(first, second):
         if one.kind == "same" and (one.zero or other.kind in ("mean", "shape", *LOCAL_ROWS)):
             return other.kind
     if kinds == {"sum", "size"}:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.plain_code import brings_meter, helpers, is_helper, is_of_meter, is_rank_0
+from ...facts.plain_code import brings_meter, helpers, is_differentiable, is_helper, is_of_meter, is_rank_0
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -20,6 +20,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for function in script.find(ast.FunctionDef):
         if function.name in own:
             yield Delete(function, "leave out what brings numbers together")
+    for own_class in script.find(ast.ClassDef):
+        if is_differentiable(own_class):
+            yield Delete(own_class, "leave out what passes gradients through it")
     for statement in script.find(ast.Assign):
         if _brings_together(script, statement):
             yield Delete(statement, _MESSAGE)

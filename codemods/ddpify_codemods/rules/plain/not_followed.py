@@ -108,9 +108,10 @@ RULE = Rule(
     id="DDP610",
     title="A loss or a number that cannot be followed",
     why="""\
-Plain code divides what is a mean or a sum over samples. A loss that couples the samples of a batch (L7), a mean over
-those that count (L3, L4), a decision that each rank would take for itself (E4), data that is sliced by hand (D13):
-what these would become is another training, so they are refused.""",
+Plain code divides what is a mean or a sum over samples. A loss of some samples of a batch, a decision that each rank
+would take for itself (E4), data that is sliced by hand (D13), numbers of operations that are not known: what these
+would become is another training, so they are refused. A loss that couples the samples of a batch (L7) is computed of
+the batch of all ranks (DDP639), unless the model itself couples them.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
@@ -119,8 +120,7 @@ loader = DataLoader(TensorDataset(torch.rand(64, 4)), batch_size=8, shuffle=True
 model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for (x,) in loader:
-    z = model(x)
-    loss = torch.nn.functional.cross_entropy(z @ z.t(), torch.arange(len(x)))
+    loss = model(x[:4]).pow(2).mean()
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()

@@ -14,6 +14,7 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .joined_loss import joins
 from .logged import is_logged
 from .ratios import in_ratio
 from .weighed_loss import weighed
@@ -63,7 +64,7 @@ def reduces(script: Script) -> bool:
     """Whether functions stand behind the imports of a file: numbers are brought together, or training is evaluated."""
     followed = program_of(script).followed
     found = followed.found
-    if any(is_here(script, there) for there in followed.evaluated.values()) or _weighs(script):
+    if any(is_here(script, there) for there in followed.evaluated.values()) or _weighs(script) or joins(script):
         return True
     read = ((each.script, each.kind) for reductions in found.reductions.values() for each in reductions)
     return any(is_here(script, each.script) for each in found.after) or any(

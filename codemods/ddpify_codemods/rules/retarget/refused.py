@@ -82,6 +82,8 @@ def _reason(script: Script, node: ast.AST) -> str:
     """Why a node cannot be moved to XLA; "" for what can."""
     if isinstance(node, ast.Call) and is_before_launch(script, node) and _uses_device(script, node):
         return f"{ast.unparse(node.func)} is used where the processes of XLA are not started yet"
+    if isinstance(node, ast.ClassDef) and _sends_gradients(script, node):
+        return f"{node.name} communicates in a backward pass, where threads of XLA have no process group"
     if isinstance(node, ast.Attribute) and node.attr in _METHODS:
         return f"{node.attr} has no form under XLA"
     if isinstance(node, ast.keyword):
@@ -98,6 +100,14 @@ def _reason(script: Script, node: ast.AST) -> str:
     if name.startswith("torch.cuda.") and _needs_gpu(name) and not _chooses_gpu(script, node):
         return f"{name} needs a GPU"
     return ""
+
+
+def _sends_gradients(script: Script, node: ast.ClassDef) -> bool:
+    """Whether a class is a function of autograd that communicates."""
+    if not any(script.qualified(base) == "torch.autograd.Function" for base in node.bases):
+        return False
+    calls = (each for each in ast.walk(node) if isinstance(each, ast.Call))
+    return any(script.qualified(call.func).startswith("torch.distributed.") for call in calls)
 
 
 def _uses_device(script: Script, call: ast.Call) -> bool:

@@ -46,6 +46,11 @@ def reasons(source: str) -> list[str]:
     return [problem.reason for problem in followed(source).problems]
 
 
+def undivided(source: str) -> list[object]:
+    """Why a program's loss is not divided: it cannot be, or what it is made of is brought together."""
+    return [*reasons(source), *followed(source).found.joined]
+
+
 def of_evaluation(adds: str, shown: str = "total") -> Followed:
     """What is known of a program that trains, and then adds something up over a test set."""
     body = "\n".join(f"    {line}" for line in adds.splitlines())

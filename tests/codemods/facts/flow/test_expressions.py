@@ -2,21 +2,9 @@
 
 from __future__ import annotations
 
-import ast
-
 import pytest
-from ddpify_codemods.facts.flow.expressions import operands
 
-from tests.codemods.checks import sources_of
 from tests.codemods.facts.flow.followed import of_evaluation
-
-
-@pytest.mark.parametrize(
-    ("source", "parts"),
-    [("a + b", ["a", "b"]), ("f(a, *b, c=d)", ["a", "b", "d"]), ("a.f(b)", ["a", "b"]), ("a[b:c]", ["a", "b", "c"])],
-)
-def test_operands(source: str, parts: list[str]) -> None:
-    assert sources_of(operands(ast.parse(source, mode="eval").body)) == parts
 
 
 @pytest.mark.parametrize(

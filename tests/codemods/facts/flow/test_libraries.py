@@ -6,7 +6,7 @@ import pytest
 from ddpify_codemods.facts.flow.libraries import local_rows, local_rows_or_sizes
 from ddpify_codemods.facts.flow.values import Value
 
-from tests.codemods.facts.flow.followed import TRAINING, reasons
+from tests.codemods.facts.flow.followed import TRAINING, reasons, undivided
 
 
 def test_values_of_a_ranks_rows() -> None:
@@ -23,7 +23,7 @@ def test_values_of_a_ranks_rows() -> None:
     ],
 )
 def test_losses_over_samples_and_over_pairs_of_them(loss: str, fine: bool) -> None:
-    assert (reasons(TRAINING.replace("F.cross_entropy(model(x), y)", loss)) == []) is fine
+    assert (undivided(TRAINING.replace("F.cross_entropy(model(x), y)", loss)) == []) is fine
 
 
 @pytest.mark.parametrize(

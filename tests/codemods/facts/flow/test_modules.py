@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ddpify_codemods import convert
 
-from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
 
 
 def test_a_call_of_the_model_is_known_with_its_model() -> None:
@@ -20,7 +20,7 @@ def test_a_loss_that_is_a_sum_is_scaled() -> None:
 
 
 def test_a_loss_over_pairs_of_samples_is_a_problem() -> None:
-    assert reasons(TRAINING.replace("F.cross_entropy(model(x), y)", "(model(x) @ model(x).T).exp().mean()"))
+    assert undivided(TRAINING.replace("F.cross_entropy(model(x), y)", "(model(x) @ model(x).T).exp().mean()"))
 
 
 def test_a_use_in_another_file_is_said_where_it_stands() -> None:

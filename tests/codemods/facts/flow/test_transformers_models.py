@@ -10,7 +10,7 @@ from ddpify_codemods import convert
 from ddpify_codemods.facts.flow.transformers_models import class_name, collates
 
 from tests.codemods.checks import script_of
-from tests.codemods.plain.test_followed import plain, refusals
+from tests.codemods.plain.test_followed import plain, refusals, undivided
 
 SCRIPT = """\
 import torch
@@ -163,7 +163,7 @@ def test_the_loss_is_a_mean_over_samples(call: str) -> None:
     ],
 )
 def test_other_losses_and_batches_are_refused(before: str, after: str) -> None:
-    assert refusals(plain(SCRIPT.replace(before, after)))
+    assert undivided(plain(SCRIPT.replace(before, after)))
 
 
 def test_all_tokens_are_labels() -> None:

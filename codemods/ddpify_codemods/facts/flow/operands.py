@@ -1,0 +1,59 @@
+"""What an operation computes with, as it is written down."""
+
+from __future__ import annotations
+
+import ast
+
+
+def operands(node: ast.expr) -> list[ast.expr]:
+    """What a call, an arithmetic operation, a comparison or a subscript computes with; a name itself."""
+    if isinstance(node, ast.Call):
+        owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        given = [*node.args, *(word.value for word in node.keywords)]
+        return [*owner, *(each.value if isinstance(each, ast.Starred) else each for each in given)]
+    if isinstance(node, ast.BinOp):
+        return [node.left, node.right]
+    if isinstance(node, ast.Compare):
+        return [node.left, *node.comparators]
+    if not isinstance(node, ast.Subscript):
+        return [node] if isinstance(node, ast.Name) else []
+    index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    bounds = [[each.lower, each.upper, each.step] if isinstance(each, ast.Slice) else [each] for each in index]
+    return [node.value, *(each for several in bounds for each in several if each is not None)]
+
+
+def laid_out(node: ast.expr) -> ast.expr:
+    """What a tensor is whose dimensions are exchanged, or get one more: z of `z.t()`, `z.T`, `z.unsqueeze(1)`,
+    `z[None]`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+        return laid_out(node.func.value) if node.func.attr in ("t", "transpose", "unsqueeze") else node
+    if isinstance(node, ast.Subscript) and _added(node):
+        return laid_out(node.value)
+    return laid_out(node.value) if isinstance(node, ast.Attribute) and node.attr in ("T", "mT") else node
+
+
+def are_pairs(first: ast.expr, second: ast.expr) -> bool:
+    """Whether a tensor meets itself with a dimension more, so that each two of its rows meet: `y[:, None] == y`."""
+    one, other = _with_dimensions(first), _with_dimensions(second)
+    return ast.unparse(one[0]) == ast.unparse(other[0]) and one[1] != other[1]
+
+
+def _with_dimensions(node: ast.expr) -> tuple[ast.expr, int]:
+    """A tensor, and how many dimensions it is given here."""
+    added = _added(node)
+    if not added:
+        return node, 0
+    part = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
+    inner, before = _with_dimensions(part)
+    return inner, before + added
+
+
+def _added(node: ast.expr) -> int:
+    """How many dimensions a tensor is given by `z.unsqueeze(1)`, `z[:, None]`, `z[None]`."""
+    if isinstance(node, ast.Call):
+        return int(isinstance(node.func, ast.Attribute) and node.func.attr == "unsqueeze")
+    if not isinstance(node, ast.Subscript):
+        return 0
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    written = [ast.unparse(part) for part in parts]
+    return written.count("None") if {*written} <= {":", "None", "..."} else 0

@@ -1,0 +1,34 @@
+"""What an operation computes with."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.operands import laid_out, operands
+
+from tests.codemods.checks import sources_of
+
+
+@pytest.mark.parametrize(
+    ("source", "parts"),
+    [
+        ("a + b", ["a", "b"]),
+        ("f(a, *b, c=d)", ["a", "b", "d"]),
+        ("a.f(b)", ["a", "b"]),
+        ("a[b:c]", ["a", "b", "c"]),
+        ("a < b", ["a", "b"]),
+    ],
+)
+def test_operands(source: str, parts: list[str]) -> None:
+    assert sources_of(operands(ast.parse(source, mode="eval").body)) == parts
+
+
+@pytest.mark.parametrize("source", ["z", "z.t()", "z.T", "z.unsqueeze(1)", "z.transpose(0, 1).unsqueeze(0)"])
+def test_a_tensor_with_other_dimensions(source: str) -> None:
+    assert ast.unparse(laid_out(ast.parse(source, mode="eval").body)) == "z"
+
+
+@pytest.mark.parametrize("source", ["z.mean()", "f(z)", "z.shape"])
+def test_another_tensor(source: str) -> None:
+    assert ast.unparse(laid_out(ast.parse(source, mode="eval").body)) == source
