@@ -72,3 +72,16 @@ def test_the_wrapper_makes_those_alike_that_are_trained() -> None:
     path = Path("train.py")
     source = head + loop + "\n\nfor fold in range(3):\n    run()\n"
     assert "DistributedDataParallel" in convert({path: source}, "cpu", style="plain")[path].code
+
+
+@pytest.mark.parametrize("made", ["Net.from_pretrained(folder)", "Net.from_config(config)"])
+def test_one_with_the_numbers_of_a_file_is_the_same_on_all(made: str) -> None:
+    program = PROGRAM.replace("(nn.Module)", "(BertPreTrainedModel)").replace(
+        "__init__(self)", "__init__(self, config)"
+    )
+    program = "from transformers import BertPreTrainedModel\n" + program.replace("__init__()", "__init__(config)")
+    models = "config, folder = None, '.'\nmodel = Net.from_pretrained(folder)"
+    program = program.replace("model, early = Net(), Net()", models)
+    path = Path("train.py")
+    code = convert({path: program.format("Dropout", f"other = {made}")}, "cpu", style="plain")[path].code
+    assert ("DistributedDataParallel" in code) is ("from_pretrained" in made)
