@@ -44,8 +44,8 @@ for x, y in DataLoader(data, batch_size=12, shuffle=True):
     loss.backward()
     optimizer.step()
 """
-APART, COUPLED = "self.out(2 * x)", "self.out(x - x.mean(0))"
-BASE = "super().forward(x - x.mean(0))"
+APART, COUPLED = "self.out(2 * x)", "self.out(x - x.flip(0))"
+BASE = "super().forward(x - x.flip(0))"
 
 
 def plain(program: str) -> str:
@@ -70,7 +70,7 @@ def test_what_a_class_does_of_the_one_it_is_derived_from(made: str) -> None:
 
 
 def test_a_function_that_nothing_names_may_be_meant() -> None:
-    hidden = "def make():\n    class C(A):\n        def forward(self, x):\n            return self.out(x - x.mean(0))\n"
+    hidden = "def make():\n    class C(A):\n        def forward(self, x):\n            return self.out(x - x.flip(0))\n"
     program = HEAD + NETS.replace("{}", APART) + hidden + "    return C()\n" + TRAINS.format("eval(sys.argv[1])()")
     assert "ddp_model(x)" not in plain(program)
 

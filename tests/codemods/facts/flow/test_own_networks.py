@@ -55,7 +55,7 @@ def test_a_network_of_a_library_is_known_to_keep_samples_apart() -> None:
     assert "ddp_model(x)" in plain(program.replace("factory.build(", "torch.hub.load("))
 
 
-OTHER = "    def other(self, x):\n        return self.out(x - x.mean(0))\n"
+OTHER = "    def other(self, x):\n        return self.out(x - x.flip(0))\n"
 
 
 @pytest.mark.parametrize(
@@ -82,5 +82,5 @@ def test_a_forward_that_a_model_chooses() -> None:
     chosen = "        self.forward = self.other\n\n" + OTHER
     program = HEAD + NETS.replace("Linear(4, 3)\n", f"Linear(4, 3)\n{chosen}", 1).replace("{}", APART)
     assert "DistributedDataParallel" not in plain(program + TRAINS.format("A()"))
-    apart = program.replace("self.out(x - x.mean(0))", "self.out(3 * x)")
+    apart = program.replace("self.out(x - x.flip(0))", "self.out(3 * x)")
     assert "ddp_model(x)" in plain(apart + TRAINS.format("A()"))
