@@ -38,6 +38,7 @@ class Words:
     join: str
     leave: str
     joins: tuple[str, ...]
+    all_gather: tuple[str, ...] = ()
     prepare: tuple[str, ...] = ()
     parallel: tuple[str, ...] = ()
     flags: tuple[str, ...] = ()
@@ -84,6 +85,10 @@ TORCH = Words(
     join="dist.init_process_group({0})",
     leave="dist.destroy_process_group()",
     joins=("torch.distributed.init_process_group",),
+    all_gather=(
+        "parts = [torch.empty_like({0}) for _ in range(dist.get_world_size())]",
+        "dist.all_gather(parts, {0})",
+    ),
 )
 
 # The facts are those of Ignite 0.5.5: ignite/distributed/auto.py, launcher.py and comp_models/.
@@ -105,6 +110,7 @@ IGNITE = Words(
     join="idist.initialize(launched.backend)",
     leave="idist.finalize()",
     joins=("ignite.distributed.Parallel", "ignite.distributed.initialize", "ignite.distributed.spawn"),
+    all_gather=("parts = idist.all_gather({0}).chunk(idist.get_world_size())",),
     prepare=(*_COMMAND, _PARSED),
     parallel=(
         *_COMMAND,

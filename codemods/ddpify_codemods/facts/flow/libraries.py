@@ -10,6 +10,7 @@ from ..called_modules import last_name
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
+from .commands import COMMANDS, from_command_line
 from .draws import SEEDS, changes, library_of
 from .einops import einops
 from .einsum import einsum
@@ -167,6 +168,11 @@ class Libraries(Modules):
             return of(Parameters(modules))
         if last == "checkpoint" and args and (called := [*args[0].only(Function), *args[0].only(Module)]):
             return self.called(called[0], node, args[1:], {}, frame, alone)
+        if name in COMMANDS and args:
+            for function in args[0].only(Function):
+                assert isinstance(function, Function)
+                self.enter(function, node, [], from_command_line(function), frame)
+            return SAME
         if name in _AS_THEY_ARE and args:
             return args[0]
         if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):

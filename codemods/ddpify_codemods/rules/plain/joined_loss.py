@@ -40,7 +40,7 @@ def joins(script: Script) -> bool:
 
 def _problem(node: ast.expr, names: set[str], script: Script, target: Target) -> str:
     found = program_of(script).followed.found
-    if target.words.name != "torch":
+    if not target.words.all_gather:
         return f"{target.words.name} has nothing that gradients pass through for a loss that couples samples"
     if len(names) > 1:
         return f"`{ast.unparse(node)}` is a sum in one case and a mean in another"

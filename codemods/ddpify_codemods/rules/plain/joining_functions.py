@@ -20,7 +20,7 @@ class DifferentiableSum(torch.autograd.Function):
     @staticmethod
     def forward(context, value):
         total = value.clone()
-        dist.all_reduce(total)
+        {all_reduce}
         return total
 
     backward = forward
@@ -34,15 +34,14 @@ class DifferentiableBatch(torch.autograd.Function):
     @staticmethod
     def forward(context, value):
         value = value.contiguous()
-        parts = [torch.empty_like(value) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, value)
+        {all_gather}
         return torch.stack(parts, 1).flatten(0, 1)
 
     @staticmethod
     def backward(context, gradient):
         total = gradient.clone()
-        dist.all_reduce(total)
-        return total[dist.get_rank() :: dist.get_world_size()]
+        {all_reduce}
+        return total[{rank} :: {world_size}]
 '''
 _FUNCTION = '''\
 
@@ -53,18 +52,24 @@ def differentiable_{name}(value):
 '''
 _VALUES = {
     "sum": ("sum of a tensor", "DifferentiableSum.apply(value)"),
-    "mean": ("mean of a tensor", "DifferentiableSum.apply(value) / dist.get_world_size()"),
+    "mean": ("mean of a tensor", "DifferentiableSum.apply(value) / {world_size}"),
     "batch": ("rows of a batch", "DifferentiableBatch.apply(value)"),
 }
 
 
 def joining_functions(script: Script, kinds: dict[str, bool], target: Target) -> Insert:
     """The functions that bring together what a file has; kinds: which, and whether evaluations use them, too."""
-    code = (_SUM if kinds.keys() - {"batch"} else "") + (_BATCH if "batch" in kinds else "")
+    words = target.words
+    all_gather = "\n        ".join(words.all_gather).format("value")
+    said = {"rank": words.rank, "world_size": words.world_size, "all_gather": all_gather}
+    said["all_reduce"] = words.all_reduce.format("total")
+    code = (_SUM.format(**said) if kinds.keys() - {"batch"} else "") + (
+        _BATCH.format(**said) if "batch" in kinds else ""
+    )
     for name, (meaning, value) in _VALUES.items():
         if name in kinds:
             guard = _GUARD if kinds[name] else ""
-            code += _FUNCTION.format(name=name, meaning=meaning, guard=guard, value=value)
+            code += _FUNCTION.format(name=name, meaning=meaning, guard=guard, value=value.format(**said))
     at, where = functions_place(script)
     message = "functions that bring tensors together from all ranks, with gradients"
-    return Insert(at, code.rstrip("\n"), message, where, modules=(*target.words.imports, "import torch"))
+    return Insert(at, code.rstrip("\n"), message, where, modules=(*words.imports, "import torch"))
