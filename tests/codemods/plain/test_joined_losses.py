@@ -142,19 +142,39 @@ def test_what_is_no_batch_of_all_ranks_is_refused(loss: str) -> None:
     assert refusals(plain(training(loss)))
 
 
-@pytest.mark.parametrize(
-    "change",
-    [
-        "far[y[:, None] == y[None]] = 0.0",
-        "far.masked_fill_(y[:, None] == y[None], 0.0)",
-        "far = far * (y[:, None] == y)",
-    ],
-)
+PUT = "far = torch.cdist(model(x), model(x))\n        {}\n        loss = far.mean()"
+
+
+@pytest.mark.parametrize("change", ["far[y[:, None] == y[None]] = 0.0", "far.masked_fill_(y[:, None] == y[None], 0.0)"])
 def test_rows_of_all_ranks_and_of_this_one_are_not_put_together(change: str) -> None:
     """What is changed in place, by a mask of this rank's samples, has a row for each sample of all ranks."""
-    loop = f"far = torch.cdist(model(x), model(x))\n        {change}\n        loss = far.mean()"
+    assert refusals(plain(training().replace(f"loss = {CE}", PUT.format(change))))
+
+
+EACH_WITH_Y = "F.cross_entropy(model(x), y, reduction='none')"
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        "y[:, None] == y",
+        "y.unsqueeze(1).eq(y)",
+        "torch.eq(y, y.unsqueeze(1))",
+        "torch.where(y[:, None] > y, 1, 0)",
+    ],
+)
+def test_each_two_samples_meet(pairs: str) -> None:
+    """They were taken for as many numbers of each sample as a rank has samples."""
+    loop = f"pairs = ({pairs})\n        loss = (pairs.float().mean(1) * {EACH_WITH_Y}).mean()"
     result = plain(training().replace(f"loss = {CE}", loop))
-    assert refusals(result) or "_batch(y)[:, None]" in result.code
+    assert not refusals(result) and result.code.count("differentiable_batch(y)") == 2
+
+
+def test_a_tensor_with_a_name_and_a_dimension_more() -> None:
+    loop = "column = y.unsqueeze(1)\n        pairs = column == y\n        "
+    loop += f"loss = (pairs.float().mean(1) * {EACH_WITH_Y}).mean()"
+    result = plain(training().replace(f"loss = {CE}", loop))
+    assert "pairs = differentiable_batch(column) == differentiable_batch(y)" in result.code
 
 
 def test_rows_that_may_be_others_are_not_put_together() -> None:

@@ -5,15 +5,20 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import combinations
 
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from .draws import library_of
 from .frames import Frame, local_entries
 from .methods import Methods
-from .operation_names import FACTORIES
+from .operands import are_pairs, operands
+from .operation_names import FACTORIES, LOSSES, MEET
 from .signatures import takes
 from .values import (
+    ADDITIVE,
+    COUPLES,
+    LOCAL_ROWS,
     NOTHING,
     SAME,
     Class,
@@ -95,12 +100,19 @@ class Calls(Methods):
                 self.assign(word.value, found, frame, node)
         owners = [thing.owner for thing in function.only(Method) if isinstance(thing, Method)]
         computed = [*owners, *args, *keywords.values()]
+        if not own and found.kind in (*LOCAL_ROWS, *ADDITIVE) and self.meet_in_pairs(node, frame):
+            found = made_of("unknown", computed, reason=COUPLES)
         found = self.noted_join(found, node, function, computed)
         if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
             return cut(found)
         if own and found.only(Loader):
             self.made_loaders[node] = found
         return found if own else differentiated(found, computed)
+
+    def meet_in_pairs(self, node: ast.Call, frame: Frame) -> bool:
+        """Whether each two rows of a tensor meet in an operation: `torch.eq(y[:, None], y)`."""
+        given = operands(node) if _last(node.func) in MEET or _last(node.func) in LOSSES else []
+        return any(are_pairs(frame.script, one, other) for one, other in combinations(given, 2))
 
     def given(self, node: ast.expr, function: Value, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""

@@ -26,7 +26,7 @@ class Comparisons(Reading):
             return known or SAME
         if all(value.kind in LOCAL_ROWS for value in local):
             kinds = {value.kind for value in local}
-            if differ(kinds) or are_pairs(*sides[:2]):  # y[:, None] == y[None]: of each two samples
+            if differ(kinds) or are_pairs(frame.script, *sides[:2]):  # y[:, None] == y[None]: of each two samples
                 return self.noted_join(made_of("unknown", local, reason=COUPLES), node, SAME, values)
             kind = together(kinds) if len(kinds) > 1 else local[0].kind
             return made_of(kind, local, host=all(value.host for value in local))

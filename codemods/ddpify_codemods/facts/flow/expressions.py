@@ -178,7 +178,8 @@ class Expressions(Comparisons):
             return left
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
-        if result.kind in LOCAL_ROWS and not isinstance(node.op, ast.MatMult) and are_pairs(node.left, node.right):
+        meet = result.kind in LOCAL_ROWS and not isinstance(node.op, ast.MatMult)
+        if meet and are_pairs(frame.script, node.left, node.right):
             result = made_of("unknown", [left, right], reason=COUPLES)
         additive_parts = {left.kind, right.kind} <= {*ADDITIVE, "same"}
         divides = isinstance(node.op, ast.Div) and left.kind in ("sum", "size") and not right.is_local

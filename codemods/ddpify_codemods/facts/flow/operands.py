@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import ast
 
+from ..origins import sources
+from ..script import Script
+
 
 def operands(node: ast.expr) -> list[ast.expr]:
     """What a call, an arithmetic operation, a comparison or a subscript computes with; a name itself."""
@@ -32,19 +35,21 @@ def laid_out(node: ast.expr) -> ast.expr:
     return laid_out(node.value) if isinstance(node, ast.Attribute) and node.attr in ("T", "mT") else node
 
 
-def are_pairs(first: ast.expr, second: ast.expr) -> bool:
+def are_pairs(script: Script, first: ast.expr, second: ast.expr) -> bool:
     """Whether a tensor meets itself with a dimension more, so that each two of its rows meet: `y[:, None] == y`."""
-    one, other = _with_dimensions(first), _with_dimensions(second)
+    one, other = _with_dimensions(script, first), _with_dimensions(script, second)
     return ast.unparse(one[0]) == ast.unparse(other[0]) and one[1] != other[1]
 
 
-def _with_dimensions(node: ast.expr) -> tuple[ast.expr, int]:
-    """A tensor, and how many dimensions it is given here."""
-    added = _added(node)
+def _with_dimensions(script: Script, node: ast.expr) -> tuple[ast.expr, int]:
+    """A tensor, and how many dimensions it is given, here or where it got its name."""
+    made = sources(script, node) if isinstance(node, ast.Name) else []
+    written = made[0] if len(made) == 1 and _added(made[0]) else node
+    added = _added(written)
     if not added:
         return node, 0
-    part = node.value if isinstance(node, ast.Subscript) else node.func.value  # type: ignore[attr-defined]
-    inner, before = _with_dimensions(part)
+    part = written.value if isinstance(written, ast.Subscript) else written.func.value  # type: ignore[attr-defined]
+    inner, before = _with_dimensions(script, part)
     return inner, before + added
 
 

@@ -224,6 +224,11 @@ COUPLE = frozenset(
 )
 # They make something of each two elements, or of a sum over them, if both are samples.
 PAIRS = frozenset({"inner", "outer", "ger", "kron", "tensordot", "dot", "vdot", "addmm", "addmv", "addr"})
+# Their operands meet value by value, with as many dimensions as the one that has most.
+MEET = frozenset(
+    {"eq", "ne", "lt", "le", "gt", "ge", "equal", "not_equal", "less", "greater", "logical_and", "logical_or"}
+    | {"add", "sub", "subtract", "mul", "multiply", "div", "true_divide", "maximum", "minimum", "where"}
+)
 PARTS = frozenset({"tolist", "interpolate", "pad"})
 CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes", "tensor_split"})
 # With a dimension other than the first they work on each sample for itself.
