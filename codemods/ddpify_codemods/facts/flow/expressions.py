@@ -8,29 +8,22 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
 
-from .comparisons import Comparisons
 from .frames import Frame, Reduction, local_entries, local_runs
-from .layout import axis, reduced, unsqueezed
 from .operands import are_pairs, operands
 from .operation_names import LOSS_CLASSES
-from .operations import combined, element, one_behind_the_other, runs_over_samples
-from .packed import of_each
+from .operations import combined, one_behind_the_other, runs_over_samples
+from .subscripts import Subscripts
 from .values import (
     ADDITIVE,
     CHOSEN,
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
-    LONGEST,
-    OWN_SIZE,
     PLACED,
     SAME,
-    SHUFFLED,
-    TAKEN,
     Function,
     Instance,
     Items,
-    Kind,
     Library,
     Module,
     Parameters,
@@ -91,7 +84,7 @@ _DIMENSIONS = 9  # more than a tensor and what is listed behind its shape have
 _METHODS = {kind: f"on_{kind.__name__.lower()}" for kind in ast.expr.__subclasses__()}
 
 
-class Expressions(Comparisons):
+class Expressions(Subscripts):
     """What expressions hold."""
 
     def value(self, node: ast.expr | None, frame: Frame) -> Value:
@@ -300,92 +293,6 @@ class Expressions(Comparisons):
                 items.rest = value if items.rest is None else join(items.rest, value)
         return replace(of(items), zero=not node.keys)
 
-    def on_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
-        if ast.unparse(node.value) in ("globals()", "locals()") and (named := self.class_by_name(node.slice, frame)):
-            return named
-        owner, key = self.value(node.value, frame), self.key(node.slice, frame)
-        if any(isinstance(each, Items) and each.by_sample for each in owner.things):
-            return made_of("unknown", entries([owner]), reason=TAKEN)
-        if owner.only(Items):
-            return element(owner, key)
-        index = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice) else SAME
-        bounds = [self.value(part, frame) for part in operands(node)[1:]] if isinstance(node.slice, ast.Slice) else []
-        if owner.kind == "shape":
-            return self.size_in(owner, key)
-        if owner.reason == LONGEST and isinstance(node.slice, ast.Tuple):
-            return of_each(owner, [self.value(part, frame) for part in node.slice.elts])
-        if owner.kind in LOCAL_ROWS:
-            if drawn := self.drawn_in(node.slice, frame):
-                return made_of("unknown", [owner, *drawn], reason=DRAWN)
-            owner = replace(owner, kind="rows") if owner.kind == "batch" and is_tensor(node.value) else owner
-            found = self.indexed(owner, node.slice, key, index, frame)
-            return self.noted_join(found, node, SAME, [owner, index]) if found.kind == "picked" else found
-        if owner.kind in ADDITIVE and index.kind in LOCAL_ROWS:
-            return self.noted_join(made_of("unknown", [owner, index], reason=COUPLES), node, SAME, [owner, index])
-        if owner.kind in ADDITIVE:
-            return replace(owner, things=frozenset())
-        if any(each.is_local for each in bounds) and not owner.only(Parameters):
-            return made_of("unknown", [owner, *bounds], reason=OWN_SIZE)
-        if owner.is_local or index.is_local:
-            if index.kind in LOCAL_ROWS and not owner.is_local:
-                return made_of(index.kind, [index])
-            return made_of("unknown", [owner, index])
-        parameters = owner.only(Parameters)
-        return Value(things=frozenset(owner.only(Module)) | frozenset(parameters))
-
-    def drawn_in(self, slice_: ast.expr, frame: Frame) -> list[Value]:
-        """What says which part is taken, `x[:, indices]`, `x[:, at : at + 8]`, if each rank draws another one."""
-        parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
-        said: list[ast.expr | None] = []
-        for part in parts:
-            said += [part.lower, part.upper, part.step] if isinstance(part, ast.Slice) else [part]
-        values = [self.value(each, frame) for each in said if each is not None]
-        return [value for value in values if value.reason == DRAWN]
-
-    def indexed(self, owner: Value, slice_: ast.expr, key: object, index: Value, frame: Frame) -> Value:
-        """Some of a batch."""
-        parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
-        first = parts[0]
-        whole = isinstance(first, ast.Slice) and first.lower is None and first.upper is None and first.step is None
-        whole = whole or (isinstance(first, ast.Constant) and first.value is ...)
-        if isinstance(first, ast.Constant) and first.value is None:
-            return made_of(unsqueezed(owner.kind, 0), [owner])
-        if axis(owner.kind) != 0:
-            return made_of(self.indexed_before(owner, parts, key), [owner])
-        if whole and any(self.is_longest(each, frame) for each in parts[1:]):
-            return made_of("picked", [owner])  # as long as the longest of this rank's samples
-        if whole:
-            return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
-        if index.kind in LOCAL_ROWS:
-            return made_of("picked", [owner, index])
-        if self.value(first, frame).reason == SHUFFLED and all(isinstance(each, ast.Slice) for each in parts[1:]):
-            return made_of("rows", [owner])
-        if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):
-            return made_of("batch", [owner])
-        if (
-            owner.kind == "batch"
-            and key is None
-            and not index.is_local
-            and len(parts) == 1
-            and not isinstance(first, ast.Slice)
-        ):
-            return made_of("batch", [owner])
-        fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
-        return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else TAKEN)
-
-    def is_longest(self, index: ast.expr, frame: Frame) -> bool:
-        """Whether a part of each sample ends where this rank's samples say: `x[:, :max(lengths)]`."""
-        bounds = [index.lower, index.upper] if isinstance(index, ast.Slice) else []
-        return not self.in_forward and any(each is not None and self.value(each, frame).is_local for each in bounds)
-
-    def indexed_before(self, owner: Value, parts: list[ast.expr], key: object) -> Kind:
-        """What is left of a tensor whose samples do not lie along its first dimension."""
-        if len(parts) > 1:
-            return "rows_moved"
-        if isinstance(parts[0], ast.Slice):
-            return owner.kind
-        return reduced(owner.kind, (0,), keeps=False) if isinstance(key, int) else "rows_moved"
-
     def on_joinedstr(self, node: ast.JoinedStr, frame: Frame) -> Value:
         self.shown_parts([part.value for part in node.values if isinstance(part, ast.FormattedValue)], frame)
         return SAME
@@ -487,10 +394,3 @@ def is_placed(node: ast.expr, frame: Frame) -> bool:
     """Whether a variable holds samples at places of it."""
     owner = frame.owner(node.id) if isinstance(node, ast.Name) else None
     return owner is not None and owner.names[node.id].reason == PLACED  # type: ignore[attr-defined]
-
-
-def is_tensor(node: ast.expr) -> bool:
-    """Whether an expression can only be a tensor, not a tuple of several: `correct.data`, `scores.detach()`."""
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr == "detach"
-    return isinstance(node, ast.Attribute) and node.attr == "data"

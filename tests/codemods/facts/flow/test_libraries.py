@@ -1,17 +1,10 @@
-"""Functions of libraries: losses, reductions, what depends on the batch size."""
+"""Functions of libraries are known by their names: losses, `map`."""
 
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.facts.flow.libraries import local_rows, local_rows_or_sizes
-from ddpify_codemods.facts.flow.values import Value
 
 from tests.codemods.facts.flow.followed import TRAINING, reasons, undivided
-
-
-def test_values_of_a_ranks_rows() -> None:
-    assert local_rows([Value("rows"), Value("same")]) and not local_rows([Value("sum")])
-    assert local_rows_or_sizes([Value("rows"), Value("size")])
 
 
 @pytest.mark.parametrize(
@@ -38,10 +31,3 @@ def test_losses_over_samples_and_over_pairs_of_them(loss: str, fine: bool) -> No
 def test_what_map_makes_of_several_tensors(made: str, fine: bool) -> None:
     source = TRAINING.replace("        optimizer.zero", f"        x, y = {made}\n        optimizer.zero", 1)
     assert (reasons(source) == []) is fine
-
-
-def test_an_array_that_is_the_same_on_all_ranks_is_so_as_a_tensor() -> None:
-    source = "import numpy as np\n" + TRAINING.replace(
-        "F.cross_entropy(model(x), y)", "F.cross_entropy(model(x) * torch.from_numpy(np.ones(3)).type_as(x).mean(), y)"
-    )
-    assert reasons(source) == []

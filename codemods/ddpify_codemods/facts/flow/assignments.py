@@ -1,0 +1,224 @@
+"""Follows assignments: to names, attributes and items."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+
+from .after_loops import begins_in, mentions
+from .branches import Branches
+from .frames import Frame, local_entries
+from .operations import combined
+from .values import (
+    ADDED,
+    ADDITIVE,
+    COUPLES,
+    DRAWN,
+    KEYED,
+    LOCAL_ROWS,
+    MIXED,
+    PLACED,
+    SAME,
+    UNEVEN,
+    Class,
+    Instance,
+    Items,
+    Loader,
+    Module,
+    Value,
+    are_mixed,
+    join,
+    made_of,
+)
+
+
+class Assignments(Branches):
+    """What is written to names, attributes and items."""
+
+    def do_assign(self, node: ast.Assign, frame: Frame) -> None:
+        value = self.value(node.value, frame)
+        for target in node.targets:
+            self.assign(target, self.of_last_turn(value, target, node.value), frame, node.value)
+
+    def of_last_turn(self, value: Value, target: ast.expr, source: ast.expr) -> Value:
+        """The value that an object or a dict gets in each turn of a loop, where it does not go on from the last one."""
+        if not isinstance(target, ast.Attribute | ast.Subscript) or value.kind not in ("sum", "size"):
+            return value
+        if mentions(source, target) or not any(self.status.get(each) in UNEVEN for each in value.loaders):
+            return value
+        return made_of("unknown", [value], reason="it is a number of the last batch alone")
+
+    def do_annassign(self, node: ast.AnnAssign, frame: Frame) -> None:
+        if node.value is not None:
+            self.assign(node.target, self.value(node.value, frame), frame, node.value)
+
+    def do_augassign(self, node: ast.AugAssign, frame: Frame) -> None:
+        item = node.target.value if isinstance(node.target, ast.Subscript) else None
+        into_tensor = item is not None and not self.value(item, frame).only(Items)
+        before = self.value(item if into_tensor and item is not None else node.target, frame)
+        added = self.value(node.value, frame)
+        if any(isinstance(thing, Items) for thing in before.things):  # losses += [loss.item()]
+            for thing in added.only(Items):
+                assert isinstance(thing, Items)
+                for entry in thing.all():
+                    self.append(before, entry)
+            if not added.only(Items):
+                self.append(before, self.keyed(added) if isinstance(node.op, ast.BitOr) else added)
+            return
+        uneven = [context for context in self.contexts if self.uneven(context)]
+        by_batches = len(uneven) == 1 and self.by_batches(uneven[0])
+        if by_batches and begins_in(uneven[0].node, node):
+            uneven, by_batches = [], False
+        if uneven and not self.in_forward and not self.in_rows():
+            if by_batches and isinstance(node.op, ast.Add | ast.Sub):
+                added = self.of_each_batch(added, uneven[0].loaders)
+            elif not added.is_local:
+                added = self.counted(uneven[0])
+        rows = any(context.how == "rows" for context in self.contexts)
+        if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", "mean", *LOCAL_ROWS):
+            added = made_of("sum", [added, self.row_value()], host=added.host)
+        if into_tensor and isinstance(item, ast.Name | ast.Attribute) and isinstance(node.target, ast.Subscript):
+            index = self.value(node.target.slice, frame)
+            result = combined(node.op, before, added) if added.is_local else before
+            if index.is_local and not rows:
+                result = made_of("unknown", [index, added, before])
+            self.assign(item, result, frame)
+            return
+        result = combined(node.op, before, added)
+        self.assign(node.target, self.added_up(result) if by_batches else result, frame, node.value)
+
+    def of_each_batch(self, value: Value, loaders: frozenset[Loader]) -> Value:
+        """What is added for each of a rank's batches, which are those of one process: whatever it is, a sum of all."""
+        if not value.is_local:
+            return Value("sum", loaders, host=value.host)
+        return replace(value, kind="sum") if value.kind == "mean" and value.host and not value.reason else value
+
+    def added_up(self, value: Value) -> Value:
+        """The value, with the note that it is no batch's own."""
+        return replace(value, reason=value.reason or ADDED) if value.kind in ADDITIVE else value
+
+    def assign(self, target: ast.expr, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
+        """Give a target a value; source: the expression that is written to it, where that is one."""
+        if isinstance(target, ast.Name):
+            owner = frame
+            if target.id in frame.outside:
+                owner = (frame.outer or frame).owner(target.id) or self.module_frame(frame.script)
+                if self.undecided and target.id in owner.names:  # branches are joined in their own function
+                    value = join(owner.names[target.id], value)
+            owner.names[target.id] = value.settled
+        elif isinstance(target, ast.Tuple | ast.List):
+            for place, part in enumerate(target.elts):
+                inner = part.value if isinstance(part, ast.Starred) else part
+                self.assign(inner, self.part(value, place), frame)
+        elif isinstance(target, ast.Attribute):
+            self.assign_attribute(self.value(target.value, frame), target, value, frame, source)
+        elif isinstance(target, ast.Subscript):
+            self.assign_item(target, value, frame, source)
+
+    def written(self, value: Value, frame: Frame, target: ast.expr, source: ast.expr | None) -> None:
+        """A value goes where it is not followed any more."""
+        if value.is_local or local_entries(value):
+            if source is None:
+                self.problem(frame, target, f"`{ast.unparse(target)}` gets a number of this rank", value.loaders)
+            else:
+                self.demand(source, self.value(source, frame), frame)
+
+    def assign_attribute(
+        self, owner: Value, target: ast.Attribute, value: Value, frame: Frame, source: ast.expr | None
+    ) -> None:
+        value = value.settled
+        kept = [thing for thing in owner.only(Instance) if thing not in self.settings.values()]
+        known = kept or (owner.only(Module) and self.in_forward)
+        if not known:
+            self.written(value, frame, target, source)
+            value = SAME if value.is_local else value
+        elif value.is_local and any((thing, target.attr) in self.read_before for thing in owner.only(Module)):
+            self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
+        if self.in_forward and not self.undecided:
+            self.set_now |= {(thing, target.attr) for thing in owner.things}
+        if target.attr == "collate_fn" and owner.only(Loader):
+            reason = "a loader gets another collate function, by which ranks may weigh samples differently (L3)"
+            self.problem(frame, target, reason)
+        if target.attr == "__class__" and owner.only(Module):
+            self.problem(frame, target, "a model gets another class, which is not followed")
+        if target.attr == "requires_grad":
+            self.freezes(owner, target, value.constant, frame)
+        if owner.only(Module) or owner.only(Class):
+            self.written_in(owner, target.attr, value)
+        for thing in owner.things:
+            if isinstance(thing, Module | Instance):
+                if isinstance(thing, Module):
+                    for inner in value.only(Module):
+                        assert isinstance(inner, Module)
+                        if inner is not thing:
+                            self.belongs(inner, thing)
+                        thing.networks = thing.networks or inner.networks
+                if value.is_local and source is not None:
+                    self.sources.setdefault((thing, target.attr), set()).add(source)
+                old = thing.attributes.get(target.attr)
+                if old is not None and any(map(self.by_batches, self.contexts)):
+                    value = self.added_up(value)
+                anew = self.in_forward and not self.undecided  # by each call of the model
+                if thing in self.settings.values():  # by the parser, too
+                    value = replace(value, constant=None, is_none=None)
+                thing.attributes[target.attr] = value if old is None or anew else join(old, value)
+
+    def written_in(self, owner: Value, name: str, value: Value) -> None:
+        """A name of a class, or of a file, is given a value, beside those that stand there."""
+        for thing in owner.things:
+            if isinstance(thing, Class):
+                names = self.class_attributes.setdefault(thing.node, {})
+            elif isinstance(thing, Module) and isinstance(thing.made, ast.Module):
+                names = self.names_of(thing)
+            else:
+                continue
+            names[name] = join(names[name], value) if name in names else value
+
+    def assign_item(self, target: ast.Subscript, value: Value, frame: Frame, source: ast.expr | None = None) -> None:
+        owner, key = self.value(target.value, frame), self.key(target.slice, frame)
+        rows = [context for context in self.contexts if context.how == "rows"]
+        index = self.value(target.slice, frame)
+        if rows and index.is_local and owner.only(Items) and not self.in_forward:
+            value = made_of("unknown", [index, value], reason=KEYED)  # counts[y] = …
+        unknown = owner.whole and any(each.kind == "unknown" for each in (value, index))
+        if unknown or are_mixed(owner, value) or are_mixed(owner, index):
+            self.problem(frame, target, MIXED)
+        if (drawn := self.drawn_in(target.slice, frame)) and isinstance(target.value, ast.Name | ast.Attribute):
+            value = made_of("unknown", [owner, value, *drawn], reason=DRAWN)
+            if not owner.only(Items):
+                self.assign(target.value, value, frame)
+                return
+        known = False
+        for thing in owner.only(Items):
+            assert isinstance(thing, Items)
+            known = True
+            if isinstance(key, str | int) and key is not None:
+                old = thing.known.get(key)
+                anew = old is None or not (rows or self.contexts or self.undecided)
+                if old is None and thing.default is not None and self.undecided:
+                    thing.rest = value
+                thing.known[key] = value if old is None or anew else join(old, value)
+            elif isinstance(key, slice) or key is None:
+                thing.rest = value if thing.rest is None else join(thing.rest, value)
+        adds = owner.zero or owner.is_local
+        if owner.kind in ("batch", "rows") and not rows and self.is_fixed(target.slice, owner, value, frame):
+            self.assign(target.value, made_of("unknown", [owner, value], reason=COUPLES), frame)
+            return
+        if not known and adds and isinstance(target.value, ast.Name | ast.Attribute):
+            first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
+            is_place = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
+            unseen = is_place or (index.is_local and not rows)
+            kind = made_of("unknown", [value], reason=PLACED if is_place else "") if unseen else value
+            joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
+            self.assign(target.value, replace(joined, zero=False), frame)
+        elif not known:
+            self.written(value, frame, target, source)
+
+    def is_fixed(self, index: ast.expr, owner: Value, value: Value, frame: Frame) -> bool:
+        """Whether samples are changed that have a place in the batch: `x[0] = 0`, not `batch[0] = batch[0].cuda()`."""
+        place = index.elts[0] if isinstance(index, ast.Tuple) else index
+        if isinstance(place, ast.Slice):
+            return place.lower is not None or place.upper is not None
+        is_tensor = owner.kind == "rows" or place is not index or isinstance(value.constant, int | float)
+        constant = self.value(place, frame).constant
+        return is_tensor and isinstance(constant, int) and not isinstance(constant, bool)

@@ -1,0 +1,332 @@
+"""Follows what functions of libraries make of values: of what is alike on all ranks, of samples, of sizes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+
+from ..called_modules import last_name
+from .draws import changes, library_of
+from .einops import einops
+from .einsum import einsum
+from .frames import Frame, local_entries
+from .input_gradients import of_scaled
+from .layout import axis, together, unsqueezed
+from .modules import Modules
+from .operation_names import FACTORIES, NUMPY_FACTORIES, PREDICATES, TAKE_LAST, TENSOR_TYPES
+from .operations import combined, of_numpy, of_sizes, on_number, on_rows
+from .own_networks import LOOKS_UP
+from .own_sizes import batch_sizes
+from .values import (
+    CHOSEN,
+    COUPLES,
+    DRAWN,
+    KEYED,
+    LOCAL_ROWS,
+    OWN_SHAPE,
+    SAME,
+    SHUFFLED,
+    ZERO,
+    Items,
+    Loader,
+    Module,
+    Value,
+    entries,
+    made_of,
+    of,
+)
+
+_OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulate"})  # what they are given
+
+_OF_SIZES = FACTORIES | {"uniform"}
+
+
+class LibraryResults(Modules):
+    """What functions of libraries give, by what they are given."""
+
+    def unknown_call(self, node: ast.Call, given: Sequence[Value], frame: Frame, alone: bool) -> Value:
+        """A call of something that is not known: what it is given may be shown or written."""
+        local = [value for value in given if value.is_local or local_entries(value)]
+        self.given_away(node, given, frame)
+        self.leaves(given)
+        if not local:
+            return of(Module(node, "", networks=True)) if not alone and not self.registers else SAME
+        if alone or self.is_shown(node, frame):
+            self.shown(node, frame)
+            return SAME
+        name = ast.unparse(node.func)
+        return made_of("unknown", local, reason=f"what {name} makes of it cannot be added up over ranks")
+
+    def distribution(self, name: str, node: ast.Call, given: Sequence[Value]) -> Value:
+        """A distribution for each sample; what kl_divergence makes of two of these."""
+        local = [value for value in given if value.is_local]
+        kinds = {value.kind for value in local}
+        if kinds and not (kinds <= LOCAL_ROWS and all(axis(kind) == 0 for kind in kinds)):
+            return made_of("unknown", local)
+        return made_of("rows", local) if local else of(Module(node, name))
+
+    def random_numbers(self, name: str, node: ast.Call, local: list[Value], frame: Frame) -> Value | None:
+        """Numbers that a generator draws which may be at another place on each rank; None for others."""
+        library = library_of(name)
+        if not library or any(word.arg == "generator" for word in node.keywords):
+            return None
+        diverges = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        for_samples = library != "random" and local_rows_or_sizes(entries(local))
+        if diverges or (self.contexts and (library == "torch" or for_samples)):
+            self.drawn.add(library)
+        if library not in self.began & self.drawn or for_samples:
+            return None
+        if changes(name):
+            self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
+            return None
+        return Value("unknown", reason=DRAWN, host=library != "torch")
+
+    def of_own_size(self, made: Value, name: str, last: str, node: ast.Call) -> Value:
+        """A tensor that a library makes, with the note that it is as long as a batch of all ranks."""
+        new = name in TENSOR_TYPES or (name.startswith(("torch.", "numpy.")) and last in _OF_SIZES)
+        return replace(made, reason=OWN_SHAPE) if new and not made.things and self.is_of_own_size(node) else made
+
+    def is_of_own_size(self, node: ast.Call) -> bool:
+        """Whether a size that a call is given is the batch size that a training loader is made with."""
+        sizes = [word.value for word in node.keywords if word.arg == "size"] or node.args
+        each_of = sizes[0].elts if sizes and isinstance(sizes[0], ast.Tuple | ast.List) else sizes
+        training = (each for each in self.known_loaders.values() if self.status.get(each) == "training")
+        known = {ast.unparse(size) for each in training for size in batch_sizes(each)}
+        return any(not isinstance(each, ast.Constant) and ast.unparse(each) in known for each in each_of)
+
+    def of_common(self, name: str, last: str, node: ast.Call, args: list[Value], frame: Frame) -> Value:
+        """What a library makes of values that are the same on all ranks."""
+        if last in ("zeros", "zeros_like") or (name in ("float", "int") and not node.args):
+            return ZERO
+        if name in (
+            "list",
+            "dict",
+            "set",
+            "collections.deque",
+            "tuple",
+            "collections.defaultdict",
+            "collections.OrderedDict",
+        ):
+            shape = "dict" if "dict" in name.lower() else "list"
+            if name.endswith("defaultdict"):
+                numbers = node.args and ast.unparse(node.args[0]) in ("float", "int")
+                return replace(of(Items("dict", default=ZERO if numbers else None)), zero=True)
+            things = args[0].only(Items) if args else []
+            return Value(things=frozenset(things)) if things else replace(of(Items(shape)), zero=True)  # type: ignore[arg-type]
+        if name in ("float", "int", "torch.tensor") and args:
+            return replace(args[0], things=frozenset(), constant=None)
+        if name in (
+            "sum",
+            "min",
+            "max",
+            "range",
+            "round",
+            "abs",
+            "isinstance",
+            "str",
+            "sorted",
+            "open",
+            "torch.load",
+            "bool",
+        ):
+            return SAME
+        if name in ("torch.device", "torch.manual_seed", "argparse.ArgumentParser", "torch.from_numpy"):
+            return SAME
+        if name in LOOKS_UP or last == "__subclasses__":
+            return SAME
+        if name in TENSOR_TYPES or (name.startswith("torch.") and last in FACTORIES):
+            return SAME
+        if name == "torch.autograd.Variable" and args:
+            return replace(args[0], constant=None)
+        if self.registers and not name.startswith("torch."):
+            return SAME
+        return of(self.modules.setdefault((node, frame.owners), Module(node, name, networks=True)))
+
+    def of_local(
+        self, name: str, last: str, node: ast.Call, args: list[Value], given: list[Value], frame: Frame, alone: bool
+    ) -> Value:
+        """What a library makes of values that differ between the ranks."""
+        local = [value for value in given if value.is_local]
+        first = args[0] if args else SAME
+        if self.in_forward and name in _OVER and any(each.kind in LOCAL_ROWS and axis(each.kind) == 0 for each in args):
+            return made_of("unknown", local, reason=COUPLES)
+        if first.kind == "scaled" and not any(value.is_local for value in given[1:]):
+            return of_scaled(last, first)
+        if name in ("float", "int") and first.kind in ("mean", "sum", "size"):
+            return replace(made_of(first.kind, [first]), host=True)
+        if name in ("float", "int") and first.kind in LOCAL_ROWS:
+            return made_of(first.kind, [first], host=True)
+        if name in ("sum", "numpy.sum", "numpy.mean", "statistics.mean", "math.fsum") and (
+            found := self.of_list(name, args)
+        ):
+            return found
+        if last in PREDICATES and first.kind in ("mean", "sum"):
+            self.demand(node.args[0], first, frame)
+            return SAME
+        if name.startswith(
+            ("math.", "round", "abs", "min", "max", "numpy.round", "str", "repr", "format")
+        ) and not local_rows(given):
+            if local and all(value.reason == DRAWN for value in local):
+                return made_of("unknown", local, host=True)
+            for argument, value in zip(node.args, args, strict=False):
+                self.demand(argument.value if isinstance(argument, ast.Starred) else argument, value, frame)
+            return replace(SAME, host=True)
+        if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
+            return made_of(first.kind, [first])
+        if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
+            return made_of(first.kind, [first])
+        if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (
+            local_rows(given) and name.startswith("torch.")
+        ):
+            rows = first if first.kind in LOCAL_ROWS else next(v for v in local if v.kind in LOCAL_ROWS)
+            place = next(at for at, value in enumerate(given) if value is rows)
+            others = [*given[:place], *given[place + 1 :]]
+            if last in ("matmul", "mm") and len(args) > 1:
+                return combined(ast.MatMult(), args[0], args[1])
+            if last == "einsum":
+                return einsum(first.constant, args[1:]) or made_of("unknown", local)
+            words = {word.arg or "" for word in node.keywords}
+            found = on_rows(last, rows, self.dimension(node, 1, frame), others, words)
+            if found is not None and name.startswith("numpy.") and rows.host:
+                found = of_numpy(found)
+            if found is not None:
+                return found
+        if name.startswith("einops."):
+            lengths = {word.arg or "": value for word, value in zip(node.keywords, given[len(args) :], strict=False)}
+            if (found := einops(last, args, lengths)) is not None:
+                return found
+        joins = last in ("cat", "stack", "concat", "concatenate", "hstack", "vstack")
+        if name.startswith(("torch.", "numpy.")) and joins and first.only(Items):
+            inner = [entry for thing in first.only(Items) if isinstance(thing, Items) for entry in thing.all()]
+            kinds = {entry.kind for entry in inner if entry.is_local}
+            if kinds <= LOCAL_ROWS and last == "stack" and isinstance(node.args[0], ast.List) and not self.in_rows():
+                at = self.dimension(node, 1, frame)
+                return made_of(unsqueezed(together(kinds), at if isinstance(at, int) else 0), inner)
+            if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):
+                return made_of("unknown", inner, reason=COUPLES)
+            if kinds <= LOCAL_ROWS:
+                return made_of("rows", inner)
+            if len(kinds) == 1 and kinds <= {"mean", "sum"}:
+                return made_of(next(iter(kinds)), inner)
+        if name in ("torch.randperm", "numpy.random.permutation") and first.kind == "size" and not self.in_forward:
+            self.found.mixes.add(node)
+            return made_of("unknown", local, reason=SHUFFLED)
+        if name.startswith("torch.") and last == "randperm":
+            return made_of("unknown", local, reason=COUPLES)
+        if library_of(name) and self.is_drawn_from_samples(name, last, node, args):
+            found = made_of("unknown", local, reason=COUPLES if self.in_forward else CHOSEN)
+            return replace(found, made_at=frozenset())
+        if name in TENSOR_TYPES or (name.startswith("numpy.") and last in NUMPY_FACTORIES):
+            made = of_sizes(given if name in TENSOR_TYPES or last in ("rand", "randn") else given[-1:])
+            if made is not None:
+                return made
+        sizes = [value for value in entries(given) if value.is_local]
+        if name.startswith("torch.") and last in FACTORIES and all(each.kind in ("size", "shape") for each in sizes):
+            return made_of("rows", sizes) if len(sizes) == 1 else made_of("unknown", sizes, reason=COUPLES)
+        if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
+            return found
+        found = self.unknown_call(node, given, frame, alone)
+        counts = last in ("range", "arange") and all(each.kind == "size" for each in local)
+        return replace(found, couples=False) if counts else found  # as an index, as a rule
+
+    def is_drawn_from_samples(self, name: str, last: str, node: ast.Call, args: list[Value]) -> bool:
+        """Whether a rank's number of samples says which numbers are drawn, not how many: `randint(0, len(x), 5)`."""
+        if last not in ("randint", "choice", "normal", "uniform"):
+            return name.startswith("random.")
+        place = 1 if last == "choice" else len(args) - 1 if name.startswith("torch.") else 2
+        bounds = args if any(word.arg == "size" for word in node.keywords) else args[:place]
+        return any(value.is_local for value in bounds)
+
+    def is_padded(self, node: ast.Call, frame: Frame) -> bool:
+        """Whether rows of the script's own are put to those of a batch: each rank would put all of them to its part."""
+        if self.dimension(node, 1, frame) not in (0, None) or not isinstance(node.args[0], ast.List | ast.Tuple):
+            return False
+        made = (each for each in node.args[0].elts if isinstance(each, ast.Call))
+        own = (each for each in made if frame.script.qualified(each.func).rpartition(".")[2] in FACTORIES)
+        return any(not self.value(each, frame).is_local for each in own)
+
+    def of_list(self, name: str, args: list[Value]) -> Value | None:
+        """The sum, or mean, of a list of numbers or of a generator."""
+        lists = [thing for thing in args[0].only(Items) if isinstance(thing, Items)]
+        inner = [entry for thing in lists for entry in thing.all()]
+        kinds = {entry.kind for entry in inner if entry.is_local or not entry.zero}
+        if (
+            name in ("sum", "math.fsum")
+            and kinds == {"rows"}
+            and all(thing.by_sample for thing in lists)
+            and not args[1:]
+        ):
+            return made_of("sum", inner, host=all(entry.host for entry in inner))
+        if len(kinds) != 1 or not kinds <= {"mean", "sum", "size"} or args[1:]:
+            return None
+        kind = kinds.pop()
+        return made_of("sum" if kind == "size" else kind, inner, host=True)
+
+    def length(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
+        value = args[0] if args else SAME
+        for loader in value.only(Loader):
+            assert isinstance(loader, Loader)
+            self.found.lengths.append((frame.script, node, loader))
+            if self.status.get(loader) == "batches":
+                self.demand(node, Value("sum", frozenset({loader}), host=True), frame)
+            if self.status.get(loader) == "sharded":
+                return Value("unknown", frozenset({loader}), reason="the number of a rank's batches is not that of all")
+        if value.kind in LOCAL_ROWS and axis(value.kind) != 0:
+            return SAME
+        if value.kind in LOCAL_ROWS:
+            return made_of("size" if value.kind != "picked" else "sum", [value], host=True)
+        if value.kind == "unknown":
+            return value
+        lists = [thing for thing in value.only(Items) if isinstance(thing, Items) and thing.by_sample]
+        if lists and not any(entry.host for thing in lists if thing.grows for entry in thing.all()):
+            return made_of("size", entries([value]), host=True)
+        of_samples = [
+            each for each in entries([value]) if each.reason == KEYED or (each.kind in LOCAL_ROWS and each.host)
+        ]
+        return made_of("unknown", of_samples, reason="it has an entry for each sample") if of_samples else SAME
+
+    def dimension(self, node: ast.Call, place: int, frame: Frame) -> object:
+        """The dimension that a call names: a number, a tuple of them, None without one, "unknown"."""
+        later = (
+            "norm",
+            "normalize",
+            "roll",
+            "topk",
+            "renorm",
+            "kthvalue",
+            "quantile",
+            "chunk",
+            "split",
+            "tensor_split",
+            "split_with_sizes",
+        )
+        place += last_name(node.func) in later
+        given = [word.value for word in node.keywords if word.arg in ("dim", "axis")] or node.args[place : place + 1]
+        if not given:
+            return -1 if self.runs_along_last(node, frame) else None
+        value = given[0]
+        if isinstance(value, ast.Tuple | ast.List):
+            parts = [self.value(part, frame).constant for part in value.elts]
+            return tuple(parts) if all(isinstance(part, int) for part in parts) else "unknown"
+        constant = self.value(value, frame).constant
+        return constant if isinstance(constant, int) else "unknown"
+
+    def runs_along_last(self, node: ast.Call, frame: Frame) -> bool:
+        """Whether a call without a dimension takes the last one, of a variable that has one of classes at least."""
+        method = isinstance(node.func, ast.Attribute) and not frame.script.qualified(node.func).startswith("torch.")
+        of = node.func.value if method else node.args[0] if node.args else None  # type: ignore[attr-defined]
+        while isinstance(of, ast.Attribute | ast.Call) and ast.unparse(of).endswith((".data", ".detach()", ".cpu()")):
+            of = of.func.value if isinstance(of, ast.Call) else of.value  # type: ignore[attr-defined]
+        last = ast.unparse(node.func).rpartition(".")[2]
+        return last in TAKE_LAST and isinstance(of, ast.Name) and (frame.node, of.id) in self.scores
+
+
+def local_rows_or_sizes(values: Sequence[Value]) -> bool:
+    """Whether a shape is made of a rank's samples."""
+    return any(value.kind in ("size", "shape", *LOCAL_ROWS) for value in values)
+
+
+def local_rows(values: Sequence[Value]) -> bool:
+    """Whether any of the values holds samples."""
+    return any(value.kind in LOCAL_ROWS for value in values)

@@ -1,0 +1,43 @@
+"""Assignments: what names, attributes and items hold afterwards."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
+
+STEP = "        optimizer.step()\n"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "        total += loss.item()\n",
+        "        a, *b = 1, 2, 3\n        del a\n",
+        "        seen = {}\n        seen['shape'] = x.shape[1:]\n        print(seen)\n",
+    ],
+)
+def test_what_is_assigned_is_known_afterwards(lines: str) -> None:
+    assert reasons(TRAINING.replace(STEP, STEP + lines)) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "saved"),
+    [
+        ("        kept, *_ = [x, 1]\n", "kept"),
+        ("        seen = {}\n        seen['x'] = x\n", "seen['x']"),
+        ("        a = b = x\n", "b"),
+        ("        part: torch.Tensor = x\n", "part"),
+    ],
+)
+def test_samples_are_known_by_what_they_are_assigned_to(lines: str, saved: str) -> None:
+    found = followed(TRAINING.replace(STEP, f"{STEP}{lines}        torch.save({saved}, 'x.pt')\n")).found
+    assert [(ast.unparse(node), *(each.kind for each in read)) for node, read in found.reductions.items()] == [
+        (saved, "rows")
+    ]
+
+
+def test_samples_that_a_model_keeps_cannot_be_saved() -> None:
+    assert reasons(TRAINING.replace(STEP, f"{STEP}        model.kept = x\n        torch.save(model.kept, 'x.pt')\n"))

@@ -1,0 +1,21 @@
+"""Subscripts: which part of a rank's samples is taken."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.facts.flow.followed import TRAINING, of_evaluation, undivided
+
+
+@pytest.mark.parametrize(
+    ("taken", "fine"),
+    [("[:, 0]", True), ("[..., :1]", True), ("[:, None]", True), ("[0]", False), ("[:2]", False), ("[::2]", False)],
+)
+def test_a_loss_over_a_part_of_each_sample_is_divided(taken: str, fine: bool) -> None:
+    loss = f"(model(x){taken} ** 2).mean()"
+    assert (undivided(TRAINING.replace("F.cross_entropy(model(x), y)", loss)) == []) is fine
+
+
+def test_the_second_of_what_max_gives_are_indices_of_each_sample() -> None:
+    found = of_evaluation("total += (model(x).max(1)[1] == y).float().sum().item()")
+    assert found.problems == () and "sharded" in found.status.values()
