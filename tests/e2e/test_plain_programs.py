@@ -88,6 +88,26 @@ for epoch in range(2):
     print(correct / len(valid_loader.sampler), len(valid_loader.dataset), len(valid_sampler))
     evaluate(model, test_loader)
 """,
+    "a sampler draws samples by their weights": """\
+from torch.utils.data import WeightedRandomSampler
+
+labels = train_set.tensors[1]
+sampler = WeightedRandomSampler(1 / torch.bincount(labels)[labels], num_samples=50)
+train_loader = DataLoader(train_set, batch_size=12, sampler=sampler)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    total = count = 0
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item() * len(x)
+        count += len(x)
+        print((y == 0).sum().item(), x.max())
+    print(total / count)
+    evaluate(model, test_loader)
+""",
     "one function makes all loaders": """\
 def made(data):
     return DataLoader(data, batch_size=12, shuffle=True, num_workers=0)

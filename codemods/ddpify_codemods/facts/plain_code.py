@@ -69,6 +69,13 @@ _EVALUATORS = frozenset(
     {f"{_LOADS}, {_SHARD}, {_SAME_ARGUMENTS})"}
     | {f"{_LOADS}{times}, {_SAME_ARGUMENTS}, drop_last=loader.drop_last)" for times in ("", " * dist.get_world_size()")}
 )
+_SAMPLER_WRAPPER = """\
+def __init__(self, sampler):
+    super().__init__(sampler, shuffle=False)
+def __iter__(self):
+    drawn = [list(self.dataset)]
+    dist.broadcast_object_list(drawn)
+    return (drawn[0][place] for place in super().__iter__())"""
 _PADDED = """\
 def __init__(self, *args, padded, **options):
     super().__init__(*args, **options)
@@ -214,6 +221,14 @@ def padded_loaders(script: Script) -> frozenset[str]:
     loaders = (each for each in found if script.qualified(each.bases[0]) == "torch.utils.data.DataLoader")
     texts = {each.name: re.sub(r", device='\w+'\)", ")", _body(each)) for each in loaders}
     return frozenset(name for name, text in texts.items() if text in _PADDED_LOADERS)
+
+
+@lru_cache(maxsize=KEPT)
+def sampler_wrappers(script: Script) -> frozenset[str]:
+    """The classes of a file that give each process its part of what a sampler draws (DDP640)."""
+    found = (each for each in script.tree.body if isinstance(each, ast.ClassDef) and len(each.bases) == 1)
+    samplers = (each for each in found if script.qualified(each.bases[0]) in _SAMPLERS)
+    return frozenset(each.name for each in samplers if _body(each) == _SAMPLER_WRAPPER)
 
 
 def is_stand_in(script: Script, node: ast.AST) -> bool:

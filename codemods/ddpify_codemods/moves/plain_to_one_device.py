@@ -106,7 +106,7 @@ def _code(found: Found) -> str:
 def _left(program: Mapping[Path, str], before: Sequence[Script], scripts: Sequence[Script]) -> Problems:
     """Where files still speak of the process group, or import what a file has no more."""
     problems: dict[Path, list[Finding]] = {}
-    written = (plain_code.helpers, plain_code.evaluators, plain_code.padded_loaders)
+    written = (plain_code.helpers, plain_code.evaluators, plain_code.padded_loaders, plain_code.sampler_wrappers)
     gone = {name for script in before for known in written for name in known(script)}
     for script in scripts:
         lines = original_lines(program[script.path], script.text)

@@ -74,10 +74,10 @@ def test_an_evaluation_that_is_not_divided_and_one_that_nobody_runs(options: str
 @pytest.mark.parametrize(
     "train_loader",
     [
-        TRAIN.replace("[:60])", "[:60], generator=torch.Generator())"),
+        TRAIN.replace("SubsetRandomSampler(indices[:60])", "made(indices)"),
         "s = SubsetRandomSampler(indices[:60])\nprint(s.indices)\n"
         + TRAIN.replace("SubsetRandomSampler(indices[:60])", "s"),
-        TRAIN.replace("SubsetRandomSampler(indices[:60])", "torch.utils.data.WeightedRandomSampler([1.0] * 80, 40)"),
+        TRAIN.replace("data, batch_size=8, sampler=SubsetRandomSampler(indices[:60])", "data, batch_sampler=batches"),
     ],
 )
 def test_other_samplers_are_refused(train_loader: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ..drawing_samplers import drawing_sampler
 from ..keyword_dictionaries import may_say
 from ..known_sampler import known_sampler
 from ..loaders import can_be_repeated, is_false, new_name, seen
@@ -24,6 +25,7 @@ from .values import UNEVEN, Loader, root_of
 
 _ROUNDS = 12
 _UNSETTLED = f"which batches are divided, and which calls are wrapped, is not settled after {_ROUNDS} rounds"
+_DRAWN_OTHERWISE = "this loop does not train, and gets what the sampler of training draws, of which a rank has its part"
 _DRAWN_TWICE = (
     "this loop does not train, and runs over the samples of training, some of which DistributedSampler draws twice"
 )
@@ -177,7 +179,10 @@ def _indistinct(found: FlowFacts, status: dict[Loader, str]) -> set[ast.Call]:
 def _evaluates_training(found: FlowFacts, status: dict[Loader, str], evaluated: dict[ast.expr, Script]) -> bool:
     """Let evaluations take the samples of training by themselves, each once; whether there is another one of these."""
     known = len(evaluated)
-    for script, loop, _, sites in found.untrained:
+    for script, loop, loader, sites in found.untrained:
+        if drawing_sampler(loader.script, loader.call) is not None:
+            found.problems.append(Problem(script, loop, _DRAWN_OTHERWISE))
+            continue
         for site in sites:
             alone = site.node not in found.without_loaders
             if alone and all(status.get(each) == "training" and not trains for each, trains in found.sites[site.node]):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.drawing_samplers import drawing_sampler
 from ...facts.flow.options import options
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
@@ -96,6 +97,10 @@ def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
 
 
 def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
+    if followed.drawn and drawing_sampler(loader.script, loader.call) is not None:
+        message = "ranks have noise of their own, and each would evaluate other samples that this sampler draws"
+        yield Finding(RULE.id, "refused", loader.call.lineno, message, REMEDY)
+        return
     problem = followed.whole.get(loader)
     remedy = "right, but no faster; --style exact divides it"
     if problem is None:

@@ -14,6 +14,7 @@ from ..exact.entry import never_returns
 from .numbers import reduces
 from .padded_loader import padded_loaders
 from .parallel import own_flags, rank_0_prints, starts
+from .sampler_wrapper import drawing_loaders
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -64,7 +65,7 @@ def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before
     code = "\n".join([*lines, *joined, *quiet])
     message = "join the process group before anything else; rank 0 prints"
     if where == "after":
-        code = "\n" * (1 + (reduces(script) or bool(padded_loaders(script)))) + code
+        code = "\n" * (1 + (reduces(script) or bool(padded_loaders(script)) or bool(drawing_loaders(script)))) + code
     return Insert(at, code, message, where, modules=(*needed, *modules), last=where == "after")
 
 

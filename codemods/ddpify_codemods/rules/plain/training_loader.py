@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.drawing_samplers import drawing_sampler
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import options
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
@@ -18,6 +19,7 @@ from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .engine_loader import divided_by_engine
+from .sampler_wrapper import wrapped_sampler
 from .words import REMEDY, is_here, program_of
 
 SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
@@ -61,6 +63,11 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     epoch, sampler = _made_in_epoch(script, call), known_sampler(script, call)
     if words.loader and not epoch and not hidden and set(statuses.values()) == {"training"}:
         yield from divided_by_engine(call, shown, sampler, size, words, program_of(script).per_process)
+        return
+    if drawing_sampler(script, call) is not None:
+        yield from wrapped_sampler(script, call, set(statuses.values()) == {"training"}, words)
+        if not program_of(script).per_process:
+            yield _part(size, words)
         return
     if not program_of(script).per_process:
         yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
@@ -138,7 +145,8 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
         assert isinstance(thing, Instance)
         if any("IterableDataset" in ast.unparse(base) for base in thing.cls.node.bases):
             return None, "an IterableDataset is one stream, which no sampler divides over ranks (D8)"
-    if "batch_sampler" in words or ("sampler" in words and known_sampler(script, call) is None):
+    own = "sampler" in words and known_sampler(script, call) is None and drawing_sampler(script, call) is None
+    if "batch_sampler" in words or own:
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
     if call in program_of(script).followed.found.not_stacked:
         return None, f"{NOT_STACKED}: ranks may weigh theirs differently (L3)"
@@ -183,7 +191,8 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     sampler = known_sampler(each.loader.script, call)
     drawn = sampler is not None and sampler.shuffles
     ordered = not hidden and not drawn and (not unset.shuffles if unset else shown is None or is_false(shown.shuffle))
-    if each.epochs is None or ordered or _made_in_epoch(each.loader.script, call):
+    is_told = drawing_sampler(each.loader.script, call) is None  # which samples, by rank 0
+    if each.epochs is None or ordered or not is_told or _made_in_epoch(each.loader.script, call):
         return
     counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
     if counted and each.loader_there and _counts(each.there, each.epochs):  # type: ignore[arg-type]

@@ -1,0 +1,77 @@
+"""Samplers of torch that draw samples more than once, or by weights: `WeightedRandomSampler(weights, len(weights))`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from .bindings import arguments, bindings
+from .known_sampler import known_sampler, only_length_of, uses
+from .script import Script
+from .unset_sampler import is_shared
+
+_NAMES = frozenset(
+    f"torch.utils.data.{module}{name}"
+    for module in ("", "sampler.")
+    for name in ("WeightedRandomSampler", "RandomSampler", "SubsetRandomSampler")
+)
+
+
+def drawing_sampler(script: Script, call: ast.Call) -> ast.expr | None:
+    """The sampler that a call of DataLoader is given, where it is one of torch's that only loaders draw from, and is no
+    known one (which a data set can stand for); None for another one, or none."""
+    words = {word.arg: word.value for word in call.keywords}
+    sampler = words.get("sampler")
+    if sampler is None or None in words or "batch_sampler" in words or len(call.args) > 2:
+        return None
+    return sampler if _made(script, sampler) and known_sampler(script, call) is None else None
+
+
+def _made(script: Script, sampler: ast.expr) -> list[ast.expr]:
+    """The calls that may make a sampler, if all of them make one of torch that only loaders draw from."""
+    if not isinstance(sampler, ast.Name):
+        return [sampler] if _is_sampler(script, sampler) else []
+    scope = script.scope(sampler)
+    made = bindings(script, scope).get(sampler.id, [])
+    if sampler.id in arguments(scope) or is_shared(script, sampler.id):
+        return []
+    loads = (each for each in uses(script, sampler) if isinstance(each.ctx, ast.Load))
+    alone = all(_is_given(script, each) or only_length_of(script, each) for each in loads)
+    return made if alone and all(_is_sampler(script, each) for each in made) else []
+
+
+def _is_sampler(script: Script, node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and script.qualified(node.func) in _NAMES
+
+
+def _is_given(script: Script, node: ast.expr) -> bool:
+    """Whether an expression is the sampler of a loader."""
+    parent = script.parents[node]
+    return isinstance(parent, ast.keyword) and parent.arg == "sampler"
+
+
+def changed_in_place(scripts: Iterable[Script], script: Script, sampler: ast.expr) -> ast.AST | None:
+    """Where something is changed that a sampler may still draw by: it keeps arrays of double numbers as they are."""
+    made = _made(script, sampler)
+    given = [part for each in made for part in ast.walk(each) if isinstance(part, ast.Name | ast.Attribute)]
+    names = {part.id if isinstance(part, ast.Name) else part.attr for part in given}
+    first = min(each.lineno for each in made)
+    for other in scripts:
+        for node, owner in _changes(other):
+            name = owner.id if isinstance(owner, ast.Name) else getattr(owner, "attr", "")
+            before = other is script and node.lineno < first and other.scope(node) is script.scope(made[0])
+            if name in names and not before:
+                return node
+    return None
+
+
+def _changes(script: Script) -> Iterator[tuple[ast.expr | ast.stmt, ast.expr]]:
+    """What changes tensors, arrays and lists, and which: `weights[i] = 2`, `weights *= 2`, `weights.mul_(2)`."""
+    for node in script.find(ast.Subscript):
+        if not isinstance(node.ctx, ast.Load):
+            yield node, node.value
+    for statement in script.find(ast.AugAssign):
+        yield statement, statement.target
+    for call in script.find(ast.Call):
+        if isinstance(call.func, ast.Attribute):
+            yield from [(call, call.func.value)] if call.func.attr.endswith("_") else []

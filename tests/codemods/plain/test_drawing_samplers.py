@@ -1,0 +1,88 @@
+"""Loaders whose samplers draw some samples more than once: each rank takes a part of what rank 0 draws."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from tests.codemods.plain.test_followed import CE, plain, refusals
+
+HEAD = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, RandomSampler, TensorDataset, WeightedRandomSampler
+
+torch.manual_seed(0)
+labels = torch.randint(3, (80,))
+data = TensorDataset(torch.rand(80, 4), labels)
+model = nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+weights = torch.ones(80, dtype=torch.double)
+sampler = WeightedRandomSampler(weights, 60)
+train_loader = DataLoader(data, batch_size=8, sampler=sampler)
+test_loader = DataLoader(data, batch_size=8)
+"""
+TRAINING = f"""\
+for epoch in range(3):
+    for x, y in train_loader:
+        loss = {CE}
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_the_sampler_is_wrapped_and_told_no_epoch() -> None:
+    code = plain(HEAD + TRAINING).code
+    assert "sampler=DistributedSamplerWrapper(sampler)" in code and "batch_size=8 // dist.get_world_size()" in code
+    assert "set_epoch" not in code and code.count("class DistributedSamplerWrapper") == 1
+
+
+def test_a_sampler_without_a_name() -> None:
+    made = "RandomSampler(data, replacement=True, num_samples=40)"
+    code = plain(HEAD.replace("sampler=sampler", f"sampler={made}") + TRAINING).code
+    assert f"sampler=DistributedSamplerWrapper({made})" in code
+
+
+def test_the_conversion_is_stable_and_leads_back() -> None:
+    source = HEAD + TRAINING
+    path = Path("train.py")
+    once = convert({path: source}, "cpu", style="plain")[path].code
+    assert convert({path: once}, "cpu", style="plain")[path].code == once
+    back = convert({path: once}, "none")[path].code
+    assert "sampler=sampler)" in back and "DistributedSamplerWrapper" not in back and "batch_size=8," in back
+
+
+@pytest.mark.parametrize(
+    ("more", "reason"),
+    [
+        ("        weights[y] = loss.item()\n", "may be changed while it is used"),
+        ("        weights.mul_(2)\n", "may be changed while it is used"),
+        ("    sampler.weights = torch.rand(80)\n", "a sampler of its own"),
+        ("    train_loader.sampler.weights = torch.rand(80)\n", "another one on the ranks"),
+        ("    print(len(train_loader.sampler))\n", "another one"),
+        ("    for x, y in train_loader:\n        print((model(x).argmax(1) == y).sum().item())\n", "does not train"),
+        ("    x, y = next(iter(train_loader))\n    print(x.mean())\n", "does not train"),
+    ],
+)
+def test_what_asks_more_of_the_sampler(more: str, reason: str) -> None:
+    assert any(reason in each for each in refusals(plain(HEAD + TRAINING + more)))
+
+
+def test_an_evaluation_that_draws_where_ranks_have_noise() -> None:
+    tested = "    for x, y in test_loader:\n        print((model(x).argmax(1) == y).sum().item())\n"
+    drawn = HEAD.replace(
+        "test_loader = DataLoader(data, batch_size=8",
+        "test_loader = DataLoader(data, batch_size=8, sampler=RandomSampler(data, num_samples=20)",
+    )
+    noisy = drawn.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout(), nn.Linear(4, 3))")
+    assert not refusals(plain(drawn + TRAINING + tested))
+    assert any("other samples" in each for each in refusals(plain(noisy + TRAINING + tested)))
+
+
+def test_a_class_of_the_same_name() -> None:
+    own = HEAD.replace("labels =", "class DistributedSamplerWrapper:\n    pass\n\n\nlabels =", 1)
+    assert any("of its own" in each for each in refusals(plain(own + TRAINING)))
