@@ -495,6 +495,68 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 fit()
 evaluate(model, DataLoader(test_set, batch_size=12))
 """,
+    "two functions make a model and its optimizer, and a third goes on with a model": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+
+
+def optimizer_of(model, rate):
+    return torch.optim.SGD(model.parameters(), lr=rate)
+
+
+def once():
+    model = torch.nn.Linear(4, 3)
+    optimizer = optimizer_of(model, 0.2)
+    train(model, optimizer, loader)
+    evaluate(model, DataLoader(test_set, batch_size=12))
+    return model
+
+
+def folds():
+    for fold in range(2):
+        model = torch.nn.Linear(4, 3)
+        optimizer = optimizer_of(model, 0.1 * (fold + 1))
+        train(model, optimizer, loader)
+    return model
+
+
+def go_on(model):
+    optimizer = optimizer_of(model, 0.05)
+    train(model, optimizer, loader)
+    evaluate(model, DataLoader(test_set, batch_size=12))
+
+
+train(model, optimizer, loader)
+model = once()
+model = folds()
+go_on(model)
+""",
+    "a function gets another model by a name that is wrapped": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+
+
+def made():
+    return torch.nn.Linear(4, 3)
+
+
+def main():
+    model = made()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    train(model, optimizer, loader)
+    model = made()
+    optimizer = optimizer_of(model, 0.2)
+    train(model, optimizer, loader)
+    for rate in 0.1, 0.2:
+        train(model, optimizer_of(model, rate), loader)
+        model = made()
+
+
+def optimizer_of(model, rate):
+    return torch.optim.SGD(model.parameters(), lr=rate)
+
+
+train(model, optimizer, loader)
+main()
+""",
     "samples that are mixed with each other": """\
 import numpy as np
 

@@ -57,13 +57,15 @@ class Branches(Calls):
         self, frame: Frame, first: Callable[[], None], other: Callable[[], None], ends: tuple[bool, bool]
     ) -> None:
         """Follow two ways of which the run takes one; ends: whether the function ends with them."""
-        before, gradients = dict(frame.names), self.gradients
+        before, gradients, had_begun = dict(frame.names), self.gradients, self.has_begun
         self.undecided += 1
         first()
         names, frame.names = frame.names, before
         gradients, self.gradients = self.gradients, gradients
+        has_begun, self.has_begun = self.has_begun, had_begun
         other()
         self.undecided -= 1
+        self.has_begun &= has_begun
         self.gradients = self.gradients.or_else(gradients)
         self.merge(frame, names, *ends)
 

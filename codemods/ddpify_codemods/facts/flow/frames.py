@@ -166,8 +166,8 @@ class FlowFacts:
     loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
     that make loaders whose collate functions are not seen to stack samples. padded: of such a call, what of its batches
     is padded to the longest sample: along which dimension, and with what, as code.
-    keys: those of a defaultdict that AfterLoop names. first_pass: the outermost loop around the first one over batches
-    of training in which no optimizer is made.
+    keys: those of a defaultdict that AfterLoop names. first_passes: where the first pass over batches of training
+    begins, on each way that a run may take: the outermost loop around it in which no optimizer is made.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
     losses of training among them; weighed_together: the calls where all ranks are at the same place; weighed_apart:
     those where they are not, as in evaluations; not_weighed: what makes losses that are called in another way, too.
@@ -206,7 +206,7 @@ class FlowFacts:
     scripts: dict[ast.AST, Script] = field(default_factory=dict)
     called_with: dict[ast.AST, set[tuple[ast.Call, Script]]] = field(default_factory=dict)
     passes: set[Pass] = field(default_factory=set)
-    first_pass: tuple[Script, ast.stmt] | None = None
+    first_passes: dict[tuple[Script, ast.stmt], None] = field(default_factory=dict)
     unused: set[ast.AST] = field(default_factory=set)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)

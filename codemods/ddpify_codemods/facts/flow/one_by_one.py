@@ -60,10 +60,11 @@ class OneByOne(Together):
         return self.each_of(over, node)
 
     def begins(self, frame: Frame) -> None:
-        """A pass over batches of training begins."""
-        if self.found.first_pass is None and frame.statement is not None:
+        """A pass over batches of training begins; on some ways, the first one."""
+        if not self.has_begun and frame.statement is not None:
             loops = [each for each in loops_around(frame) if each not in self.making]
-            self.found.first_pass = loops[-1] if loops else (frame.script, frame.statement)
+            self.found.first_passes[loops[-1] if loops else (frame.script, frame.statement)] = None
+            self.has_begun = True
 
     def trains_by_next(self, loader: Loader) -> bool:
         """Whether a loader whose batches are trained on comes to iter(), and not to a loop."""

@@ -99,6 +99,7 @@ class State:
         self.read_before: set[tuple[Thing, str]] = set()  # what a forward has read that another one may have set
         self.work = 0
         self.began: set[str] = set()  # libraries whose generators may have been used for samples since they were seeded
+        self.has_begun = False  # a pass over batches of training, whichever way was taken
         self.begins_apart: set[Module] = set()  # layers whose first numbers each rank draws, from where its noise is
         self.loaded: set[Module] = set()  # networks that have got the numbers of others
         self.making: set[tuple[Script, ast.stmt]] = set()  # loops in which optimizers are made

@@ -28,8 +28,8 @@ _SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "re
 
 @dataclass(eq=False)
 class Wrapped:
-    """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. base:
-    where an optimizer is given its parameters, in a file. at: the statements before which it is wrapped. each: a name
+    """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. bases:
+    where optimizers are given its parameters, in a file. at: the statements before which it is wrapped. each: a name
     for each of them, where they are a list. is_moved_later: whether a function that is given the wrapper moves it.
     """
 
@@ -37,7 +37,7 @@ class Wrapped:
     model: str
     name: str
     script: Script
-    base: Base
+    bases: list[Base]
     at: list[ast.stmt]
     each: str = ""
     is_moved_later: bool = False
@@ -86,7 +86,7 @@ def _of_list(program: Program, listed: Listed) -> Wrapping:
     """Models that training takes from a list: so are their wrappers."""
     script, code = listed.script, listed.name.id
     roots = frozenset(root_of(module).made for module in program.followed.found.trained)
-    wrapped = Wrapped(roots, code, _free(script, code), script, Base(code, listed.name), [listed.at], "each")
+    wrapped = Wrapped(roots, code, _free(script, code), script, [Base(code, listed.name)], [listed.at], "each")
     found = Wrapping([wrapped])
     found.calls |= dict.fromkeys(listed.takes, (script, wrapped.name))
     found.modules |= dict.fromkeys(listed.models, script)
@@ -120,8 +120,10 @@ def _wrapped(program: Program, bases: _Bases) -> Wrapping:
                 [(each, _is_made(program, one.node)) for each, (_, _, one) in zip(at, ones, strict=True)],
                 script,
             )
-        result.models.append(Wrapped(made, base.code, _free(script, base.code), script, base, at))
-    result.models.sort(key=lambda each: (each.at[0].lineno, each.base.node.lineno, each.base.node.col_offset))
+        result.models.append(
+            Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)
+        )
+    result.models.sort(key=lambda each: (each.at[0].lineno, each.bases[0].node.lineno, each.bases[0].node.col_offset))
     _check(program, result, roots)
     if result.problems:
         return result
@@ -143,23 +145,29 @@ def _of_optimizer(program: Program, reason: str) -> Problem:
 
 
 def _given(program: Program, bases: _Bases) -> _Bases:
-    """The models as a call knows them that gives them to the function which makes their optimizers; none where there
-    are several such calls."""
+    """The models as the calls know them that give them to the function which makes their optimizers; none where one of
+    these cannot be seen, or gives nothing."""
     found: _Bases = []
-    for script, optimizer, base in bases:
-        while isinstance(base.node, ast.Name) and base.code == base.node.id:
-            function = _binder(script, base.node)
-            if not isinstance(function, _FUNCTIONS) or base.code not in _parameters(function):
-                break
-            calls = program.followed.found.called_with.get(function, set())
-            (call, script), *others = calls or {(ast.Call(base.node, [], []), script)}
-            given = argument(function, base.code, call, script)
-            if others or given is None:
+    waiting = bases[::-1]
+    seen: set[tuple[ast.AST, str]] = set()
+    while waiting:
+        script, optimizer, base = waiting.pop()
+        function = _binder(script, base.node) if isinstance(base.node, ast.Name) else None
+        if not isinstance(function, _FUNCTIONS) or base.code not in _parameters(function) or base.code != base.node.id:  # type: ignore[attr-defined]
+            if (script, base.code, optimizer.call) not in [(other, one.code, each.call) for other, each, one in found]:
+                found.append((script, optimizer, base))
+            continue
+        calls = program.followed.found.called_with.get(function, set())
+        if not calls:
+            return []
+        for call, caller in () if (function, base.code) in seen else sorted(calls, key=lambda each: -each[0].lineno):
+            given = argument(function, base.code, call, caller)
+            if given is None:
                 return []
-            base = Base(ast.unparse(given), given)
-            optimizer = Optimizer(call, (base,), False)
-        if (script, base.code) not in [(other, one.code) for other, _, one in found]:
-            found.append((script, optimizer, base))
+            waiting.append(
+                (caller, Optimizer(call, (Base(ast.unparse(given), given),), False), Base(ast.unparse(given), given))
+            )
+        seen.add((function, base.code))
     return found if found != bases else []
 
 
@@ -207,7 +215,8 @@ _Bases: TypeAlias = list[tuple[Script, Optimizer, Base]]
 
 def _models(program: Program, bases: _Bases, roots: set[ast.AST]) -> Iterator[tuple[frozenset[ast.AST], _Bases]]:
     """The models, and where optimizers are given the parameters of each: what goes by one name is one of several."""
-    if len(roots) == 1:
+    by_calls = not all(_is_made(program, base.node) for _, _, base in bases)
+    if len(roots) == 1 or (by_calls and len({_name_of(each) for each in bases}) == 1):
         yield frozenset(roots), bases
         return
     for _, same in itertools.groupby(sorted(bases, key=_name_of), key=_name_of):
@@ -242,7 +251,7 @@ def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
     elif roots - called:
         missing = next(each.model for each in result.models if each.made - called)
         reason = f"and no call of `{missing}` is seen that a backward pass goes through"
-    elif len(scopes) > 1:
+    elif len(scopes) > 1 and len(result.models) > 1:
         reason = "and their optimizers are made in several functions"
     if reason:
         result.problems.append(_of_optimizer(program, f"{len(roots)} models are trained, {reason}"))
@@ -258,7 +267,8 @@ def _once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script:
     """The statements of which each run passes one for each model: the first, those in other branches, and those behind
     a training, before which parameters may have been unfrozen.
 
-    Args: where optimizers are made, with the calls that make what each trains: a name may get another model.
+    Args: where optimizers are made, with the calls that make what each trains, as far as these are known: a name may
+    get another model.
     """
     found: dict[ast.stmt, set[ast.AST]] = {}
     for place, made in sorted(places, key=lambda each: each[0].lineno):
@@ -267,7 +277,7 @@ def _once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script:
             continue
         before = [first for first in found if _is_run_with(script, first, place)]
         known = set().union(*(found[first] for first in before))
-        if not before or not made <= known or _trains_between(program, script, before[-1], place):
+        if not before or not made or not made <= known or _trains_between(program, script, before[-1], place):
             found[place] = {*made}
     return [*found]
 
@@ -335,23 +345,56 @@ def _call(program: Program, result: Wrapping, script: Script, node: ast.expr, mo
     if isinstance(node, ast.Name) and isinstance(binder, _FUNCTIONS) and node.id in _parameters(binder):
         _parameter(program, result, binder, node.id, model)
         return
-    code, base = ast.unparse(node), model.base
-    reason = f"`{code}` is called in training, {_UNFOLLOWED} to `{base.code}`, whose parameters are trained"
+    reason = (
+        f"`{ast.unparse(node)}` is called in training, {_UNFOLLOWED} to `{model.model}`, whose parameters are trained"
+    )
     result.problems.append(Problem(script, node, reason))
 
 
 def _is_named(result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> bool:
     """Whether an expression is the model by the name that its optimizer's parameters are taken by."""
-    at, base = model.script, model.base
-    if script is not at or ast.unparse(node) != base.code:
+    if script is not model.script or ast.unparse(node) != model.model:
         return False
+    several = len({_scope_of(script, base) for base in model.bases}) > 1
+    return any(
+        _is_base(result, script, node, base) and (not several or _holds_still(script, node, base))
+        for base in model.bases
+    )
+
+
+def _scope_of(script: Script, base: Base) -> ast.AST | None:
+    """The function, file or class whose variable or attribute an optimizer is given the parameters of."""
+    return _binder(script, base.node) if isinstance(base.node, ast.Name) else _class_of(script, base.node)
+
+
+def _holds_still(script: Script, node: ast.expr, base: Base) -> bool:
+    """Whether a name, below the optimizer that is given its parameters, holds the same model as there: each of several
+    functions wraps its own."""
+    if not isinstance(node, ast.Name):
+        return True
+    if script.scope(node) is not script.scope(base.node) or node.lineno < base.node.lineno:
+        return False
+    binder = _binder(script, node)
+    around = [each for each in script.ancestors(node) if isinstance(each, ast.For | ast.While)]
+    entered = [each for each in around if each not in script.ancestors(base.node)]
+    for other in ast.walk(binder):
+        written = isinstance(other, ast.Name) and other.id == node.id and not isinstance(other.ctx, ast.Load)
+        if isinstance(other, ast.Name) and written and _binder(script, other) is binder:
+            ends = script.statement(other).end_lineno or other.lineno
+            if base.node.lineno < other.lineno and (ends < node.lineno or {*script.ancestors(other)} & {*entered}):
+                return False
+    return True
+
+
+def _is_base(result: Wrapping, script: Script, node: ast.expr, base: Base) -> bool:
+    """Whether an expression is what an optimizer is given the parameters of, in the same function or class."""
     if isinstance(base.node, ast.Attribute) or "." in base.code:
-        return _class_of(script, node) is _class_of(at, base.node)
+        return _class_of(script, node) is _class_of(script, base.node)
     if not isinstance(node, ast.Name) or not isinstance(base.node, ast.Name):
         return False
     binder = _binder(script, node)
     given = isinstance(binder, _FUNCTIONS) and node.id in _parameters(binder)
-    return binder is _binder(at, base.node) and (not given or _binds_here(result, binder))
+    return binder is _binder(script, base.node) and (not given or _binds_here(result, binder))
 
 
 def _binds_here(result: Wrapping, function: ast.AST) -> bool:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 
 from ...facts.script import Script
+from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from .words import is_here, module_name, program_of
@@ -20,20 +22,24 @@ _SEEDS = {
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Give each rank generators at another place, where all have drawn what they have to draw alike."""
     followed = program_of(script).followed
-    drawn, first = followed.drawn, followed.found.first_pass
-    if not drawn or first is None or not is_here(script, first[0]):
-        return
-    rank = target.words.rank
-    names = {library: module_name(script, library, first[1]) for library in sorted(drawn)}
+    for other, at in followed.found.first_passes if followed.drawn else ():
+        if is_here(script, other):
+            yield _apart(script, at, followed.drawn, target.words)
+
+
+def _apart(script: Script, at: ast.stmt, drawn: frozenset[str], words: Words) -> Insert:
+    """Seed the generators of all ranks but the first where a pass begins."""
+    rank = words.rank
+    names = {library: module_name(script, library, at) for library in sorted(drawn)}
     filled = {library: rank if library == "torch" else names.get(library) for library in _SEEDS}
     lines = (f"\n    {_SEEDS[library].format(name)}" for library, name in filled.items() if name)
     code = f"if {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
     modules = (
         *(f"import {library}" for library, name in names.items() if library == name),
-        *target.words.imports,
+        *words.imports,
         "import torch",
     )
-    yield Insert(first[1], code, "let each rank draw noise of its own", modules=modules)
+    return Insert(at, code, "let each rank draw noise of its own", modules=modules)
 
 
 RULE = Rule(

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import ast
+import textwrap
+
 import pytest
 
 from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
@@ -139,3 +142,20 @@ def test_numbers_that_are_handed_on_from_turn_to_turn() -> None:
 def test_nothing_is_followed_after_a_return() -> None:
     code = "def of(z, y, n=None):\n    if n is None:\n        return F.cross_entropy(z, y)\n    return z.max()\n"
     assert not reasons(code + TRAINING.replace("F.cross_entropy", "of"))
+
+
+@pytest.mark.parametrize(
+    ("program", "begins"),
+    [
+        ("{0}{0}", ["for epoch in range(2):"]),
+        ("if total:\n{1}else:\n{1}", ["for epoch in range(2):"] * 2),
+        ("if total:\n{1}{0}", ["for epoch in range(2):"] * 2),
+        ("if total:\n{1}else:\n{1}{0}", ["for epoch in range(2):"] * 2),
+        ("if total:\n    raise ValueError\n{0}", ["for epoch in range(2):"]),
+        ("for part in range(2):\n    if total:\n{1}    else:\n{1}", ["for part in range(2):"]),
+    ],
+)
+def test_the_first_pass_of_training_is_known_on_each_way(program: str, begins: list[str]) -> None:
+    nested = textwrap.indent(TRAINING, "    " * (2 if program.startswith("for") else 1))
+    found = followed(program.format(TRAINING, nested)).found.first_passes
+    assert [ast.unparse(at).splitlines()[0] for _, at in found] == begins
