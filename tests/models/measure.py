@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import warnings
 from collections.abc import Iterator
@@ -128,4 +129,5 @@ def measure(entry: Entry) -> Measured:
 
 
 def relative(found: Tensor, expected: Tensor) -> float:
-    return float((found - expected).norm() / expected.norm())
+    assert expected.isfinite().all(), "one process trains numbers that are not finite"
+    return float((found - expected).norm() / expected.norm()) if found.isfinite().all() else math.inf
