@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.convert.clock_decisions import RULE
+from ddpify_codemods.rules.exact.clock_decisions import RULE
 
 from ..checks import assert_refused, assert_silent, rewritten
 

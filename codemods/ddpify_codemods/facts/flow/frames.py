@@ -212,6 +212,7 @@ class FlowFacts:
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
+    unequal_tests: set[ast.expr] = field(default_factory=set)
     pictures: dict[ast.Call, Script] = field(default_factory=dict)
     partial: set[ast.Call] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)

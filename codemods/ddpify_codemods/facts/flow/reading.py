@@ -155,6 +155,8 @@ class Reading(Objects):
 
     def decided(self, node: ast.expr, value: Value, frame: Frame) -> None:
         """A branch is taken by a value."""
+        if any(context.how == "rows" or self.uneven(context) for context in self.contexts):
+            self.found.unequal_tests.add(node)
         if value.is_local:
             self.demand(node, value, frame)
 

@@ -62,6 +62,8 @@ def is_bare(script: Script, node: ast.expr, part: ast.expr) -> bool:
     parent = script.parents[node]
     if isinstance(part, _ATOMS) or isinstance(parent, ast.Call | ast.keyword | ast.Assign | ast.Return):
         return not isinstance(part, ast.NamedExpr)
+    if isinstance(part, ast.Compare) and isinstance(parent, ast.If | ast.While | ast.BoolOp):
+        return True
     return isinstance(part, ast.BinOp) and isinstance(parent, ast.Tuple | ast.List | ast.FormattedValue)
 
 

@@ -12,7 +12,7 @@ from ...facts.header import functions_place, is_in_group, joined_after
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from ..exact import temporary_directory, unique_names
+from ..exact import clock_decisions, temporary_directory, unique_names
 from .files import makes_folder
 from .logged import answers
 from .looks import decisive_looks
@@ -68,6 +68,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         else:
             message = "each rank makes a temporary directory of its own, before the process group is joined"
             yield Finding(RULE.id, "refused", item.at.lineno, message, REMEDY)
+    for item in clock_decisions.check(script, target):
+        if isinstance(item, Replace):
+            yield (decided := _by_the_clock(script, item.node, target))
+            sent |= isinstance(decided, Replace)
+        else:
+            yield item
     for look in decisive_looks(script):
         yield Replace(look, "from_rank_0({})", "decide as rank 0 does", modules=words.imports)
         sent = True
@@ -77,6 +83,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         code = _HELPER.format("\n    ".join(words.of_rank_0)) + end
         message = "a function that gives all ranks what rank 0 has"
         yield Insert(at, code, message, where, modules=words.imports)
+
+
+def _by_the_clock(script: Script, test: ast.expr, target: Target) -> Replace | Finding:
+    """Let all ranks decide as rank 0 does by its clock, where they come there equally often."""
+    whole = test
+    while isinstance(parent := script.parents[whole], ast.expr):
+        whole = parent
+    if whole in program_of(script).followed.found.unequal_tests:
+        message = "ranks come here unequally often, in a part of an evaluation each, and would wait for rank 0's clock"
+        return Finding(RULE.id, "refused", test.lineno, message, REMEDY)
+    if not is_in_group(script, test):
+        message = "each rank decides by its own clock, before the process group is joined"
+        return Finding(RULE.id, "refused", test.lineno, message, REMEDY)
+    return Replace(test, "from_rank_0({})", "decide by rank 0's clock", modules=target.words.imports)
 
 
 def _made_early(script: Script, target: Target, scripts: Sequence[Script]) -> Iterator[str]:
@@ -135,7 +155,8 @@ RULE = Rule(
 A folder named after the time or a random number is another one in every process (I6). Rank 0 makes the name and sends
 it to the others. What only rank 0 writes needs no such name elsewhere. So for a temporary directory, which stays until
 all are done with it (I10), what a logger of rank 0 answers, and for
-whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it.""",
+whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it. And
+by rank 0's clock all leave a loop, or save (E8).""",
     before="""\
 import time
 import torch

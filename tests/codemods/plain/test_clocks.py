@@ -1,0 +1,44 @@
+"""Rank 0's clock decides for all ranks, where all of them come equally often."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from .test_followed import EVALUATION, plain, refusals, training
+
+SAVES = "if time.time() - started > 60: torch.save(model.state_dict(), 'a.pt')"
+HEAD = "import time\nstarted = time.time()\n"
+
+
+@pytest.mark.parametrize(
+    ("step", "decides"),
+    [
+        (SAVES, "if from_rank_0(time.time() - started > 60):"),
+        (
+            "if epoch > 1 and time.time() > started + 9: break",
+            "if epoch > 1 and from_rank_0(time.time() > started + 9):",
+        ),
+    ],
+)
+def test_ranks_save_and_leave_loops_by_rank_0s_clock(step: str, decides: str) -> None:
+    source = HEAD + training(step=f"optimizer.step()\n        {step}")
+    found = plain(source)
+    assert not refusals(found) and decides in found.code
+    back = convert({Path("train.py"): found.code}, "none")[Path("train.py")]
+    assert "from_rank_0" not in back.code and decides.replace("from_rank_0(", "").replace("):", ":") in back.code
+
+
+def test_what_is_only_shown_is_each_ranks_own() -> None:
+    found = plain(HEAD + training(after="    print(time.time() - started)\n"))
+    assert not refusals(found) and "from_rank_0" not in found.code
+
+
+@pytest.mark.parametrize("called", [SAVES, "save()"])
+def test_a_clock_in_a_part_of_an_evaluation_is_refused(called: str) -> None:
+    own = f"def save():\n    {SAVES}\n"
+    adds = f"total += (model(x).argmax(1) == y).sum().item()\n    {called}"
+    found = plain(HEAD + training(after=own + EVALUATION.format(adds=adds, shown="total")))
+    assert any("unequally often" in message for message in refusals(found))
