@@ -781,6 +781,49 @@ def test_a_model_that_is_chosen_by_its_name(tmp_path: Path) -> None:
     trains_alike(HEAD.partition("model = torch")[0] + BY_NAME, 2, tmp_path)
 
 
+COMMANDS = """\
+import argparse
+
+
+def train(args):
+    loader = DataLoader(train_set, batch_size=12, shuffle=True)
+    made, judged = torch.nn.Linear(2, 4), torch.nn.Linear(4, 1)
+    made_by = torch.optim.SGD(made.parameters(), lr=args.rate)
+    judged_by = torch.optim.SGD(judged.parameters(), lr=args.rate)
+    for epoch in range(2):
+        for x, y in loader:
+            noise = torch.rand(x.size(0), 2)
+            judged_loss = F.softplus(judged(x)).mean() + F.softplus(-judged(made(noise))).mean()
+            judged_by.zero_grad()
+            judged_loss.backward()
+            judged_by.step()
+            made_loss = F.softplus(judged(made(torch.rand(x.size(0), 2)))).mean()
+            made_by.zero_grad()
+            made_loss.backward()
+            made_by.step()
+            print(judged_loss.item(), made_loss.item())
+
+
+def show(args):
+    print(args)
+
+
+parser = argparse.ArgumentParser()
+parser.add_argument("--rate", type=float, default=0.1)
+parser.set_defaults(func=train)
+commands = parser.add_subparsers()
+commands.add_parser("show").set_defaults(func=show)
+args = parser.parse_args()
+args.func(args)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_command_that_argparse_chooses_trains_a_gan(ranks: int, tmp_path: Path) -> None:
+    """Gradients of the generator in the discriminator's step, which come before a zero_grad, are not averaged."""
+    trains_alike(HEAD.partition("def train")[0] + COMMANDS, ranks, tmp_path)
+
+
 COUPLED = """\
 import torch.nn as nn
 

@@ -57,6 +57,16 @@ EPOCHS = "for epoch in range(9):\n" + indent(step(), "    ")
 PLATEAU = WRAPPED + "plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)\n"
 WHOLE = "val_loader = DataLoader(val, 8)\n" + WRAPPED
 OFF, ON = (f"for p in critic.parameters():\n    p.requires_grad = {value}\n" for value in (False, True))
+GAN = """\
+for x, y in loader:
+    loss = judge(model.module(x)).sum()
+    loss.backward()
+    judge_optimizer.step()
+    optimizer.zero_grad()
+    loss = model(x).sum()
+    loss.backward()
+    optimizer.step()
+"""
 SHARED = "s = DistributedSampler(d)\nloader = DataLoader(d, batch_size=args.batch_size, sampler=s)\n" + WRAPPED + step()
 
 
@@ -104,6 +114,7 @@ REPORTED = [
     ("DDP507", SAMPLED + WRAPPED + "print(right / len(loader.dataset))\n", 5),
     ("DDP508", WRAPPED + step("model.module(x).sum()"), 5),
     ("DDP508", WRAPPED + step("model.module.loss(x, y)"), 5),
+    ("DDP508", WRAPPED + step("model.module(x).sum() + model(x).sum()"), 5),
     ("DDP508", WRAPPED + "for x, y in loader:\n    z = model.module.encode(x)\n    F.mse_loss(z, y).backward()\n", 4),
     ("DDP509", WRAPPED + step(after="").replace("backward()", "backward(retain_graph=True)\n    other.backward()"), 7),
     ("DDP510", WRAPPED + "with model.no_sync():\n    loss.backward()\n", 3),
@@ -158,6 +169,7 @@ SILENT = [
     ("DDP506", SAMPLED + WRAPPED + "scheduler.step()\noptimizer.step(closure)\n"),
     ("DDP507", SAMPLED + WRAPPED + "right = reduce_tensor(right)\nprint(right / len(loader.dataset))\n"),
     ("DDP507", "loader = DataLoader(data)\n" + WRAPPED + "print(right / len(loader.dataset))\n"),
+    ("DDP508", WRAPPED + GAN),
     ("DDP508", WRAPPED + step(after="ema.update(model.module.state_dict())\n")),
     ("DDP508", WRAPPED + step("F.mse_loss(model(x), y) + sum(p.norm() for p in model.module.parameters())")),
     ("DDP508", WRAPPED + step().replace("    loss", "    with torch.no_grad(): y = model.module(x)\n    loss", 1)),

@@ -101,9 +101,15 @@ class Methods(InPlace):
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:
                 return found
+        if name == "set_defaults" and not owner.things:
+            for word, value in keywords.items():
+                if value.only(Function):
+                    self.commands[word] = join(self.commands.get(word, value), value)
         if name == "parse_args" and not owner.is_local and not owner.things:
             empty = ast.ClassDef("Namespace", [], [], [], [])
-            return of(self.settings.setdefault(node, Instance(Class(empty, frame.script))))
+            settings = self.settings.setdefault(node, Instance(Class(empty, frame.script)))
+            settings.attributes |= self.commands
+            return of(settings)
         if name == "format":
             self.shown_fields(owner, node, args, keywords, frame)
         is_free = is_temporary(node.func) or is_last_use(node.func, frame)

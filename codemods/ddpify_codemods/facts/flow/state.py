@@ -79,6 +79,7 @@ class State:
         self.modules: dict[tuple[ast.AST, frozenset[Thing]], Module] = {}
         self.own_modules: dict[tuple[ast.AST, ast.ClassDef, frozenset[Thing]], Module] = {}
         self.settings: dict[ast.AST, Instance] = {}
+        self.commands: dict[str, Value] = {}  # functions that argparse chooses by the command that is given
         self.new_modules: set[Module] = set()
         self.classes: dict[ast.ClassDef, Class] = {}
         self.class_attributes: dict[ast.ClassDef, dict[str, Value]] = {}

@@ -24,7 +24,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         for loop in training_loops(script)
         for value in makes_loss(script, loop)
         for call in ast.walk(value)
-        if isinstance(call, ast.Call) and _goes_past(call) and not _without_gradient(script, call)
+        if isinstance(call, ast.Call)
+        and _goes_past(call)
+        and not _without_gradient(script, call)
+        and not _is_of_another_step(script, loop, call)
     }
     for line, call in sorted(found.items()):
         message = f"`{ast.unparse(call.func)}` goes past DistributedDataParallel, so these gradients are not averaged"
@@ -41,6 +44,17 @@ def _goes_past(call: ast.Call) -> bool:
         and isinstance(func.value, ast.Attribute)
         and func.value.attr == "module"
     )
+
+
+def _is_of_another_step(script: Script, loop: ast.AST, call: ast.Call) -> bool:
+    """Whether the wrapper is called in the loop as well, and a backward pass stands between: in a GAN, the gradients
+    of the generator in the discriminator's step, which are set to zero before its own."""
+    assert isinstance(call.func, ast.Attribute)
+    calls = [each for each in ast.walk(loop) if isinstance(each, ast.Call)]
+    passes = [each.lineno for each in calls if isinstance(each.func, ast.Attribute) and each.func.attr == "backward"]
+    wrapper = ast.unparse(call.func.value)
+    lines = [each.lineno for each in calls if ast.unparse(each.func) == wrapper and not _without_gradient(script, each)]
+    return any(min(line, call.lineno) <= at < max(line, call.lineno) for line in lines for at in passes)
 
 
 def _without_gradient(script: Script, call: ast.Call) -> bool:

@@ -60,3 +60,46 @@ def test_a_default_is_not_what_the_command_line_says(default: str) -> None:
     loss = f"F.cross_entropy(model(x[:4]), y[:4]) if few else {LOSS}"
     result = _converted("import fire", f"few={default}", "fire.Fire(main)", loss)
     assert any(finding.severity == "refused" for finding in result.findings)
+
+
+COMMANDS = """\
+    parser = argparse.ArgumentParser()
+    commands = parser.add_subparsers()
+    first = commands.add_parser("train")
+    first.set_defaults(func=main, verbose=True)
+    second = commands.add_parser("other")
+    second.set_defaults(func=other)
+    args = parser.parse_args()
+    args.func(args)
+"""
+OTHER = """\
+def other(args):
+    {}
+
+
+if __name__"""
+
+
+def _with_commands(other: str) -> Result:
+    script = SCRIPT.format(imports="import argparse", parameters="args", call=COMMANDS.strip(), loss=LOSS)
+    script = script.replace("if __name__", OTHER.format(other))
+    return convert({Path("train.py"): script}, "cpu", style="plain")[Path("train.py")]
+
+
+def test_argparse_chooses_a_function_by_the_command() -> None:
+    result = _with_commands("print(1)")
+    assert "loss = F.cross_entropy(ddp_model(x), y)" in result.code, result.findings
+
+
+def test_both_commands_train() -> None:
+    code = _with_commands("main(args)").code
+    assert code.count("DistributedDataParallel(model)") == 1 and "ddp_model(x)" in code
+    own = SCRIPT[SCRIPT.index("    data =") : SCRIPT.index("\n\nif")].strip()
+    several = _with_commands(own.format(loss=LOSS)).findings
+    assert any("their optimizers are made in several functions" in each.message for each in several)
+
+
+@pytest.mark.parametrize("loss", ["F.cross_entropy(model(x[:4]), y[:4])", "model(x)[0].sum()"])
+def test_another_command_that_cannot_be_divided(loss: str) -> None:
+    own = SCRIPT[SCRIPT.index("    data =") : SCRIPT.index("\n\nif")].strip()
+    assert any(each.severity == "refused" for each in _with_commands(own.format(loss=loss)).findings)
