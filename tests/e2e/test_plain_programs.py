@@ -108,6 +108,44 @@ for epoch in range(2):
     print(total / count)
     evaluate(model, test_loader)
 """,
+    "measures of training, and of an evaluation that is whole": """\
+def accuracy(out, y, threshold=0.5):
+    out = out > threshold
+    y = y == torch.max(y)
+    return float(torch.sum(out == y)) / float(out.size(0) * out.size(1))
+
+
+def recall(out, y):
+    out = out > 0.5
+    y = y == torch.max(y)
+    hits = ((out == 1).int() + (y == 1).int()) == 2
+    return float(torch.sum(hits)) / (float(torch.sum(y)) + 1e-6)
+
+
+def f1(out, y):
+    return 2 * recall(out, y) * accuracy(out, y) / (recall(out, y) + accuracy(out, y))
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    acc, f = 0.0, 0.0
+    for x, y in train_loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        acc += accuracy(torch.sigmoid(out), F.one_hot(y, 3))
+        f += f1(torch.sigmoid(out), F.one_hot(y, 3))
+    print(acc / len(train_loader), f / len(train_loader))
+    acc, f = 0.0, 0.0
+    for x, y in test_loader:
+        out = torch.sigmoid(model(x))
+        acc += accuracy(out, F.one_hot(y, 3))
+        f += f1(out, F.one_hot(y, 3))
+    print(acc / len(test_loader), f / len(test_loader))
+""",
     "one function makes all loaders": """\
 def made(data):
     return DataLoader(data, batch_size=12, shuffle=True, num_workers=0)

@@ -41,6 +41,7 @@ from .values import (
     made_of,
     of,
 )
+from .whole_calls import measures
 
 # What they give back is not differentiated.
 _WITHOUT_GRADIENTS = frozenset({"detach", "item", "tolist", "numpy", "argmax", "argmin", "size", "len", "backward"})
@@ -107,6 +108,9 @@ class Calls(Methods):
             return cut(found)
         if own and found.only(Loader):
             self.made_loaders[node] = found
+        measured = measures(function, computed, found) if own and not self.in_forward else None
+        if measured is not None and self.may_join(made_of("same", computed).loaders):
+            self.found.measuring.setdefault(measured.node, set()).add(node)
         return found if own else differentiated(found, computed)
 
     def meet_in_pairs(self, node: ast.Call, frame: Frame) -> bool:

@@ -33,6 +33,7 @@ from .values import (
     made_of,
     of,
 )
+from .whole_calls import changes_parameters, of_all
 
 _BUILTINS = frozenset(
     [
@@ -129,7 +130,21 @@ class Expressions(Subscripts):
                 self.demand(part, value, frame, gathers=True)
             elif not value.zero:
                 self.found.read_same.add(part)
+        if isinstance(node, ast.Call):
+            self.enter_with_all(node, frame)
         return replace(SAME, made_at=frozenset({node}))
+
+    def enter_with_all(self, node: ast.Call, frame: Frame) -> None:
+        """Follow a function of the program that is given the batches of all ranks."""
+        for thing in self.value(node.func, frame).only(Function):
+            assert isinstance(thing, Function)
+            args = [of_all(self.value(each, frame)) for each in node.args]
+            words = {word.arg or "**": of_all(self.value(word.value, frame)) for word in node.keywords}
+            given = self.enter(thing, node, args, words, frame)
+            if given.is_local or local_entries(given) or changes_parameters(thing.node, self.found):
+                self.problem(
+                    frame, node, f"what {ast.unparse(node.func)} does with a batch would be done with a copy of it"
+                )
 
     def of_parts(self, node: ast.expr, frame: Frame) -> Value:
         parts = [self.value(part, frame) for part in ast.iter_child_nodes(node) if isinstance(part, ast.expr)]

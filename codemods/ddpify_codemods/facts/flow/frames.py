@@ -179,6 +179,7 @@ class FlowFacts:
     rank; size_owners: the objects of which it is an attribute. terms, calls: the operations by which losses are made
     that cannot be divided. joined: what these compute with, brought together from all ranks; joined_quietly: where
     nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without gradients.
+    measuring: the calls of functions that make a number of samples of training.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -231,6 +232,7 @@ class FlowFacts:
     without_loaders: set[ast.AST] = field(default_factory=set)
     measured: list[tuple[Loader, list[Site]]] = field(default_factory=list)
     logged: dict[ast.expr, set[Logger]] = field(default_factory=dict)
+    measuring: dict[ast.AST, set[ast.Call]] = field(default_factory=dict)
     answers: dict[ast.expr, Script] = field(default_factory=dict)
     given_loggers: set[ast.Call] = field(default_factory=set)
     hidden: dict[Loader, Problem] = field(default_factory=dict)

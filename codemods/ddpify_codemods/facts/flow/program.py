@@ -22,6 +22,7 @@ from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
 from .statements import Follower
 from .values import UNEVEN, Loader, root_of
+from .whole_calls import given_whole
 
 _ROUNDS = 12
 _UNSETTLED = f"which batches are divided, and which calls are wrapped, is not settled after {_ROUNDS} rounds"
@@ -122,7 +123,9 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             whole |= {loader: own[0]} if own else {}
         coupled = joined.learn(found.terms, found.calls)
         if not stuck and not wanted and not undivided and not coupled:
-            break
+            wanted = given_whole(found) - of_all
+            if not wanted:
+                break
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))

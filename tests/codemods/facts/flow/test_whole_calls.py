@@ -1,0 +1,67 @@
+"""Functions that read samples of training and of undivided evaluations: training gives them the batch of all ranks."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from tests.codemods.facts.flow.followed import followed, reasons
+
+MEASURE = """\
+def accuracy(out, y, threshold=0.5):
+    y = y == torch.max(y)
+    return float(torch.sum((out > threshold) == y)) / float(out.size(0) * out.size(1))
+
+
+def doubled(out, y):
+    return 2 * accuracy(out, y)
+
+
+"""
+PROGRAM = """\
+for epoch in range(2):
+    measured = 0.0
+    for x, y in train_loader:
+        out = model(x)
+        optimizer.zero_grad()
+        loss = F.cross_entropy(out, y)
+        loss.backward()
+        optimizer.step()
+        measured += doubled(out, y[:, None])
+    print(measured)
+    measured = 0.0
+    for x, y in test_loader:
+        measured += doubled(model(x), y[:, None])
+    print(measured)
+"""
+
+
+def test_what_the_call_is_given_is_brought_together() -> None:
+    found = followed(MEASURE + PROGRAM)
+    rows = {node for node, each in found.found.reductions.items() if {one.kind for one in each} == {"rows"}}
+    assert {ast.unparse(node) for node in rows} == {"out", "y[:, None]"} and not found.problems
+    assert all(isinstance(found.found.scripts[node].scope(node), ast.Module) for node in rows)
+    assert {*found.status.values()} == {"training", "whole"}
+
+
+def test_without_such_an_evaluation_the_function_does_it() -> None:
+    found = followed(MEASURE + PROGRAM[: PROGRAM.rindex("    measured = 0.0")])
+    scopes = {type(found.found.scripts[node].scope(node)) for node in found.found.reductions}
+    assert ast.FunctionDef in scopes and not found.problems
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "reason"),
+    [
+        ("loss = F.cross_entropy(out, y)", "loss = F.cross_entropy(out, y) + doubled(out, y[:, None])", "all ranks"),
+        ("    y = y ==", "    out.sub_(1)\n    y = y ==", "a copy"),
+        ("    y = y ==", "    out[0] = 1\n    y = y ==", "a copy"),
+        ("    return 2 *", "    out -= 1\n    return 2 *", "a copy"),
+        ("== y)) /", "== x[:, :1])) /", "a copy"),
+    ],
+)
+def test_what_a_copy_would_not_do(before: str, after: str, reason: str) -> None:
+    source = MEASURE + PROGRAM
+    assert before in source
+    assert any(reason in each for each in reasons(source.replace(before, after)))
