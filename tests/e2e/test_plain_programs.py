@@ -823,15 +823,23 @@ COMMANDS = """\
 import argparse
 
 
+def loader_of(data, size, shuffle=True):
+    return DataLoader(data, batch_size=size, shuffle=shuffle, drop_last=True)
+
+
+def noise(n, width):
+    return torch.rand(n, width)
+
+
 def train(args):
-    loader = DataLoader(train_set, batch_size=12, shuffle=True)
+    loader = loader_of(train_set, args.size)
     made, judged = torch.nn.Linear(2, 4), torch.nn.Linear(4, 1)
     made_by = torch.optim.SGD(made.parameters(), lr=args.rate)
     judged_by = torch.optim.SGD(judged.parameters(), lr=args.rate)
     for epoch in range(2):
         for x, y in loader:
-            noise = torch.rand(x.size(0), 2)
-            judged_loss = F.softplus(judged(x)).mean() + F.softplus(-judged(made(noise))).mean()
+            fake = made(noise(args.size, 2))
+            judged_loss = F.softplus(judged(x)).mean() + F.softplus(-judged(fake) * torch.ones(args.size, 1)).mean()
             judged_by.zero_grad()
             judged_loss.backward()
             judged_by.step()
@@ -848,6 +856,7 @@ def show(args):
 
 parser = argparse.ArgumentParser()
 parser.add_argument("--rate", type=float, default=0.1)
+parser.add_argument("--size", type=int, default=12)
 parser.set_defaults(func=train)
 commands = parser.add_subparsers()
 commands.add_parser("show").set_defaults(func=show)

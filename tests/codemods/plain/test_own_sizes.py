@@ -157,3 +157,71 @@ def test_a_picture_that_is_turned_afterwards_is_put_together_of_the_samples_of_a
 def test_what_is_trained_on_such_a_picture_is_not_divided() -> None:
     source = training(f"{CE} + merged(x).t().mean() * model(x).mean()")
     assert undivided(plain(source.replace("for epoch", MERGED.format(at=":, place // 2") + "for epoch", 1)))
+
+
+MADE_BY = """\
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+from torch.utils.data import DataLoader, TensorDataset
+
+
+def loader_of(data, size=4):
+    return DataLoader(data, batch_size=size, shuffle=True, drop_last=True)
+
+
+def noise(n, width):
+    return torch.randn(n, width)
+
+
+def options():
+    args = parser.parse_args()
+    return args
+
+
+args = options()
+loader = loader_of(TensorDataset(torch.rand(64, 4)), args.size)
+model = nn.Linear(4, 4)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for (x,) in loader:
+    loss = F.mse_loss(model(x + TARGET), TARGET)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+OF_RANK = "args.size // dist.get_world_size()"
+
+
+@pytest.mark.parametrize("target", ["torch.ones({}, 4)", "noise({}, 4)", "noise(width=4, n={})"])
+def test_the_size_that_a_function_makes_the_loader_with(target: str) -> None:
+    result = plain(MADE_BY.replace("TARGET", target.format("args.size")))
+    assert not refusals(result) and result.code.count(target.format(OF_RANK)) == 2
+    assert "batch_size=size // dist.get_world_size()" in result.code
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("    return DataLoader(", "    size *= 2\n    return DataLoader("),
+        ("batch_size=size", "batch_size=size * 2"),
+        (", args.size)", ", args.size * 2)"),
+        (", args.size)", ", *args.size)"),
+        (", args.size)", ")"),
+        ("model =", "args.size = 8\nmodel ="),
+        ("model =", "args = other()\nmodel ="),
+        ("for (x,)", "args = other()\nfor (x,)"),
+        ("loader = loader_of", "def sized(n):\n    global args\n    args = n\n\n\nsized(other)\nloader = loader_of"),
+        ("torch.randn(n, width)", "torch.randn(2, width, n)[:, :, 0] * n"),
+    ],
+)
+def test_another_size_than_that_of_the_loader(before: str, after: str) -> None:
+    source = MADE_BY.replace("TARGET", "noise(args.size, 4)")
+    assert before in source
+    assert OF_RANK not in plain(source.replace(before, after, 1)).code
+
+
+def test_a_function_of_the_same_words_has_a_size_of_its_own() -> None:
+    inner = MADE_BY.replace("TARGET", "torch.ones(args.size, 4)")
+    head, tail = inner.split("for (x,) in loader:")
+    source = f"{head}def run(args):\n    for (x,) in loader:{tail.replace(chr(10), chr(10) + '    ')}\n\nrun(other)\n"
+    assert OF_RANK not in plain(source).code

@@ -17,7 +17,7 @@ from .modules import Modules
 from .operation_names import FACTORIES, NUMPY_FACTORIES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import combined, of_numpy, of_sizes, on_number, on_rows
 from .own_networks import LOOKS_UP
-from .own_sizes import batch_sizes
+from .own_sizes import written_sizes
 from .values import (
     CHOSEN,
     COUPLES,
@@ -92,7 +92,7 @@ class LibraryResults(Modules):
         sizes = [word.value for word in node.keywords if word.arg == "size"] or node.args
         each_of = sizes[0].elts if sizes and isinstance(sizes[0], ast.Tuple | ast.List) else sizes
         training = (each for each in self.known_loaders.values() if self.status.get(each) == "training")
-        known = {ast.unparse(size) for each in training for size in batch_sizes(each)}
+        known = {ast.unparse(size) for each in training for size, _ in written_sizes(each)}
         return any(not isinstance(each, ast.Constant) and ast.unparse(each) in known for each in each_of)
 
     def of_common(self, name: str, last: str, node: ast.Call, args: list[Value], frame: Frame) -> Value:

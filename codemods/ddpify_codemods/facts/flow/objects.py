@@ -17,7 +17,7 @@ from .layout import axis, turned
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
-from .own_sizes import batch_sizes
+from .own_sizes import batch_sizes, given_to
 from .padding import code_for
 from .transformers_models import collates, is_model_class, pads
 from .values import (
@@ -280,8 +280,10 @@ class Objects(Loops):
             if part in (*node.args[2:3], *shuffles):
                 self.found.shuffles.setdefault(found, set()).add(value.constant)
         for size in batch_sizes(found):
+            size, there = given_to(size, frame)
+            found.given = size, there.script
             if isinstance(size, ast.Attribute):
-                self.found.size_owners[found] = self.value(size.value, frame).things
+                self.found.size_owners[found] = self.value(size.value, there).things
         collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
         hidden = not collates and may_say(frame.script, node, "collate_fn")
         if hidden or not all(self.stacks(each, frame) for each in collates):

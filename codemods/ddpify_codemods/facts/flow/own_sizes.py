@@ -5,9 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping, Sequence
 
+from ..bindings import Scope, arguments
 from ..keyword_dictionaries import said
 from ..script import Script
-from .frames import FlowFacts
+from .frames import FlowFacts, Frame
 from .values import Loader
 
 # Every argument is a size, or the first one has them all.
@@ -19,6 +20,29 @@ def batch_sizes(loader: Loader) -> list[ast.expr]:
     """The batch size that a loader is made with."""
     size = said(loader.script, loader.call).get("batch_size")
     return [*loader.call.args[1:2], *([size] if size is not None else [])]
+
+
+def written_sizes(loader: Loader) -> list[tuple[ast.expr, Script]]:
+    """The same, in a file; and what the function that makes the loader is given for it."""
+    made = [(size, loader.script) for size in batch_sizes(loader)]
+    return made if loader.given is None or loader.given in made else [*made, loader.given]
+
+
+def given_to(size: ast.expr, frame: Frame) -> tuple[ast.expr, Frame]:
+    """A batch size as the outermost call has it that hands it on: `args.n` of `loaders(args.n)`, for `n`."""
+    while isinstance(size, ast.Name) and isinstance(frame.call, ast.Call) and frame.caller is not None:
+        function = frame.node
+        if not isinstance(function, ast.FunctionDef) or size.id in _stored(frame.script, function):
+            break
+        names = _parameters(function)
+        words = [word.value for word in frame.call.keywords if word.arg == size.id]
+        starred = any(isinstance(each, ast.Starred) for each in frame.call.args)
+        place = names.index(size.id) if size.id in names else len(frame.call.args)
+        given = words or ([] if starred else frame.call.args[place : place + 1])
+        if len(given) != 1:
+            break
+        size, frame = given[0], frame.caller
+    return size, frame
 
 
 def own_sizes(
@@ -35,15 +59,44 @@ def own_sizes(
         script = next((each for each in scripts if loop in each.parents), None)
         if script is None or {status.get(each) for each in loaders} != {"training"}:
             continue
+        own = [*_given_sizes(loop), *_handed_on(loop, scripts)]
         for loader in loaders:
-            for size in batch_sizes(loader):
-                if script is loader.script and _has_one_meaning(script, size):
+            for size, there in written_sizes(loader):
+                if script is there and _has_one_meaning(script, size):
                     code = ast.unparse(size)
-                    sizes |= {node: (loader, True) for node in _given_sizes(loop) if ast.unparse(node) == code}
+                    same = (node for node in own if ast.unparse(node) == code and _means(script, node, size))
+                    sizes |= dict.fromkeys(same, (loader, True))
                 if isinstance(size, ast.Attribute) and not any(_sets(each, size.attr) for each in scripts):
-                    named = (each for each in _given_sizes(loop) if _is_named(each, size.attr))
+                    named = (each for each in own if _is_named(each, size.attr))
                     sizes |= {node: (loader, False) for node in named if node not in sizes}
     return sizes
+
+
+def _handed_on(loop: ast.AST, scripts: Sequence[Script]) -> Iterator[ast.expr]:
+    """What functions of the program are given that make tensors of such a size: `noise(args.batch_size, 8)`."""
+    calls = [call for call in ast.walk(loop) if isinstance(call, ast.Call)]
+    names = {getattr(call.func, "attr", getattr(call.func, "id", "")) for call in calls}
+    for script in scripts:
+        for function in script.find(ast.FunctionDef):
+            if function.name not in names:
+                continue
+            parameters = _parameters(function)
+            used = {node.id for node in _given_sizes(function) if isinstance(node, ast.Name)}
+            for call in calls:
+                if getattr(call.func, "attr", getattr(call.func, "id", "")) == function.name:
+                    yield from (word.value for word in call.keywords if word.arg in used)
+                    yield from (given for name, given in zip(parameters, call.args, strict=False) if name in used)
+
+
+def _parameters(function: ast.FunctionDef) -> list[str]:
+    """The parameters that a call gives by their place."""
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    return names[1:] if names[:1] in (["self"], ["cls"]) else names
+
+
+def _stored(script: Script, scope: ast.AST) -> set[str]:
+    """The names that a scope gives values to, other than parameters."""
+    return {node.id for node in script.find(ast.Name) if script.scope(node) is scope and not is_load(node)}
 
 
 def _is_named(node: ast.expr, attribute: str) -> bool:
@@ -77,15 +130,37 @@ def _given_sizes(loop: ast.AST) -> Iterator[ast.expr]:
 
 
 def _has_one_meaning(script: Script, size: ast.expr) -> bool:
-    """Whether a name, or an attribute of one, is bound once in a file."""
-    base = size
-    while isinstance(base, ast.Attribute):
-        base = base.value
-    if not isinstance(base, ast.Name):
+    """Whether a name, or an attribute of one, is bound once where it is known."""
+    base = _base(size)
+    if base is None or any(base.id in node.names for node in script.find(ast.Global, ast.Nonlocal)):
         return False
-    bound = [node for node in script.find(ast.Name) if node.id == base.id and isinstance(node.ctx, ast.Store)]
-    given = [node for node in script.find(ast.arg) if node.arg == base.id]
+    scope = _scope(script, base)
+    bound = [node for node in script.find(ast.Name) if node.id == base.id and not is_load(node)]
+    here = [node for node in bound if script.scope(node) is scope]
+    given = [each for each in arguments(scope) if each == base.id]
     imported = [each for at in script.imports for each in at.names if (each.asname or each.name) == base.id]
     changed = (node for node in script.find(ast.Attribute) if isinstance(node.ctx, ast.Store))
     code = ast.unparse(size)
-    return len([*bound, *given, *imported]) == 1 and all(ast.unparse(each) != code for each in changed)
+    return len([*here, *given, *imported]) == 1 and all(ast.unparse(each) != code for each in changed)
+
+
+def _means(script: Script, node: ast.expr, size: ast.expr) -> bool:
+    """Whether an expression of the same words is about the same variable."""
+    one, other = _base(node), _base(size)
+    return one is not None and other is not None and _scope(script, one) is _scope(script, other)
+
+
+def _base(size: ast.expr) -> ast.Name | None:
+    while isinstance(size, ast.Attribute):
+        size = size.value
+    return size if isinstance(size, ast.Name) else None
+
+
+def _scope(script: Script, name: ast.Name) -> Scope:
+    """Where a variable is bound: in the function that it stands in, or else in the file."""
+    scope = script.scope(name)
+    return scope if name.id in (*_stored(script, scope), *arguments(scope)) else script.tree
+
+
+def is_load(node: ast.Name) -> bool:
+    return isinstance(node.ctx, ast.Load)
