@@ -1,7 +1,8 @@
 """Losses that are means over targets of which some count more, or not at all: what a batch has of these (L3).
 
 torch divides the sum of `weight[target] * loss` by the sum of `weight[target]`, without the targets that are
-`ignore_index` (torch.nn.functional.cross_entropy). The ranks have other sums: each has to divide by that of all.
+`ignore_index` (torch.nn.functional.cross_entropy), and what `label_smoothing` adds by the same. The ranks have other sums:
+each has to divide by that of all.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from ..script import Script
 
 # By place, behind what the functions compute with: the names of what a loss is made with.
 _OPTIONS = ("weight", "size_average", "ignore_index", "reduce", "reduction")
-_UNKNOWN = frozenset({"size_average", "reduce", "label_smoothing", None})
+_UNKNOWN = frozenset({"size_average", "reduce", None})
 _VIEWS = frozenset(
     {"view", "reshape", "flatten", "contiguous", "squeeze", "long", "t", "transpose", "permute", "to", "cuda"}
 )
