@@ -942,3 +942,49 @@ def test_losses_that_couple_samples(ranks: int, tmp_path: Path) -> None:
     fixture = Fixture("coupled", tmp_path, "before.py", (), 1e-5, False, "", False, True, (), False, "", "", (), True)
     found = differences(fixture, ranks)
     assert not found, "\n".join(found)
+
+
+LAYERS = """\
+class Center(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = torch.nn.Linear(4, 4)
+
+    def forward(self, x):
+        x = self.out(x)
+        return torch.tanh(x - x.mean(0) / (1 + x.pow(2).mean(0)))
+
+
+class Net(torch.nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.layers = torch.nn.ModuleList(layers)
+        self.more = torch.nn.Sequential(*[copy.deepcopy(layers[0]) for _ in range(2)])
+        for at in range(2):
+            setattr(self, f"last{at}", Center())
+        self.head = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        x = self.more(x)
+        for at in range(2):
+            x = getattr(self, f"last{at}")(x)
+        return self.head(x)
+
+
+model = Net([Center() for _ in range(2)])
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_layers_of_containers_that_couple_samples(ranks: int, tmp_path: Path) -> None:
+    source = "import copy\n" + HEAD[: HEAD.index("model = ")] + LAYERS
+    assert "differentiable_mean(x.mean(0))" in convert({Path("a.py"): source}, "cpu", style="plain")[Path("a.py")].code
+    (tmp_path / "before.py").write_text(source)
+    fixture = Fixture("layers", tmp_path, "before.py", (), 1e-5, False, "", False, True, (), False, "", "", (), True)
+    found = differences(fixture, ranks)
+    assert not found, "\n".join(found)

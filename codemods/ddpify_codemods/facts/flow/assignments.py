@@ -161,7 +161,10 @@ class Assignments(Branches):
                 anew = self.in_forward and not self.undecided  # by each call of the model
                 if thing in self.settings.values():  # by the parser, too
                     value = replace(value, constant=None, is_none=None)
-                thing.attributes[target.attr] = value if old is None or anew else join(old, value)
+                new = value if old is None or anew else join(old, value)
+                of_model = isinstance(thing, Module) and bool(self.in_forward)
+                self.attributes_set += of_model or (old is not None and new != old)
+                thing.attributes[target.attr] = new
 
     def written_in(self, owner: Value, name: str, value: Value) -> None:
         """A name of a class, or of a file, is given a value, beside those that stand there."""

@@ -58,14 +58,17 @@ class Branches(Calls):
     ) -> None:
         """Follow two ways of which the run takes one; ends: whether the function ends with them."""
         before, gradients, had_begun = dict(frame.names), self.gradients, self.has_begun
+        outer, self.always = self.always, set()
         self.undecided += 1
         first()
+        once, self.always = self.always, set()
         names, frame.names = frame.names, before
         gradients, self.gradients = self.gradients, gradients
         has_begun, self.has_begun = self.has_begun, had_begun
         other()
         self.undecided -= 1
         self.has_begun &= has_begun
+        self.one_way_of_two(outer, once)
         self.gradients = self.gradients.or_else(gradients)
         self.merge(frame, names, *ends)
 

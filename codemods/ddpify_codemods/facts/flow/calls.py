@@ -202,6 +202,8 @@ class Calls(Methods):
         inner = Frame(function.script, function.node, {}, outer, caller=frame, call=node)
         self.bind(function, args, keywords, inner, frame)
         self.stack.append(function.node)
+        if self.in_forward and inner.this is not None:
+            self.computing |= {each.cls.node for each in inner.owners if isinstance(each, Module) and each.cls}
         try:
             if isinstance(function.node, ast.Lambda):
                 return self.value(function.node.body, inner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from .layout import along, axis
-from .values import COUPLES, Value, made_of
+from .values import COUPLES, LOCAL_ROWS, Value, made_of
 
 
 def einsum(equation: object, operands: Sequence[Value]) -> Value | None:
@@ -21,7 +21,7 @@ def einsum(equation: object, operands: Sequence[Value]) -> Value | None:
     letters = set()
     for term, operand in zip(terms.split(","), operands, strict=False):
         if operand.is_local:
-            samples = axis(operand.kind)
+            samples = axis(operand.kind) if operand.kind in LOCAL_ROWS else None
             if samples is None or not -len(term) <= samples < len(term):
                 return None
             letters.add(term[samples])

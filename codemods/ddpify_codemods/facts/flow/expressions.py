@@ -271,10 +271,14 @@ class Expressions(Subscripts):
         self.decided(node.test, test, frame)
         if isinstance(test.constant, bool):
             return self.value(node.body if test.constant else node.orelse, frame)
+        outer, self.always = self.always, set()
         self.undecided += 1
-        result = join(self.value(node.body, frame), self.value(node.orelse, frame))
+        first = self.value(node.body, frame)
+        once, self.always = self.always, set()
+        other = self.value(node.orelse, frame)
         self.undecided -= 1
-        return result
+        self.one_way_of_two(outer, once)
+        return join(first, other)
 
     def on_tuple(self, node: ast.Tuple | ast.List | ast.Set, frame: Frame) -> Value:
         known: dict[object, Value] = {}

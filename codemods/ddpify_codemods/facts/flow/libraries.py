@@ -10,6 +10,7 @@ from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
 from .commands import COMMANDS, from_command_line
+from .containers import has_layers
 from .draws import SEEDS
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of
@@ -145,12 +146,17 @@ class Libraries(LibraryResults):
             return entries_of
         if name in ("torch.autograd.grad", "torch.grad"):
             return self.gradients_of(node, args, keywords)
+        if (copies := self.copied(name, node, args)) is not None:
+            return copies
         if name == "torch.is_tensor":
             return SAME
         if name.startswith("torch.distributions."):
             return self.distribution(name, node, given)
         if name == "getattr" and args and args[0].only(Logger):
             return of(Method(args[0], "", node))
+        if name == "getattr" and len(args) >= 2 and not isinstance(args[1].constant, str):
+            if (layers := self.held(args[0], None)) is not None:
+                return layers
         if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
             found = self.attribute_of(args[0], args[1].constant, node, frame)
             return replace(found, is_none=None) if any(each.is_none is not False for each in args[2:]) else found
@@ -245,7 +251,7 @@ class Libraries(LibraryResults):
 
     def iteration(self, name: str, last: str, args: list[Value], node: ast.Call, frame: Frame) -> Value | None:
         """What loops run over, if the call makes that."""
-        of_parts = any(v.kind in LOCAL_ROWS or v.only(Items) or v.only(Iteration) for v in args)
+        of_parts = any(v.kind in LOCAL_ROWS or v.only(Items) or v.only(Iteration) or has_layers(v) for v in args)
         if not args or not (of_parts or self.loaders_in(*args)):
             return None
         if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):

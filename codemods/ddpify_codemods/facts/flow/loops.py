@@ -285,6 +285,8 @@ class Loops(OneByOne, ByName):
             return element(of(thing), None)
         if isinstance(thing, Parameters):
             return of(thing)
+        if isinstance(thing, Module) and thing.contents is not None:
+            return element(of(thing.contents), None)
         return SAME
 
     def of_layout(self, part: Part, loaders: frozenset[Loader]) -> Value:

@@ -230,6 +230,10 @@ class Methods(InPlace):
     ) -> Value | None:
         """A method of something that is known; None for others."""
         if isinstance(thing, Module):
+            if name in ("add_module", "register_module") and thing.cls is not None and len(node.args) == 2:
+                return self.sets_attribute(node, [owner, *args], frame)
+            if (layers := self.of_container(thing, name, given)) is not None:
+                return layers
             if name in ("train", "eval"):
                 on = args[0].constant if args else name == "train"
                 for module in owner.only(Module):

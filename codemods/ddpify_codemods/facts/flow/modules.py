@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 
 from ..script import Script
+from .beginnings import Beginnings
 from .frames import Frame, Problem, local_entries
 from .library_modules import of_library_module
 from .operation_names import DRAWN_AT_FIRST, LOSS_CLASSES, WEIGHTED
 from .operations import likelihood, loss_of
 from .reductions import reduction_of
+from .remembered import Remembered
 from .training import Training, leaves_outputs
 from .transformers_models import (
     class_name,
@@ -25,6 +28,7 @@ from .transformers_models import (
 )
 from .values import (
     ADDITIVE,
+    DRAWN,
     OWN_SHAPE,
     SAME,
     Function,
@@ -41,9 +45,10 @@ from .values import (
 from .weighing import weighed
 
 _CRF = "torchcrf.CRF"
+_UNSEEN = "what this layer computes is not seen: the model calls it in a way that is not followed"
 
 
-class Modules(Training):
+class Modules(Training, Beginnings, Remembered):
     """What models and losses make of batches."""
 
     def forward(
@@ -78,24 +83,32 @@ class Modules(Training):
             self.problem(frame, node, "a model is given the samples of all ranks, which each would compute with")
         if local and any(value.reason == OWN_SHAPE and not value.is_local for value in entries(given)):
             self.gets_whole_size(node, local, frame)
+        if inside and (module.cls or module.contents is not None):  # it is followed, whatever it is given
+            args, keywords = [_relaxed(each) for each in args], {name: _relaxed(v) for name, v in keywords.items()}
+            given = [*args, *keywords.values()]
+            local = [value for value in given if value.is_local or local_entries(value)]
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
         if unknown and (module.networks or trained):
+            self.computing |= {module.cls.node} if module.cls else set()  # what it makes of this stays unknown
             numbers = module.cls and not trained and all(value.kind in ADDITIVE for value in unknown)
             loss = self.own_loss(module, node, args, keywords, frame) if numbers else None
             result = loss or made_of("unknown", unknown)
             return self.tagged(result, (node, root.made)) if trained else result
         if module.cls or "forward" in module.attributes:
-            own = self.own_forward(module, node, args, keywords, frame, trained)
+            own = self.once(
+                module, args, keywords, lambda: self.own_forward(module, node, args, keywords, frame, trained)
+            )
         elif module.name == _CRF and local:
             own = likelihood(given, keywords.get("reduction"))
         else:
-            own = self.through(module, node, given, frame) if local else None
+            own = self.through(module, node, given, frame) if local or module.contents is not None else None
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
-        left_out = self.undecided or self.without_gradients > self.quiet_around
-        if self.in_forward and left_out and module.networks and not trained:
-            self.found.unused.add(root.made)
+        if self.in_forward and module.networks and not trained:
+            if self.without_gradients > self.quiet_around:
+                self.found.unused.add(root.made)
+            self.always.add(module)
         if root.made in self.trained and not self.without_gradients and self.leaves_untrained(module, node, frame):
             self.found.unused.add(root.made)
         if trained and root is module:
@@ -147,10 +160,10 @@ class Modules(Training):
 
     def through(self, module: Module, node: ast.Call, given: list[Value], frame: Frame) -> Value | None:
         """What a module of torch gives back, or one after the other of nn.Sequential; None where that is not known."""
-        value = given[0]
-        for layer in module.layers:
-            value = self.forward(layer, node, [value], {}, frame)
-        return of_library_module(module, given) if not module.layers else value if value.is_kept else None
+        if module.contents is None:
+            return of_library_module(module, given)
+        value = self.in_turn(module, node, given, frame) if given else SAME
+        return value if value.is_kept else None
 
     def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
         """Whether nothing is known of what a network gives back, but that it is made of what it was given."""
@@ -192,8 +205,13 @@ class Modules(Training):
         if not self.in_forward:
             self.quiet_around = self.without_gradients
             self.set_now = set()
+        if module.cls is not None:
+            self.computing.add(module.cls.node)
         self.in_forward.append(module)
         undecided, self.undecided = self.undecided, self.undecided if len(self.in_forward) > 1 else 0
+        around = self.always, self.at_times
+        if len(self.in_forward) == 1:
+            self.always, self.at_times = set(), set()
         try:
             result = self.enter(methods[0], node, args, keywords, frame)
             for method in methods[1:]:
@@ -201,6 +219,9 @@ class Modules(Training):
         finally:
             self.in_forward.pop()
             self.undecided = undecided
+        if not self.in_forward:
+            self.found.unused |= {root_of(each).made for each in self.at_times - self.always}
+            self.always, self.at_times = around
         for name, value in module.attributes.items():
             for part in value.only(Module):
                 assert isinstance(part, Module)
@@ -287,6 +308,18 @@ class Modules(Training):
             self.found.weighed_together.add(node)
         return result
 
+    def end_layers(self) -> None:
+        """Note layers of trained models of which it is not seen what they compute: they may couple samples."""
+        for module in [*self.own_modules.values()]:
+            cls = module.cls
+            root = root_of(module)
+            if cls is None or root is module or root.made not in self.trained or cls.node in self.computing:
+                continue
+            if any(part is module for part, _ in self.parts):  # whose layers are called one by one
+                continue
+            if self.method_of(cls, "forward", None) is not None:
+                self.found.problems.append(Problem(_script_of(self.scripts, module.made), module.made, _UNSEEN))
+
     def end_weighing(self) -> None:
         """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets."""
         for node, problems in self.found.weighed_apart.items():
@@ -352,7 +385,8 @@ class Modules(Training):
         self.new_modules.add(module)
         last = name.rpartition(".")[2]
         module.networks = last not in LOSS_CLASSES
-        if last in DRAWN_AT_FIRST and "torch" in self.began & self.drawn:
+        drawn = last in DRAWN_AT_FIRST and "torch" in self.began & self.drawn
+        if drawn or any(value.reason == DRAWN for value in given):
             self.begins_apart.add(module)
         if last in LOSS_CLASSES:
             reduction = Value(constant=reduction_of(last, node, lambda part: self.value(part, frame).constant))
@@ -361,14 +395,22 @@ class Modules(Training):
             module.made_of_batch = [value for value in given if value.is_local and value.kind not in ("size", "shape")]
         if given:
             module.attributes["layers"] = given[0]
-        if name == "torch.nn.Sequential" and all(len(value.only(Module)) == 1 for value in given):
-            module.layers = [each for value in given for each in value.things if isinstance(each, Module)]
+        self.fill(module, given)
         for value in given:
             for inner in value.only(Module):
                 assert isinstance(inner, Module)
-                if inner is not module:
+                if inner is not module and inner.parent is not module:
                     self.belongs(inner, module)
         return of(module)
+
+
+def _relaxed(value: Value) -> Value:
+    """What a layer is given of which nothing is known: something for each sample, as what networks give back."""
+    return replace(value, kind="batch", reason="") if value.kind == "unknown" and not value.is_kept else value
+
+
+def _script_of(scripts: Sequence[Script], node: ast.AST) -> Script:
+    return next((each for each in scripts if node in each.parents), scripts[0])
 
 
 def scored(node: ast.Call, frame: Frame) -> set[tuple[ast.AST, str]]:

@@ -11,6 +11,7 @@ from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
 from .collate import collated, is_apart, paddings, stacks
 from .collate_expressions import DEFAULTS, Part
+from .containers import Containers
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Site
 from .layout import axis, turned
@@ -47,7 +48,7 @@ from .values import (
 )
 
 
-class Objects(Loops):
+class Objects(Loops, Containers):
     """What attributes, classes and loaders are."""
 
     def attribute_of(self, owner: Value, name: str, node: ast.expr, frame: Frame) -> Value:
@@ -101,6 +102,8 @@ class Objects(Loops):
                 if name in self.class_attributes.get(cls.node, {}):
                     return self.class_attributes[cls.node][name]
             called = called_here(node, frame)
+            if isinstance(thing, Module) and (layer := self.layer_named(thing, name)) is not None:
+                return layer
             if name == "training" and self.without_gradients and isinstance(thing, Module) and root_of(thing).evaluates:
                 return Value(constant=False, host=True)
             if isinstance(thing, Module) and not called and name == "module":

@@ -163,15 +163,18 @@ class Reading(Objects):
     def sets_attribute(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         """`setattr(owner, name, value)`: of any name where that is not known."""
         owner, name, value = args
+        if not isinstance(name.constant, str):
+            self.put_by_name(owner, value)
         known = {each for thing in owner.things if isinstance(thing, Instance) for each in thing.attributes}
         known |= {
             each for thing in owner.things if isinstance(thing, Class) for each in self.class_attributes[thing.node]
         }
         for each in [name.constant] if isinstance(name.constant, str) else sorted(known):
-            target = ast.copy_location(ast.Attribute(node.args[0], each, ast.Store()), node)
-            self.assign(target, value, frame, node.args[2])
+            owned = node.args[0] if len(node.args) > 2 else node.func.value  # type: ignore[attr-defined]
+            target = ast.copy_location(ast.Attribute(owned, each, ast.Store()), node)
+            self.assign(target, value, frame, node.args[-1])
         if not known and not name.constant:
-            self.shown_parts(node.args[2:], frame)
+            self.shown_parts(node.args[-1:], frame)
         return SAME
 
     def is_shown(self, node: ast.Call, frame: Frame) -> bool:

@@ -44,6 +44,16 @@ class Context:
     frame: Frame
 
 
+@dataclass(frozen=True)
+class Computed:
+    """What the forward of a layer gave back, and the layers that it called, in any case and in some."""
+
+    result: Value | None
+    always: frozenset[Module]
+    at_times: frozenset[Module]
+
+
+
 class State:
     """Where following a program has come to; the base of what follows it."""
 
@@ -102,6 +112,12 @@ class State:
         self.began: set[str] = set()  # libraries whose generators may have been used for samples since they were seeded
         self.has_begun = False  # a pass over batches of training, whichever way was taken
         self.begins_apart: set[Module] = set()  # layers whose first numbers each rank draws, from where its noise is
+        self.copies: dict[tuple[ast.AST, Module], Module] = {}
+        self.computing: set[ast.ClassDef] = set()  # classes of networks whose methods models have called
+        self.always: set[Module] = set()  # layers that the forward which is being followed calls in any case
+        self.at_times: set[Module] = set()  # those that it calls in some cases
+        self.computed: dict[object, Computed] = {}  # what forwards of layers have given back
+        self.attributes_set = 0  # how often an attribute of a network or of an object got another value
         self.loaded: set[Module] = set()  # networks that have got the numbers of others
         self.making: set[tuple[Script, ast.stmt]] = set()  # loops in which optimizers are made
 

@@ -43,6 +43,7 @@ class Follower(Assignments):
         self.block(entry.tree.body, frame)
         self.end_gradients()
         self.end_weighing()
+        self.end_layers()
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         dead = never_run(frame.script)

@@ -42,6 +42,8 @@ class Subscripts(Comparisons):
             return made_of("unknown", entries([owner]), reason=TAKEN)
         if owner.only(Items):
             return element(owner, key)
+        if (layers := self.held(owner, key)) is not None:
+            return layers
         index = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice) else SAME
         bounds = [self.value(part, frame) for part in operands(node)[1:]] if isinstance(node.slice, ast.Slice) else []
         if owner.kind == "shape":

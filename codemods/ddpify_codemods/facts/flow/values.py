@@ -82,8 +82,8 @@ class Module:
     """An instance of torch.nn.Module. made: the call that makes it. cls: its class where the program defines it.
 
     name: the qualified name of its class otherwise. attributes: what has been assigned to it. evaluates: whether eval()
-    was called last, not train(). layers: those of nn.Sequential, if they are given to it one by one. made_of_batch:
-    what a loss is made with, of a batch.
+    was called last, not train(). layers: those of nn.Sequential, if they are given to it one by one. contents:
+    what a container of layers holds. made_of_batch: what a loss is made with, of a batch.
     """
 
     made: ast.AST
@@ -94,6 +94,7 @@ class Module:
     parent: Module | None = None
     evaluates: bool = False
     layers: list[Module] = field(default_factory=list)
+    contents: Items | None = None
     made_of_batch: list[Value] = field(default_factory=list)
 
 

@@ -28,3 +28,4 @@ def test_an_equation_that_does_not_say_it() -> None:
     assert einsum("bi,bi", (ROWS, ROWS)) is None
     assert einsum("...i->...", (ROWS,)) is None
     assert einsum(None, (ROWS,)) is None
+    assert einsum("bi,ij->bj", (Value("unknown"), SAME)) is None

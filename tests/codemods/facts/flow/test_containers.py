@@ -1,0 +1,92 @@
+"""Layers in containers, and copies of layers, compute what their classes say: a layer that couples samples is seen."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
+
+NET = """\
+import copy
+from collections import OrderedDict
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 4)
+    def forward(self, x):
+        return {computes}
+class Net(nn.Module):
+    def __init__(self, *layers):
+        super().__init__()
+        {made}
+        self.head = nn.Linear(4, 3)
+    def forward(self, x):
+        {called}
+        return self.head(x)
+model = Net(Layer(), Layer())
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+EACH = "for layer in self.layers:\n            x = layer(x)"
+CONTAINERS = [
+    ("self.layers = nn.ModuleList([Layer() for _ in range(3)])", EACH),
+    ("self.layers = nn.ModuleList(layers)", EACH),
+    ("self.layers = nn.ModuleList(Layer() for _ in range(3))", "for i in range(3):\n            x = self.layers[i](x)"),
+    ("self.layers = nn.ModuleList()\n        self.layers.append(Layer())", EACH),
+    ("self.layers = nn.ModuleList([copy.deepcopy(Layer()) for _ in range(3)])", EACH),
+    ("self.layers = nn.ModuleList([Layer()])", "for i, layer in enumerate(self.layers):\n            x = layer(x)"),
+    ("self.layers = nn.ModuleList([Layer()])", "for layer, k in zip(self.layers, (3,)):\n            x = layer(x)"),
+    ("self.layers = nn.ModuleList([Layer()])", "x = self.layers[-1:][0](x)"),
+    ("self.layers = nn.ModuleDict({'a': Layer()})", "x = self.layers['a'](x)"),
+    ("self.layers = nn.ModuleDict({'a': Layer()})", "for name, layer in self.layers.items():\n            x = layer(x)"),
+    ("self.layers = nn.Sequential(*layers)", "x = self.layers(x)"),
+    ("self.layers = nn.Sequential(*[Layer() for _ in range(3)])", "x = self.layers(x)"),
+    ("self.layers = nn.Sequential(OrderedDict([('a', Layer())]))", "x = self.layers(x)"),
+    ("self.layers = nn.Sequential()\n        self.layers.add_module('a', Layer())", "x = self.layers(x)"),
+    ("self.layers = nn.Sequential()\n        self.layers.add_module('a', Layer())", "x = self.layers.a(x)"),
+    ("self.layers = nn.Sequential(Layer(), nn.Sequential(nn.ReLU(), Layer()))", "x = self.layers[1](x)"),
+    ("self.layers = [Layer()]\n        self.all = nn.ModuleList(self.layers)", EACH),
+    ("self.layers = nn.ModuleList([Layer()])", "x = self.layers[0](torch.special.erf(x))"),
+    ("setattr(self, f'a{len(layers)}', Layer())", "x = getattr(self, f'a{2}')(x)"),
+    ("self.add_module(f'a{len(layers)}', Layer())", "x = getattr(self, f'a{2}')(x)"),
+    ("self.add_module('a', Layer())", "x = self.a(x)"),
+]
+
+
+def program(made: str, called: str, computes: str) -> str:
+    return NET.format(made=made, called=called, computes=computes) + TRAINING
+
+
+@pytest.mark.parametrize(("made", "called"), CONTAINERS)
+def test_a_layer_that_couples_samples_is_seen(made: str, called: str) -> None:
+    assert undivided(program(made, called, "self.out(x) - x.mean(0)"))
+
+
+@pytest.mark.parametrize(("made", "called"), CONTAINERS)
+def test_one_that_keeps_them_apart_is_divided(made: str, called: str) -> None:
+    assert not undivided(program(made, called, "self.out(x) - x.mean(1, keepdim=True)"))
+
+
+def test_a_layer_that_is_called_in_a_way_that_is_not_followed_is_a_problem() -> None:
+    made, called = "self.inner = nn.Sequential(Layer())", "for part in self.inner.children():\n            x = part(x)"
+    found = reasons(program(made, called, "self.out(x) - x.mean(0)"))
+    assert any("what this layer computes is not seen" in each for each in found)
+
+
+def test_a_network_whose_layers_are_called_one_by_one_need_not_be_called() -> None:
+    made = "self.inner = Inner()"
+    inner = "class Inner(nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.a = Layer()\n"
+    inner += "    def forward(self, x):\n        return x\nclass Net("
+    assert not undivided(program(made, "x = self.inner.a(x)", "self.out(x)").replace("class Net(", inner))
+
+
+@pytest.mark.parametrize(("other", "unused"), [("layer(x)", False), ("x", True)])
+def test_layers_that_are_called_in_each_of_two_ways_are_used(other: str, unused: bool) -> None:
+    made = "self.layers, self.deep = nn.ModuleList([Layer()]), len(layers) > 2"
+    called = f"for layer in self.layers:\n            x = layer(layer(x)) if self.deep else {other}"
+    found = followed(program(made, called, "self.out(x)")).found
+    assert bool(found.unused) is unused
+
+
+def test_what_a_copy_is_given_is_not_given_to_the_original() -> None:
+    made = "self.a = Layer()\n        self.b = copy.deepcopy(self.a)\n        self.b.out = Layer()"
+    assert not undivided(program(made, "x = self.b(self.a(x))", "self.out(x)"))
