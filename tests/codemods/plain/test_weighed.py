@@ -52,7 +52,7 @@ REFUSED = {
     "weights that may be None": with_criterion("weights", before="weights = None\nweights = torch.rand(3)\n"),
     "weights of unknown origin": with_criterion("weights", before="import config\nweights = config.weights\n"),
     "targets that may be probabilities": with_criterion("").replace("total = 0.0", "total = -100"),
-    "smoothed targets that may be probabilities": with_criterion("label_smoothing=0.1").replace("total = 0.0", "t = -100"),
+    "smoothed ones that may be probabilities": with_criterion("label_smoothing=0.1").replace("total = 0.0", "t = -100"),
     "weights of a batch": with_criterion("").replace(
         "loss =", "criterion = nn.CrossEntropyLoss(weight=1 / (1 + torch.bincount(y, minlength=3)))\n        loss ="
     ),

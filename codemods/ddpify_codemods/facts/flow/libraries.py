@@ -154,9 +154,9 @@ class Libraries(LibraryResults):
             return self.distribution(name, node, given)
         if name == "getattr" and args and args[0].only(Logger):
             return of(Method(args[0], "", node))
-        if name == "getattr" and len(args) >= 2 and not isinstance(args[1].constant, str):
-            if (layers := self.held(args[0], None)) is not None:
-                return layers
+        by_name = name == "getattr" and len(args) >= 2 and not isinstance(args[1].constant, str)
+        if by_name and (layers := self.held(args[0], None)) is not None:
+            return layers
         if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
             found = self.attribute_of(args[0], args[1].constant, node, frame)
             return replace(found, is_none=None) if any(each.is_none is not False for each in args[2:]) else found

@@ -53,7 +53,6 @@ class Computed:
     at_times: frozenset[Module]
 
 
-
 class State:
     """Where following a program has come to; the base of what follows it."""
 

@@ -1,8 +1,8 @@
 """Losses that are means over targets of which some count more, or not at all: what a batch has of these (L3).
 
 torch divides the sum of `weight[target] * loss` by the sum of `weight[target]`, without the targets that are
-`ignore_index` (torch.nn.functional.cross_entropy), and what `label_smoothing` adds by the same. The ranks have other sums:
-each has to divide by that of all.
+`ignore_index` (torch.nn.functional.cross_entropy), and what `label_smoothing` adds by the same. The ranks have other
+sums: each has to divide by that of all.
 """
 
 from __future__ import annotations

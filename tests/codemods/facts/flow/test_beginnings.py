@@ -70,4 +70,5 @@ def test_a_network_that_has_no_wrapper_is_refused(fills: str) -> None:
     bare = after.replace("Net()", "Bare()")
     own = "class Bare(nn.Module):\n    def __init__(self):\n        super().__init__()\n        "
     own += f"self.own = nn.Parameter(torch.empty(4, 3))\n        {fills}\n    def forward(self, x):\n"
-    assert any("begins with other numbers" in each for each in problems(after=f"{own}        return x @ self.own\n{bare}"))
+    found = problems(after=f"{own}        return x @ self.own\n{bare}")
+    assert any("begins with other numbers" in each for each in found)

@@ -37,7 +37,7 @@ CONTAINERS = [
     ("self.layers = nn.ModuleList([Layer()])", "for layer, k in zip(self.layers, (3,)):\n            x = layer(x)"),
     ("self.layers = nn.ModuleList([Layer()])", "x = self.layers[-1:][0](x)"),
     ("self.layers = nn.ModuleDict({'a': Layer()})", "x = self.layers['a'](x)"),
-    ("self.layers = nn.ModuleDict({'a': Layer()})", "for name, layer in self.layers.items():\n            x = layer(x)"),
+    ("self.layers = nn.ModuleDict({'a': Layer()})", "for k, layer in self.layers.items():\n            x = layer(x)"),
     ("self.layers = nn.Sequential(*layers)", "x = self.layers(x)"),
     ("self.layers = nn.Sequential(*[Layer() for _ in range(3)])", "x = self.layers(x)"),
     ("self.layers = nn.Sequential(OrderedDict([('a', Layer())]))", "x = self.layers(x)"),
