@@ -967,6 +967,7 @@ class Net(torch.nn.Module):
     def forward(self, x):
         for layer in self.layers:
             x = layer(x)
+        x = torch.stack([layer(x) for layer in self.more]).mean(0)
         x = self.more(x)
         for at in range(2):
             x = getattr(self, f"last{at}")(x)

@@ -155,6 +155,38 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
 for epoch in range(2):
     train(model, loader, optimizer)
 """,
+    "smoothed labels, weighed, of which some are left out": """\
+class Tags(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.layers = nn.ModuleList([nn.Linear(8, 8) for _ in range(2)])
+        self.out = nn.Linear(8, 20)
+
+    def forward(self, x):
+        x = self.embedding(x)
+        for layer in self.layers:
+            x = torch.tanh(layer(x))
+        return self.out(x)
+
+
+def collate(batch):
+    return pad_sequence(batch, batch_first=True, padding_value=PAD)
+
+
+model = Tags()
+criterion = nn.CrossEntropyLoss(torch.rand(20) + 0.5, ignore_index=PAD, label_smoothing=0.1)
+smooth = nn.CrossEntropyLoss(ignore_index=PAD, label_smoothing=0.2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for epoch in range(2):
+    for x in DataLoader([text() for _ in range(36)], batch_size=12, shuffle=True, collate_fn=collate):
+        out = model(x).view(-1, 20)
+        loss = criterion(out, x.view(-1)) + smooth(out, x.view(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
     "a loss in the model, over the tokens that count": """\
 class Tagger(nn.Module):
     def __init__(self):

@@ -124,7 +124,7 @@ class Calls(Methods):
             return [self.value(node, frame)]
         value = self.value(node.value, frame)
         for thing in value.only(Items):
-            if isinstance(thing, Items) and thing.shape == "tuple":
+            if isinstance(thing, Items) and thing.shape == "tuple" and thing.rest is None:
                 return list(thing.known.values())
         if value.kind == "shape" and all(isinstance(thing, Library) for thing in function.things):
             return [value]  # torch.randn(*x.shape) is torch.randn(x.shape)

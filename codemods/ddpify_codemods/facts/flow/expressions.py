@@ -362,7 +362,8 @@ class Expressions(Subscripts):
                 "picked" if any(part.ifs for part in node.generators) else "rows", [value, *overs], host=value.host
             )
         shape: Literal["dict", "list"] = "dict" if isinstance(node, ast.DictComp) else "list"
-        return of(Items(shape, {}, value, by_sample=by_sample and shape == "list"))
+        unclear = any(over.is_local for over in overs)
+        return of(Items(shape, {}, value, by_sample=by_sample and shape == "list", may_be_by_sample=unclear))
 
     def of_constants(self, node: ast.DictComp, frame: Frame) -> Value | None:
         """`{phase: … for phase in ["train", "val"]}`, entry by entry; None for another dict."""

@@ -202,7 +202,11 @@ class LibraryResults(Modules):
         if name.startswith(("torch.", "numpy.")) and joins and first.only(Items):
             inner = [entry for thing in first.only(Items) if isinstance(thing, Items) for entry in thing.all()]
             kinds = {entry.kind for entry in inner if entry.is_local}
-            if kinds <= LOCAL_ROWS and last == "stack" and isinstance(node.args[0], ast.List) and not self.in_rows():
+            lists = [thing for thing in first.only(Items) if isinstance(thing, Items)]
+            of_samples = any(each.by_sample or each.may_be_by_sample for each in lists)
+            of_samples = of_samples or any(entry.host for entry in inner)
+            several = isinstance(node.args[0], ast.List) or not of_samples  # tensors of the batch, not samples
+            if kinds and kinds <= LOCAL_ROWS and last == "stack" and several and not self.in_rows():
                 at = self.dimension(node, 1, frame)
                 return made_of(unsqueezed(together(kinds), at if isinstance(at, int) else 0), inner)
             if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):

@@ -235,7 +235,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         several = name in ("max", "min", "topk", "sort", "median", "mode", *_SEVERAL)
         return made_of("batch" if several and left == "rows" else left, all_of)
     if name in CUTS and isinstance(dimension, int):
-        return made_of("batch" if kind == "rows" else kind, all_of)
+        each = reduced(kind, (dimension,), keeps=False) if name == "unbind" else kind
+        return of(Items("tuple", {}, made_of("rows" if each == "batch" else each, all_of)))
     if name in PARTS:
         return made_of("batch" if kind == "rows" else kind, all_of)
     if name in ("numel", "nelement", "__len__"):

@@ -149,7 +149,8 @@ class Method:
 @dataclass(eq=False)
 class Items:
     """A tuple, list, dict or set: its entries by key, and what the others are. grows: whether entries are appended.
-    default: what an entry is that is not there, of a defaultdict. by_sample: whether there is one for each sample."""
+    default: what an entry is that is not there, of a defaultdict. by_sample: whether there is one for each sample;
+    may_be_by_sample: whether that is not known."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -157,6 +158,7 @@ class Items:
     grows: bool = False
     default: Value | None = None
     by_sample: bool = False
+    may_be_by_sample: bool = False
 
     def all(self) -> list[Value]:
         """Every entry."""

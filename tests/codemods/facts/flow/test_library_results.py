@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 from ddpify_codemods.facts.flow.library_results import local_rows, local_rows_or_sizes
 from ddpify_codemods.facts.flow.values import Value
 
-from tests.codemods.facts.flow.followed import TRAINING, reasons
+from tests.codemods.facts.flow.followed import TRAINING, reasons, undivided
 
 
 def test_values_of_a_ranks_rows() -> None:
@@ -18,3 +19,46 @@ def test_an_array_that_is_the_same_on_all_ranks_is_so_as_a_tensor() -> None:
         "F.cross_entropy(model(x), y)", "F.cross_entropy(model(x) * torch.from_numpy(np.ones(3)).type_as(x).mean(), y)"
     )
     assert reasons(source) == []
+
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x):
+        {}
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+EACH = "outs = []\n        for {}:\n            outs.append({})\n        "
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        EACH.format("i in range(3)", "self.out(x)") + "return torch.stack(outs).mean(0)",
+        "return torch.stack([self.out(x) for _ in range(3)]).mean(0)",
+        "return torch.stack([self.out(x) for _ in range(3)], dim=-1).sum(-1)",
+        "return torch.stack([part for part in self.out(torch.cat([x, x], 1)[:, :4]).chunk(1, 1)]).mean(0)",
+        "a, b, c = self.out(x).unbind(1)\n        return torch.stack((a, b, c), 1)",
+    ],
+)
+def test_tensors_of_a_batch_that_are_stacked_are_no_samples(body: str) -> None:
+    assert not undivided(NET.format(body) + TRAINING)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return self.out(x) - torch.stack([self.out(x) for _ in range(3)], 1).mean(0).mean(0)",
+        "return self.out(x) - torch.stack([self.out(one) for one in x]).mean(0)",
+        "return self.out(x) - torch.stack([one for one in self.out(x)]).mean(0)",
+        EACH.format("one in x", "self.out(one)") + "return self.out(x) - torch.stack(outs).mean(0)",
+        EACH.format("one in x.view(-1, 4)", "self.out(one)") + "return self.out(x) - torch.stack(outs).mean(0)",
+        "outs = []\n        outs.extend(self.out(x))\n        return self.out(x) - torch.stack(outs).mean(0)",
+        "return self.out(x) - torch.stack(self.out(x).unbind(0)).mean(0)",
+    ],
+)
+def test_samples_that_are_stacked_are_samples(body: str) -> None:
+    assert undivided(NET.format(body) + TRAINING)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from ddpify_codemods.facts.flow.statements import Follower
 
 from tests.codemods.facts.flow.followed import TRAINING, reasons, undivided
@@ -37,10 +38,14 @@ def nested(leaf: str, before: str = "") -> str:
     return LAYERS.format(leaf=leaf) + before + layers + NET + TRAINING
 
 
-def test_layers_in_layers_take_as_long_as_they_are_many(monkeypatch) -> None:  # type: ignore[no-untyped-def]
-    work = []
-    run = Follower.run
-    monkeypatch.setattr(Follower, "run", lambda self: (run(self), work.append(self.work)))
+def test_layers_in_layers_take_as_long_as_they_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    work, run = [0], Follower.run
+
+    def counted(follower: Follower) -> None:
+        run(follower)
+        work.append(follower.work)
+
+    monkeypatch.setattr(Follower, "run", counted)
     assert not reasons(nested("self.out(x)"))
     assert max(work) < 6_000  # 4 ** 9 leaves
 
