@@ -17,7 +17,8 @@ class Branches(Calls):
     """What is known after several ways."""
 
     def do_if(self, node: ast.If, frame: Frame) -> None:
-        if frame.script is not self.scripts[0] and node is main_guard(frame.script.tree):
+        if node is main_guard(frame.script.tree):
+            self.block(node.body if frame.script is self.scripts[0] else (), frame)
             return
         test = self.value(node.test, frame)
         self.decided(node.test, test, frame)

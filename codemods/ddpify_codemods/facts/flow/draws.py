@@ -32,7 +32,18 @@ SEEDS = {
     "numpy.random.seed": "numpy",
     "random.seed": "random",
 }
+# These seed all of them.
+SEED_ALL = frozenset(
+    {"pytorch_lightning.seed_everything", "lightning.seed_everything", "transformers.set_seed"}
+    | {"accelerate.utils.set_seed"}
+)
 _CHANGES = frozenset({"shuffle", "random_split"})
+# Functions and classes of scikit-learn that draw from numpy's generator unless `random_state` says otherwise.
+_OF_SKLEARN = frozenset(
+    {"train_test_split", "shuffle", "resample", "ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit"}
+    | {"RepeatedKFold", "RepeatedStratifiedKFold", "KMeans", "MiniBatchKMeans", "GaussianMixture", "TSNE"}
+)
+_IF_SHUFFLED = frozenset({"KFold", "StratifiedKFold", "StratifiedGroupKFold"})
 
 
 def library_of(name: str) -> str:
@@ -40,6 +51,26 @@ def library_of(name: str) -> str:
     module, _, last = name.rpartition(".")
     found = (library for library, modules in _MODULES.items() if module in modules and last in _NAMES[library])
     return next(found, "torch" if module == "torch.nn.init" and last.endswith("_") and last not in _CONSTANT else "")
+
+
+def library_drawn_from(name: str, call: ast.Call) -> str:
+    """The library whose generator a call of a function draws from; "" for none, and where it is given another one."""
+    if name.startswith("sklearn."):
+        return "numpy" if may_draw(name, call) and state_of(call) is None else ""
+    return "" if any(word.arg == "generator" for word in call.keywords) else library_of(name)
+
+
+def may_draw(name: str, call: ast.Call) -> bool:
+    """Whether a call of scikit-learn draws from numpy's generator, unless it is told where to begin."""
+    last = name.rpartition(".")[2]
+    shuffled = last in _IF_SHUFFLED and any(word.arg == "shuffle" for word in call.keywords)
+    return shuffled or (name.startswith("sklearn.") and (last in _OF_SKLEARN or ".datasets.make_" in name))
+
+
+def state_of(call: ast.Call) -> ast.expr | None:
+    """What says where a call's random numbers begin: `random_state=42`; None for nothing."""
+    states = [word.value for word in call.keywords if word.arg == "random_state"]
+    return next((each for each in states if not (isinstance(each, ast.Constant) and each.value is None)), None)
 
 
 # Methods of tensors that fill them with what they draw.

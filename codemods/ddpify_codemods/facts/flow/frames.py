@@ -155,6 +155,8 @@ class FlowFacts:
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
     "" for all attributes. texts: the calls of format whose fields are known. parameters_of: the modules that an
     expression is whose parameters are taken. training_forwards: the calls of models by whose gradients steps are made.
+    seeded: the libraries whose generators are surely seeded; drawn_first: those that are drawn from before.
+    unequal_tests: the conditions that ranks come to unequally often.
     pictures: the calls that draw samples; partial: those that can only draw this rank's. sites: the loaders that come
     to loops by an expression, each with whether the loop trains. untrained: the loops over training loaders that do not
     train, and the ways by which the loader comes there, the nearest first. without_loaders: the expressions by which
@@ -214,6 +216,8 @@ class FlowFacts:
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
     unequal_tests: set[ast.expr] = field(default_factory=set)
+    seeded: set[str] = field(default_factory=set)
+    drawn_first: set[str] = field(default_factory=set)
     pictures: dict[ast.Call, Script] = field(default_factory=dict)
     partial: set[ast.Call] = field(default_factory=set)
     datasets: dict[ast.Call, Value] = field(default_factory=dict)

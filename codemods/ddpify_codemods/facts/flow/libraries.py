@@ -11,7 +11,7 @@ from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
 from .commands import COMMANDS, from_command_line
 from .containers import has_layers
-from .draws import SEEDS
+from .draws import LIBRARIES, SEED_ALL, SEEDS
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
@@ -178,6 +178,8 @@ class Libraries(LibraryResults):
             return sequences
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
+        if (name in SEEDS or name in SEED_ALL) and given and not self.contexts and not self.undecided:
+            self.found.seeded |= {SEEDS[name]} if name in SEEDS else LIBRARIES
         if name in SEEDS and given and not local and not self.contexts and not self.undecided:
             calls = any(isinstance(part, ast.Call) for each in node.args for part in ast.walk(each))
             self.began -= set() if calls else {SEEDS[name]}  # a clock may be called

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..called_modules import last_name
-from .draws import changes, library_of
+from .draws import changes, library_drawn_from, library_of
 from .einops import einops
 from .einsum import einsum
 from .frames import Frame, local_entries
@@ -68,9 +68,10 @@ class LibraryResults(Modules):
 
     def random_numbers(self, name: str, node: ast.Call, local: list[Value], frame: Frame) -> Value | None:
         """Numbers that a generator draws which may be at another place on each rank; None for others."""
-        library = library_of(name)
-        if not library or any(word.arg == "generator" for word in node.keywords):
+        library = library_drawn_from(name, node)
+        if not library:
             return None
+        self.found.drawn_first |= {library} - self.found.seeded
         diverges = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
         for_samples = library != "random" and local_rows_or_sizes(entries(local))
         if diverges or (self.contexts and (library == "torch" or for_samples)):

@@ -3,43 +3,28 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from ...facts.flow.draws import library_of
+from ...facts.backends import options
+from ...facts.flow.draws import may_draw, state_of
 from ...facts.header import joined_after
+from ...facts.origins import origins, sources
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from .words import module_name, program_of
 
-_SEEDS = {
-    "torch": ("torch.manual_seed", "torch.random.manual_seed"),
-    "numpy": ("numpy.random.seed",),
-    "random": ("random.seed",),
-}
-_ALL = (
-    "pytorch_lightning.seed_everything",
-    "lightning.seed_everything",
-    "transformers.set_seed",
-    "accelerate.utils.set_seed",
-)
 _CODE = {"torch": "{}.manual_seed(0)", "numpy": "{}.random.seed(0)", "random": "{}.seed(0)"}
 _DRAWS = {"numpy": "numpy.random.", "random": "random."}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Seed the generators that the program draws from and does not seed itself."""
+    """Seed the generators that the program draws from, where it does not surely seed them itself, and before."""
     if not script.is_entry:
         return
-    scripts = program_of(script).scripts
-    called = {other.qualified(call.func) for other in scripts for call in other.find(ast.Call)}
-    if called & set(_ALL):
-        return
-    missing = []
-    for library, names in _SEEDS.items():
-        draws = library == "torch" or any(name.startswith(_DRAWS[library]) for name in called)
-        if draws and (not called & set(names) or _draws_before(script, library)):
-            missing.append(library)
+    program = program_of(script)
+    found, drawn = program.followed.found, _drawn_from(program.scripts)
+    missing = [library for library in _CODE if library in drawn - found.seeded | drawn & found.drawn_first]
     if missing:
         at, where = joined_after(script)
         names_there = {library: module_name(script, library, at, where == "after") for library in missing}
@@ -49,12 +34,30 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Insert(at, code, message, where, modules=modules, last=True)
 
 
-def _draws_before(script: Script, library: str) -> bool:
-    """Whether a script draws from a generator before it seeds it: `random.seed(random.randint(1, 10000))`."""
-    calls = [call for call in script.find(ast.Call) if isinstance(script.scope(call), ast.Module)]
-    seeded = [call.lineno for call in calls if script.qualified(call.func) in _SEEDS[library]]
-    drawn = (call.lineno for call in calls if library_of(script.qualified(call.func)) == library)
-    return bool(seeded) and min(drawn, default=min(seeded)) < min(seeded)
+def _drawn_from(scripts: Sequence[Script]) -> set[str]:
+    """The libraries from whose generators a program draws: torch's for its weights, at least."""
+    drawn = {"torch"}
+    for script in scripts:
+        frames = "pandas" in script.imported.values()
+        for call in script.find(ast.Call):
+            name = script.qualified(call.func)
+            drawn |= {library for library, start in _DRAWS.items() if name.startswith(start)}
+            sampled = frames and isinstance(call.func, ast.Attribute) and call.func.attr == "sample"
+            if (sampled or may_draw(name, call)) and _may_be_none(scripts, script, state_of(call)):
+                drawn.add("numpy")
+    return drawn
+
+
+def _may_be_none(scripts: Sequence[Script], script: Script, node: ast.expr | None) -> bool:
+    """Whether a seed may be None: all but numbers, names of numbers and options with a number by default."""
+    made: list[ast.expr] = []
+    if isinstance(node, ast.Attribute):
+        calls = [call for each in scripts for call in options(each, node.attr)]
+        made = [word.value for call in calls for word in call.keywords if word.arg == "default"]
+        made = made if len(made) == len(calls) else []
+    elif node is not None:
+        made = [each for each in origins(script, node) if not sources(script, each)]
+    return not made or not all(isinstance(each, ast.Constant) and each.value is not None for each in made)
 
 
 RULE = Rule(
@@ -62,7 +65,9 @@ RULE = Rule(
     title="Seed all ranks alike",
     why="""\
 Ranks that are not seeded split and shuffle their data differently, and make other data (S1, D11): a sample of one
-rank's training set would be in another's test set. A script that seeds its generators stays as it is.""",
+rank's training set would be in another's test set. scikit-learn and pandas draw from numpy's generator where no
+`random_state` is given. A script that seeds its generators in any case (not `if args.seed is not None`), and before it
+draws, stays as it is.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset, random_split

@@ -1,0 +1,88 @@
+"""Ranks are seeded alike before anything is drawn that has to be the same on all of them (S1, D11)."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from .test_followed import plain, training
+
+FIXED = "import argparse\nimport random\nimport numpy as np\nimport pandas as pd\nimport torch\n"
+PARSED = """\
+parser = argparse.ArgumentParser()
+parser.add_argument("--seed", type=int, default={})
+args = parser.parse_args()
+"""
+NAMES = ["torch", "numpy", "random"]
+
+
+def seeded(begins: str, draws: str = "") -> list[str]:
+    """The libraries that a conversion seeds."""
+    body = training().replace("torch.manual_seed(0)\nrandom.seed(0)\n", "")
+    result = plain(FIXED + begins + draws + body)
+    joined = result.code.partition("init_process_group")[2]
+    inserted = joined[: joined.index("parser =" if "parser" in begins + draws else "train_set =")]
+    return re.findall(r"^(\w+(?:\.random)?)\.(?:manual_)?seed\(0\)$", inserted, re.MULTILINE)
+
+
+@pytest.mark.parametrize(
+    ("begins", "inserted"),
+    [
+        ("", ["torch"]),
+        ("torch.manual_seed(1)\n", []),
+        ("if len(__file__) > 3:\n    torch.manual_seed(1)\n", ["torch"]),
+        ("def seed():\n    torch.manual_seed(1)\n", ["torch"]),
+        ("def seed(number):\n    torch.manual_seed(number)\n\n\nseed(3)\n", []),
+        ("from transformers import set_seed\nset_seed(3)\n", []),
+        (PARSED.format(None) + "if args.seed is not None:\n    torch.manual_seed(args.seed)\n", ["torch"]),
+        (PARSED.format(3) + "if args.seed:\n    torch.manual_seed(args.seed)\n", ["torch"]),
+        (PARSED.format(3) + "torch.manual_seed(args.seed)\n", []),
+        ("x = torch.rand(3)\ntorch.manual_seed(1)\n", ["torch"]),
+    ],
+)
+def test_what_may_not_be_seeded_is(begins: str, inserted: list[str]) -> None:
+    assert seeded(begins) == inserted
+
+
+@pytest.mark.parametrize(
+    ("draws", "inserted"),
+    [
+        ("order = np.random.permutation(64)\n", ["np.random"]),
+        ("np.random.seed(1)\norder = np.random.permutation(64)\n", []),
+        ("order = np.random.permutation(64)\nnp.random.seed(1)\n", ["np.random"]),
+        ("from sklearn.model_selection import train_test_split\na, b = train_test_split(range(9))\n", ["np.random"]),
+        (
+            "from sklearn.model_selection import train_test_split\n"
+            "a, b = train_test_split(range(9), random_state=None)\n",
+            ["np.random"],
+        ),
+        (
+            "from sklearn.model_selection import train_test_split\na, b = train_test_split(range(9), random_state=3)\n",
+            [],
+        ),
+        (
+            "SEED = 3\nfrom sklearn.model_selection import train_test_split\n"
+            "a, b = train_test_split(range(9), random_state=SEED)\n",
+            [],
+        ),
+        (
+            PARSED.format(3) + "from sklearn.model_selection import train_test_split\n"
+            "a, b = train_test_split(range(9), random_state=args.seed)\n",
+            [],
+        ),
+        (
+            PARSED.format(None) + "from sklearn.model_selection import train_test_split\n"
+            "a, b = train_test_split(range(9), random_state=args.seed)\n",
+            ["np.random"],
+        ),
+        ("from sklearn.model_selection import KFold\nfolds = KFold(5, shuffle=True)\n", ["np.random"]),
+        ("from sklearn.model_selection import KFold\nfolds = KFold(5)\n", []),
+        ("from sklearn.metrics import f1_score\nprint(f1_score([1], [1]))\n", []),
+        ("frame = pd.DataFrame({'a': [1, 2]}).sample(frac=1)\n", ["np.random"]),
+        ("frame = pd.DataFrame({'a': [1, 2]}).sample(frac=1, random_state=1)\n", []),
+        ("random.shuffle(order := list(range(9)))\n", ["random"]),
+    ],
+)
+def test_generators_that_are_drawn_from_are_seeded(draws: str, inserted: list[str]) -> None:
+    assert seeded("torch.manual_seed(1)\n", draws) == inserted
