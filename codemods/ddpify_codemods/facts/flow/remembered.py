@@ -23,10 +23,10 @@ class Remembered(State):
         if not self.in_forward or any(value.only(Items) for value in (*args, *keywords.values())):
             return follow()  # what lists hold may have been changed
         situation = (
-            tuple(id(context.node) for context in self.contexts),
+            tuple((context.node, context.how, context.loaders) for context in self.contexts),
             self.without_gradients - self.quiet_around,
             self.undecided > 0,
-            root_of(module).evaluates,
+            tuple(root_of(each).evaluates for each in (module, self.in_forward[0])),
             frozenset(self.began & self.drawn),
             self.attributes_set,
         )
