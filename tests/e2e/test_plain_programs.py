@@ -146,6 +146,25 @@ for epoch in range(2):
         f += f1(out, F.one_hot(y, 3))
     print(acc / len(test_loader), f / len(test_loader))
 """,
+    "samples are normalized by numbers of their batch": """\
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    for x, y in train_loader:
+        mean, std = x.mean(), x.std()
+        x = (x - mean) / std + x / x.max()
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    correct = 0
+    for x, y in test_loader:
+        mean, std = x.mean(), x.std()
+        x = (x - mean) / std
+        correct += (model(x).argmax(1) == y).sum().item()
+    print(correct)
+""",
     "one function makes all loaders": """\
 def made(data):
     return DataLoader(data, batch_size=12, shuffle=True, num_workers=0)

@@ -9,7 +9,8 @@ from dataclasses import replace
 from typing import Literal
 
 from .frames import Frame, Reduction, local_entries, local_runs
-from .operands import are_pairs, operands
+from .input_gradients import learns_samples
+from .operands import are_pairs, measures, operands
 from .operation_names import LOSS_CLASSES
 from .operations import combined, one_behind_the_other, runs_over_samples
 from .subscripts import Subscripts
@@ -122,17 +123,19 @@ class Expressions(Subscripts):
 
     def of_all_ranks(self, node: ast.expr, frame: Frame) -> Value:
         """Something that is computed from the batches of all ranks."""
+        learned = self.may_learn(node, frame)
         for part in operands(node):
             value = (
                 self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame)
             )
+            learned |= bool(value.forwards or value.bypasses)
             if value.is_local or local_entries(value) or local_runs(value):
                 self.demand(part, value, frame, gathers=True)
             elif not value.zero:
                 self.found.read_same.add(part)
         if isinstance(node, ast.Call):
             self.enter_with_all(node, frame)
-        return replace(SAME, made_at=frozenset({node}))
+        return replace(SAME, made_at=frozenset({node})) if learned else SAME
 
     def enter_with_all(self, node: ast.Call, frame: Frame) -> None:
         """Follow a function of the program that is given the batches of all ranks."""
@@ -184,6 +187,7 @@ class Expressions(Subscripts):
             return one_behind_the_other(left, right) or join(left, right)
         if isinstance(node.op, ast.Mult) and left.only(Items):
             return left
+        left, right = self.of_data(node.left, left, right, frame), self.of_data(node.right, right, left, frame)
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
         meet = result.kind in LOCAL_ROWS and not isinstance(node.op, ast.MatMult)
@@ -207,6 +211,19 @@ class Expressions(Subscripts):
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)
         return self.noted_join(result, node, SAME, [left, right])
+
+    def of_data(self, node: ast.expr, value: Value, other: Value, frame: Frame) -> Value:
+        """A number of a batch that samples are computed with, before any model: `(x - x.mean()) / x.std()`. It is that
+        of all ranks, and nothing is differentiated through it."""
+        made = value.kind == "mean" or (value.kind == "unknown" and value.made_at and all(map(measures, value.made_at)))
+        learned = value.forwards or value.bypasses or other.forwards or other.bypasses
+        if other.kind not in LOCAL_ROWS or not made or learned or value.merged or self.in_forward or self.in_factory:
+            return value
+        of_samples = any(learns_samples(each) for each in self.scripts)
+        if not self.may_join(value.loaders) or of_samples or self.may_learn(node, frame):
+            return value
+        self.demand(node, value, frame)
+        return replace(SAME, host=value.host)
 
     def by_all_ranks(self, node: ast.BinOp, result: Value, left: Value, right: Value, frame: Frame) -> Value:
         """A loss that is a sum over a batch, divided by another one: a mean over a mask, if all ranks' masks divide it.

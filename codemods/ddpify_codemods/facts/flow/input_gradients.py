@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
+from ..script import KEPT, Script
 from .layout import axis
 from .values import LOCAL_ROWS, Items, Kind, Value, cut, made_of, of
 
@@ -44,3 +47,11 @@ def of_scaled(name: str, value: Value, given: Sequence[Value] = ()) -> Value:
         if name in _KEEPING:
             return cut(value) if name in ("detach", "data") else value
     return made_of("unknown", [value, *given], reason=SCALED)
+
+
+@lru_cache(maxsize=KEPT)
+def learns_samples(script: Script) -> bool:
+    """Whether a file may ask for gradients of samples, through all that is computed of them."""
+    return bool(
+        re.search(r"requires_grad_\((?!False)|requires_grad *= *(?!False)|autograd\.grad|retain_grad", script.text)
+    )

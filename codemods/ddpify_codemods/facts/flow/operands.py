@@ -7,6 +7,8 @@ import ast
 from ..origins import sources
 from ..script import Script
 
+_NUMBERS = frozenset({"std", "var", "max", "min", "norm", "median", "amax", "amin", "prod"})
+
 
 def operands(node: ast.expr) -> list[ast.expr]:
     """What a call, an arithmetic operation, a comparison or a subscript computes with; a name itself."""
@@ -62,3 +64,15 @@ def _added(node: ast.expr) -> int:
     parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     written = [ast.unparse(part) for part in parts]
     return written.count("None") if {*written} <= {":", "None", "..."} else 0
+
+
+def measures(node: ast.expr) -> bool:
+    """Whether an operation makes one number of all samples, or one for each feature: `x.std()`, `torch.var(x, 0)`."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    is_function = isinstance(node.func.value, ast.Name) and node.func.value.id in ("torch", "np", "numpy")
+    given = [*node.args[is_function:], *(word.value for word in node.keywords if word.arg in ("dim", "axis"))]
+    dims = [each.value if isinstance(each, ast.Constant) else None for each in given]
+    others = [word.arg for word in node.keywords if word.arg not in ("dim", "axis", "unbiased", "correction")]
+    name = node.func.attr
+    return not others and (name in _NUMBERS if not dims else name in ("std", "var") and dims == [0])
