@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.operands import laid_out, operands
+from ddpify_codemods.facts.flow.operands import laid_out, measures, operands
 
 from tests.codemods.checks import sources_of
 
@@ -32,3 +32,15 @@ def test_a_tensor_with_other_dimensions(source: str) -> None:
 @pytest.mark.parametrize("source", ["z.mean()", "f(z)", "z.shape"])
 def test_another_tensor(source: str) -> None:
     assert ast.unparse(laid_out(ast.parse(source, mode="eval").body)) == source
+
+
+@pytest.mark.parametrize("source", ["x.std()", "torch.std(x)", "x.var(0)", "x.std(dim=0, unbiased=False)", "x.norm()"])
+def test_a_number_of_all_samples(source: str) -> None:
+    assert measures(ast.parse(source, mode="eval").body)
+
+
+@pytest.mark.parametrize(
+    "source", ["x.std(1)", "x.max(0)", "x[0]", "torch.std(x, n)", "x.norm(p=1)", "std(x)", "x.sort()"]
+)
+def test_another_operation(source: str) -> None:
+    assert not measures(ast.parse(source, mode="eval").body)
