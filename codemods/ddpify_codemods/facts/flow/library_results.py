@@ -25,6 +25,7 @@ from .values import (
     KEYED,
     LOCAL_ROWS,
     OWN_SHAPE,
+    PICKED,
     SAME,
     SHUFFLED,
     ZERO,
@@ -230,6 +231,8 @@ class LibraryResults(Modules):
                 return made
         sizes = [value for value in entries(given) if value.is_local]
         if name.startswith("torch.") and last in FACTORIES and all(each.kind in ("size", "shape") for each in sizes):
+            if any(each.reason == PICKED for each in sizes):
+                return replace(made_of("picked", sizes), reason="")
             return made_of("rows", sizes) if len(sizes) == 1 else made_of("unknown", sizes, reason=COUPLES)
         if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
             return found

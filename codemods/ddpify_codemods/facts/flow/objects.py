@@ -24,12 +24,14 @@ from .transformers_models import collates, is_model_class, pads
 from .values import (
     LOCAL_ROWS,
     NOT_STACKED,
+    PICKED,
     SAME,
     UNEVEN,
     Class,
     Function,
     Instance,
     Items,
+    Kind,
     Library,
     Loader,
     Logger,
@@ -260,13 +262,15 @@ class Objects(Loops, Containers):
 
     def shape_of(self, owner: Value) -> Value:
         """The sizes of a tensor; their constant is the dimension of the samples."""
-        return replace(cut(made_of("shape", [owner])), constant=axis(owner.kind))
+        reason = PICKED if owner.kind == "picked" else ""
+        return replace(cut(made_of("shape", [owner])), constant=axis(owner.kind), reason=reason)
 
     def size_in(self, shape: Value, key: object) -> Value:
         """One of the sizes of a tensor."""
         if shape.constant is None or not isinstance(key, int):
             return SAME
-        return made_of("size", [shape], host=True) if key == shape.constant else SAME
+        kind: Kind = "sum" if shape.reason == PICKED else "size"
+        return made_of(kind, [replace(shape, reason="")], host=True) if key == shape.constant else SAME
 
     def loader(self, node: ast.Call, frame: Frame) -> Value:
         """A DataLoader is made."""

@@ -327,7 +327,8 @@ def of_sizes(given: Sequence[Value]) -> Value | None:
         return None
     if len(places) > 1:  # something for each two samples
         return made_of("unknown", local, reason=COUPLES)
-    return made_of(along(places[0]), local)
+    made = made_of(along(places[0]), local)
+    return replace(made, kind="picked", reason="") if any(value.reason == PICKED for value in local) else made
 
 
 def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.codemods.facts.flow.followed import TRAINING, followed
 
 TRAINER = """
@@ -21,3 +23,18 @@ def test_attributes_lead_to_models_and_loaders() -> None:
     found = followed(TRAINER)
     assert found.problems == () and list(found.status.values()).count("training") == 1
     assert followed(TRAINING).status.keys() != found.status.keys()
+
+
+@pytest.mark.parametrize("count", ["x[y > 1].shape[0]", "x[y > 1].size(0)", "len(x[y > 1])"])
+def test_how_many_samples_are_picked_is_a_sum_over_ranks(count: str) -> None:
+    """Not the number of a rank's samples, of which all ranks have as many."""
+    found = followed(f"{TRAINING}        print({count})\n").found
+    assert {each.kind for reductions in found.reductions.values() for each in reductions} == {"sum"}
+
+
+def test_a_mean_over_the_samples_that_are_picked_is_divided_by_their_number_on_all_ranks() -> None:
+    loss = "F.cross_entropy(model(x), y, reduction='none')[y > 0].sum() / y[y > 0].shape[0]"
+    for code, kinds in ((loss, {"mean"}), (loss.replace("[y > 0]", ""), set())):
+        found = followed(TRAINING.replace("F.cross_entropy(model(x), y)", code))
+        assert not found.problems
+        assert {each.kind for reductions in found.found.reductions.values() for each in reductions} == kinds
