@@ -35,3 +35,16 @@ def test_no_order_is_made_of_a_set(source: str) -> None:
 )
 def test_an_order_is_made(source: str) -> None:
     assert [(finding.rule, finding.severity) for finding in findings_of(RULE, source)] == [("DDP401", "warning")]
+
+
+@pytest.mark.parametrize(
+    ("source", "other"),
+    [
+        ("keep = [name for name in names if hash(name) % 10 < 8]", True),
+        ("class Word:\n    def __hash__(self):\n        return hash(self.text)", False),
+        ("def hash(text):\n    return 3\n\n\nkeep = hash(name)", False),
+        ("keep = hashlib.md5(name).digest()", False),
+    ],
+)
+def test_what_hash_makes_of_a_string(source: str, other: bool) -> None:
+    assert bool(findings_of(RULE, source)) is other

@@ -1,4 +1,4 @@
-"""DDP401: the order of a set of strings is another one in every process (D12)."""
+"""DDP401: the order of a set of strings, and what hash() makes of one, are others in every process (D12)."""
 
 from __future__ import annotations
 
@@ -9,20 +9,32 @@ from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 
+_REMEDY = "start every process with PYTHONHASHSEED=0"
 _KEEP_ORDER = frozenset({"list", "tuple", "enumerate", "iter", "zip"})
 # What these make of a set does not depend on its order.
 _IGNORE_ORDER = frozenset({"sorted", "len", "set", "frozenset", "sum", "min", "max", "any", "all", "Counter"})
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Warn where the elements of a set are put into an order."""
+    """Warn where the elements of a set are put into an order, or something is decided by a hash."""
     sets = _names_of_sets(script)
     for call in script.find(ast.Call):
         orders = isinstance(call.func, ast.Name) and call.func.id in _KEEP_ORDER
         if orders and any(_is_set(value, sets) for value in call.args) and not _order_is_ignored(script, call):
             message = f"`{ast.unparse(call)}` has another order in every process, if its elements are strings"
-            remedy = "sort it, or start every process with PYTHONHASHSEED=0"
-            yield Finding(RULE.id, "warning", call.lineno, message, remedy)
+            yield Finding(RULE.id, "warning", call.lineno, message, f"sort it, or {_REMEDY}")
+        elif _hashes(script, call):
+            message = f"`{ast.unparse(call)}` is another number in every process, if it hashes strings"
+            yield Finding(
+                RULE.id, "warning", call.lineno, message, f"take zlib.crc32 of the text's bytes, or {_REMEDY}"
+            )
+
+
+def _hashes(script: Script, call: ast.Call) -> bool:
+    """Whether Python's own hash() is taken, other than for an object's `__hash__`."""
+    if not isinstance(call.func, ast.Name) or script.qualified(call.func) != "hash" or "hash" in script.defined:
+        return False
+    return getattr(script.scope(call), "name", "") != "__hash__"
 
 
 def _is_set(node: ast.expr, sets: frozenset[str]) -> bool:
@@ -63,7 +75,7 @@ RULE = Rule(
     title="Sets have no common order",
     why="""\
 Python mixes a random number into the hashes of strings, another one in every process. Word and class numbers that are
-counted off from a set then differ between the processes (D12).""",
+counted off from a set then differ between the processes (D12), and so does a split by `hash(name) % 10`.""",
     before="""\
 import torch
 
