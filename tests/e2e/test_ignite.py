@@ -23,8 +23,9 @@ def in_forks(
 
 # A main guard's block, BatchNorm with evaluations, gradients that accumulate, work at the top level, coupled samples.
 USUAL = frozenset({"main_guard", "batchnorm", "grad_accumulation", "cuda_everywhere", "contrastive"})
-# Batches that are padded to the longest of all ranks need a loader of their own class; auto_dataloader has another.
-REFUSED = frozenset({"masked_rnn"})
+# Batches that are padded to the longest of all ranks need a loader of their own class, and what a sampler draws by
+# weights a sampler of its own: auto_dataloader has others.
+REFUSED = frozenset({"masked_rnn", "random_split"})
 NAMES = tuple(name for name in fixtures.plain_names() if name not in REFUSED)
 
 
