@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from functools import lru_cache
 
 from .bindings import attribute_bindings
-from .origins import sources
+from .origins import origins, sources
 from .script import KEPT, Script
 
 _SEEDS = frozenset(
@@ -76,3 +77,29 @@ def _is_called_seed(script: Script, call: ast.Call) -> bool:
 def _names_an_option(call: ast.Call) -> bool:
     is_option = isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
     return is_option and bool(call.args) and "seed" in ast.unparse(call.args[0]).lower()
+
+
+def seeds_worker(script: Script, call: ast.Call) -> bool:
+    """Whether the call runs once in each worker of a loader: in its `worker_init_fn`."""
+    given = _worker_functions(script)
+    if not given:
+        return False
+    scope = script.scope(call)
+    named = {value.id for value in given if isinstance(value, ast.Name)}
+    in_lambda = any(parent in given for parent in script.ancestors(call))
+    return in_lambda or (not isinstance(scope, ast.Module) and scope.name in named)
+
+
+@lru_cache(maxsize=KEPT)
+def _worker_functions(script: Script) -> tuple[ast.expr, ...]:
+    return tuple(keyword.value for keyword in script.find(ast.keyword) if keyword.arg == "worker_init_fn")
+
+
+def fixed_worker_seeds(script: Script) -> Iterator[ast.Call]:
+    """The calls that seed the workers of a loader with what every rank has, and not with a number of torch's (S2)."""
+    for call in script.find(ast.Call):
+        if script.qualified(call.func) in _SEEDS and call.args and seeds_worker(script, call):
+            names = [node for node in ast.walk(call.args[0]) if isinstance(node, ast.Name)]
+            made = [call.args[0], *(each for name in names for each in origins(script, name))]
+            if not any(isinstance(node, ast.Call) for each in made for node in ast.walk(each)):
+                yield call

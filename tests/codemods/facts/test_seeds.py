@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.facts.seeds import makes_a_seed
+from ddpify_codemods.facts.seeds import fixed_worker_seeds, makes_a_seed
 
 from tests.codemods.checks import node_of, script_of
 
@@ -21,3 +21,26 @@ HEAD = "import os, random, time, torch\n"
 def test_a_clock_or_a_process_id_as_a_seed(lines: str, call: str, answer: bool) -> None:
     script = script_of(HEAD + lines)
     assert makes_a_seed(script, node_of(script, call)) is answer
+
+
+WORKER = "import numpy as np\nimport random, torch\nfrom torch.utils.data import DataLoader\n"
+LOADER = "loader = DataLoader(data, num_workers=2, worker_init_fn={})\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "fixed"),
+    [
+        ("lambda worker: np.random.seed(worker)", True),
+        ("lambda worker: np.random.seed(args.seed + worker)", True),
+        ("lambda worker: np.random.seed(torch.initial_seed() % 2**32)", False),
+        ("lambda worker: np.random.seed(np.random.get_state()[1][0] + worker)", False),
+        ("init", True),
+        ("init_by_torch", False),
+        ("None", False),
+    ],
+)
+def test_a_number_of_its_own_that_seeds_workers(function: str, fixed: bool) -> None:
+    defined = "def init(worker):\n    seed = 42 + worker\n    random.seed(seed)\n"
+    by_torch = "def init_by_torch(worker):\n    seed = torch.initial_seed() % 2**32\n    random.seed(seed)\n"
+    script = script_of(WORKER + defined + by_torch + "np.random.seed(3)\n" + LOADER.format(function))
+    assert bool([*fixed_worker_seeds(script)]) is fixed

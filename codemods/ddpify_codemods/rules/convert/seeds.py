@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from functools import lru_cache
 
 from ...facts.clock_names import names_something
 from ...facts.effects import sample_code
 from ...facts.origins import origins
-from ...facts.script import KEPT, Script
-from ...facts.seeds import makes_a_seed
+from ...facts.script import Script
+from ...facts.seeds import makes_a_seed, seeds_worker
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
@@ -62,11 +61,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if script.is_settled(call.func):
             continue
         makes_seed = makes_a_seed(script, call)
-        if _seeds_worker(script, call) and (makes_seed and name in _NUMBERS):
+        if seeds_worker(script, call) and (makes_seed and name in _NUMBERS):
             seed = "torch.initial_seed() % 2**31"
             template = seed if isinstance(script.parents[call], ast.Call) else f"({seed})"
             yield Replace(call, template, _OF_WORKER, modules=("import torch",))
-        elif _seeds_worker(script, call) and name in _WITHOUT_SEED and _has_no_seed(call):
+        elif seeds_worker(script, call) and name in _WITHOUT_SEED and _has_no_seed(call):
             template = "{}(torch.initial_seed() % 2**32)"
             yield Replace(call, template, _OF_WORKER, modules=("import torch",), parts=(call.func,))
         elif makes_seed and _is_in_worker(script, call):
@@ -117,28 +116,12 @@ def _refused(call: ast.Call, name: str, remedy: str) -> Finding:
     return Finding(RULE.id, "refused", call.lineno, f"{name}() would seed every process differently", remedy)
 
 
-def _seeds_worker(script: Script, call: ast.Call) -> bool:
-    """Whether the call runs once in each worker of a loader: in its `worker_init_fn`."""
-    given = _worker_functions(script)
-    if not given:
-        return False
-    scope = script.scope(call)
-    named = {value.id for value in given if isinstance(value, ast.Name)}
-    in_lambda = any(parent in given for parent in script.ancestors(call))
-    return in_lambda or (not isinstance(scope, ast.Module) and scope.name in named)
-
-
-@lru_cache(maxsize=KEPT)
-def _worker_functions(script: Script) -> tuple[ast.expr, ...]:
-    return tuple(keyword.value for keyword in script.find(ast.keyword) if keyword.arg == "worker_init_fn")
-
-
 def _is_in_worker(script: Script, call: ast.Call) -> bool:
     """Whether the call runs in a loader's worker, which cannot speak with rank 0."""
     scope = script.scope(call)
     in_lambda = any(isinstance(parent, ast.Lambda) for parent in script.ancestors(call))
     in_sample = not isinstance(scope, ast.Module) and scope.name in {"__getitem__", "collate_fn"}
-    return in_lambda or in_sample or _seeds_worker(script, call)
+    return in_lambda or in_sample or seeds_worker(script, call)
 
 
 RULE = Rule(

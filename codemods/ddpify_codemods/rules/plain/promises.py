@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ...facts.devices import names_device
 from ...facts.flow.draws import comes_with_dropout
 from ...facts.script import Script
+from ...facts.seeds import fixed_worker_seeds
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 from .words import names_something, normalizes, program_of
@@ -63,6 +64,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "each rank pads to the longest of its own samples, not of the whole batch",
             "none needed where attention masks leave out what is padded; --style exact pads to that of the whole batch",
         ),
+        (
+            {call for each in program.scripts for call in fixed_worker_seeds(each)},
+            "this seeds the workers of all ranks alike, which draw the same noise for other samples (S2)",
+            "torch.initial_seed() in a worker is another number on each rank",
+        ),
     ):
         for node in sorted(nodes, key=lambda each: each.lineno)[:1]:
             at = node.lineno if node in script.parents else line  # type: ignore[attr-defined]
@@ -76,8 +82,9 @@ RULE = Rule(
 The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
 (D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
 are others (S4); what mixes a batch with itself, shuffled (mixup), mixes a rank's part of it; what pads texts pads
-to the longest of a rank's part. A script that names no device trains on the CPU here, too; it is refused with
---sync-batchnorm, since torch's SyncBatchNorm takes no tensors of the CPU (M8).""",
+to the longest of a rank's part; a `worker_init_fn` that seeds with a number of its own makes ranks augment alike (S2).
+A script that names no device trains on the CPU here, too; it is refused with --sync-batchnorm, since torch's
+SyncBatchNorm takes no tensors of the CPU (M8).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
