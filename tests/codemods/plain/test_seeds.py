@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from .test_followed import plain, training
+from .test_followed import plain, refusals, training
 
 FIXED = "import argparse\nimport random\nimport numpy as np\nimport pandas as pd\nimport torch\n"
 PARSED = """\
@@ -38,6 +38,7 @@ def seeded(begins: str, draws: str = "") -> list[str]:
         (PARSED.format(None) + "if args.seed is not None:\n    torch.manual_seed(args.seed)\n", ["torch"]),
         (PARSED.format(3) + "if args.seed:\n    torch.manual_seed(args.seed)\n", ["torch"]),
         (PARSED.format(3) + "torch.manual_seed(args.seed)\n", []),
+        (PARSED.format(None) + "args.seed is not None and torch.manual_seed(args.seed)\n", ["torch"]),
         ("x = torch.rand(3)\ntorch.manual_seed(1)\n", ["torch"]),
     ],
 )
@@ -78,6 +79,7 @@ def test_what_may_not_be_seeded_is(begins: str, inserted: list[str]) -> None:
         ),
         ("from sklearn.model_selection import KFold\nfolds = KFold(5, shuffle=True)\n", ["np.random"]),
         ("from sklearn.model_selection import KFold\nfolds = KFold(5)\n", []),
+        ("def KFold(count, shuffle):\n    return count\n\n\nfolds = KFold(5, shuffle=True)\n", []),
         ("from sklearn.metrics import f1_score\nprint(f1_score([1], [1]))\n", []),
         ("frame = pd.DataFrame({'a': [1, 2]}).sample(frac=1)\n", ["np.random"]),
         ("frame = pd.DataFrame({'a': [1, 2]}).sample(frac=1, random_state=1)\n", []),
@@ -86,3 +88,19 @@ def test_what_may_not_be_seeded_is(begins: str, inserted: list[str]) -> None:
 )
 def test_generators_that_are_drawn_from_are_seeded(draws: str, inserted: list[str]) -> None:
     assert seeded("torch.manual_seed(1)\n", draws) == inserted
+
+
+@pytest.mark.parametrize(
+    ("default", "seeds", "refused"),
+    [
+        (None, "np.random.seed(args.seed)\n", True),
+        (None, "random.seed(args.seed)\n", True),
+        (None, "if __name__ == '__main__':\n    random.seed(args.seed)\n", True),
+        (3, "np.random.seed(args.seed)\n", False),
+        (None, "if args.seed is not None:\n    np.random.seed(args.seed)\n", False),
+        (None, "torch.manual_seed(args.seed)\n", False),  # it raises
+    ],
+)
+def test_a_seed_that_may_be_none_is_refused(default: int | None, seeds: str, refused: bool) -> None:
+    found = refusals(plain(FIXED + PARSED.format(default) + seeds + training()))
+    assert any("seeds each process otherwise" in message for message in found) is refused

@@ -55,8 +55,8 @@ def library_of(name: str) -> str:
 
 def library_drawn_from(name: str, call: ast.Call) -> str:
     """The library whose generator a call of a function draws from; "" for none, and where it is given another one."""
-    if name.startswith("sklearn."):
-        return "numpy" if may_draw(name, call) and state_of(call) is None else ""
+    if may_draw(name, call):
+        return "numpy" if state_of(call) is None else ""
     return "" if any(word.arg == "generator" for word in call.keywords) else library_of(name)
 
 
@@ -64,7 +64,7 @@ def may_draw(name: str, call: ast.Call) -> bool:
     """Whether a call of scikit-learn draws from numpy's generator, unless it is told where to begin."""
     last = name.rpartition(".")[2]
     shuffled = last in _IF_SHUFFLED and any(word.arg == "shuffle" for word in call.keywords)
-    return shuffled or (name.startswith("sklearn.") and (last in _OF_SKLEARN or ".datasets.make_" in name))
+    return name.startswith("sklearn.") and (shuffled or last in _OF_SKLEARN or ".datasets.make_" in name)
 
 
 def state_of(call: ast.Call) -> ast.expr | None:

@@ -179,7 +179,8 @@ class Libraries(LibraryResults):
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
         if (name in SEEDS or name in SEED_ALL) and given and not self.contexts and not self.undecided:
-            self.found.seeded |= {SEEDS[name]} if name in SEEDS else LIBRARIES
+            perhaps = any(isinstance(each, ast.BoolOp) for each in frame.script.ancestors(node))
+            self.found.seeded |= set() if perhaps else {SEEDS[name]} if name in SEEDS else LIBRARIES
         if name in SEEDS and given and not local and not self.contexts and not self.undecided:
             calls = any(isinstance(part, ast.Call) for each in node.args for part in ast.walk(each))
             self.began -= set() if calls else {SEEDS[name]}  # a clock may be called

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ...facts.backends import options
 from ...facts.flow.draws import may_draw, state_of
-from ...facts.header import joined_after
+from ...facts.header import joined_after, main_guard
 from ...facts.origins import origins, sources
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
@@ -20,9 +20,12 @@ _DRAWS = {"numpy": "numpy.random.", "random": "random."}
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Seed the generators that the program draws from, where it does not surely seed them itself, and before."""
+    program = program_of(script)
+    for call in _seeded_with_none(script, program.scripts):
+        message = f"`{ast.unparse(call)}` seeds each process otherwise where its option is not given"
+        yield Finding(RULE.id, "refused", call.lineno, message, "give the option a number by default")
     if not script.is_entry:
         return
-    program = program_of(script)
     found, drawn = program.followed.found, _drawn_from(program.scripts)
     missing = [library for library in _CODE if library in drawn - found.seeded | drawn & found.drawn_first]
     if missing:
@@ -32,6 +35,18 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         modules = tuple(f"import {library}" for library, name in names_there.items() if library == name)
         message = "draw the same random numbers on all ranks"
         yield Insert(at, code, message, where, modules=modules, last=True)
+
+
+def _seeded_with_none(script: Script, scripts: Sequence[Script]) -> Iterator[ast.Call]:
+    """The calls that seed numpy or `random` in any case with an option which may be None: with chance, then."""
+    for call in script.find(ast.Call):
+        seeds = script.qualified(call.func) in ("numpy.random.seed", "random.seed") and len(call.args) == 1
+        given = call.args[0] if seeds else None
+        if isinstance(given, ast.Attribute) and any(any(options(each, given.attr)) for each in scripts):
+            around = (each for each in script.ancestors(call) if each is not main_guard(script.tree))
+            asked = any(isinstance(each, ast.If | ast.IfExp | ast.BoolOp) for each in around)
+            if not asked and _may_be_none(scripts, script, given):
+                yield call
 
 
 def _drawn_from(scripts: Sequence[Script]) -> set[str]:
