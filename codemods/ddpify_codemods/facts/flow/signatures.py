@@ -1,8 +1,10 @@
-"""Which functions and classes a call may call: those that take what it gives."""
+"""Which functions and classes a call may call, those that take what it gives, and what it gives for a parameter."""
 
 from __future__ import annotations
 
 import ast
+
+from .scopes import FUNCTIONS
 
 
 def takes(parameters: ast.arguments, call: ast.Call, is_bound: bool = False) -> bool:
@@ -26,3 +28,17 @@ def takes(parameters: ast.arguments, call: ast.Call, is_bound: bool = False) -> 
         return False
     by_place = positional[:count]
     return not set(by_place) & set(given) & known and set(needed) <= {*by_place, *given}
+
+
+def argument(function: ast.AST, name: str, call: ast.Call) -> ast.expr | None:
+    """What a call gives for a parameter."""
+    assert isinstance(function, FUNCTIONS)
+    for word in call.keywords:
+        if word.arg == name:
+            return word.value
+    if any(isinstance(each, ast.Starred) for each in call.args):
+        return None
+    names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
+    if names[:1] in (["self"], ["cls"]):
+        names = names[1:]
+    return call.args[names.index(name)] if name in names and names.index(name) < len(call.args) else None

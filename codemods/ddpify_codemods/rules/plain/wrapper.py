@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from ...facts.called_modules import called_model
 from ...facts.flow.program import Program
-from ...facts.flow.wrapping import Wrapped, Wrapping, wrapping
+from ...facts.flow.wrapped_names import Wrapped, Wrapping
+from ...facts.flow.wrapping import wrapping
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule

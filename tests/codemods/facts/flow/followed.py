@@ -7,6 +7,8 @@ import ast
 from ddpify_codemods.facts.flow.collate import stacks
 from ddpify_codemods.facts.flow.program import Followed
 from ddpify_codemods.facts.flow.values import Function
+from ddpify_codemods.facts.flow.wrapped_names import Wrapping
+from ddpify_codemods.facts.flow.wrapping import wrapping
 from ddpify_codemods.styles import in_program
 
 from tests.codemods.checks import script_of
@@ -44,6 +46,13 @@ def followed(source: str) -> Followed:
 def reasons(source: str) -> list[str]:
     """Why a program cannot be divided."""
     return [problem.reason for problem in followed(source).problems]
+
+
+def wrapped(source: str, head: str = HEAD) -> Wrapping:
+    """What is wrapped of a program that begins as above."""
+    (script,) = in_program([script_of(head + source)])
+    assert script.program is not None
+    return wrapping(script.program)
 
 
 def undivided(source: str) -> list[object]:

@@ -1,11 +1,13 @@
-"""Which functions a call may call."""
+"""Which functions a call may call, and what it gives them."""
 
 from __future__ import annotations
 
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.signatures import takes
+from ddpify_codemods.facts.flow.signatures import argument, takes
+
+from tests.codemods.checks import node_of, script_of
 
 
 @pytest.mark.parametrize(
@@ -38,3 +40,10 @@ def test_a_method_has_its_object() -> None:
     function, call = (ast.parse(each, mode="eval").body for each in ("lambda self, a: 0", "f(1)"))
     assert isinstance(function, ast.Lambda) and isinstance(call, ast.Call)
     assert takes(function.args, call, is_bound=True) and not takes(function.args, call)
+
+
+def test_an_argument_by_name_or_place() -> None:
+    script = script_of("def f(a, b): pass\nx = f(1, b=2)")
+    function, call = next(script.find(ast.FunctionDef)), node_of(script, "f(1, b=2)")
+    found = [argument(function, name, call) for name in ("a", "b", "c")]
+    assert [each and ast.unparse(each) for each in found] == ["1", "2", None]

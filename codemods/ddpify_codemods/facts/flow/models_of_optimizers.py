@@ -1,0 +1,108 @@
+"""The models whose parameters optimizers are given: as a function names them, its callers, or an object."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+from ..called_modules import called_model
+from ..optimizers import Optimizer, optimizers
+from ..script import Script
+from ..trained_modules import Base
+from .other_names import by_other_name
+from .program import Program
+from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
+from .signatures import argument
+from .wrapping_place import block_of
+
+Bases: TypeAlias = list[tuple[Script, Optimizer, Base]]
+
+
+def given_models(program: Program) -> Iterator[tuple[Script, Optimizer, Base]]:
+    """The models as each call names them that makes an optimizer of the program, or lets one be made."""
+    calls = _making(program)
+    for script in program.scripts:
+        for optimizer in optimizers(script):
+            if optimizer.call in calls:
+                for base in optimizer.bases:
+                    yield script, optimizer, base
+
+
+def _making(program: Program) -> set[ast.AST]:
+    """The calls that make the optimizers, and those of the functions around them: one may hand over the parameters."""
+    found = program.followed.found
+    calls: set[ast.AST] = set()
+    waiting = [*found.optimizer_calls.items()]
+    while waiting:
+        call, script = waiting.pop()
+        if call not in calls:
+            calls.add(call)
+            waiting += found.called_with.get(script.scope(call), ())
+    return calls
+
+
+def given_by_callers(program: Program, bases: Bases) -> Bases:
+    """The models as the calls know them that give them to the function which makes their optimizers; none where one of
+    these cannot be seen, or gives nothing."""
+    found: Bases = []
+    waiting = bases[::-1]
+    seen: set[tuple[ast.AST, str]] = set()
+    while waiting:
+        script, optimizer, base = waiting.pop()
+        function = binder_of(script, base.node) if isinstance(base.node, ast.Name) else None
+        if not isinstance(function, FUNCTIONS) or base.code not in parameters_of(function) or base.code != base.node.id:  # type: ignore[attr-defined]
+            if (script, base.code, optimizer.call) not in [(other, one.code, each.call) for other, each, one in found]:
+                found.append((script, optimizer, base))
+            continue
+        calls = program.followed.found.called_with.get(function, set())
+        if not calls:
+            return []
+        for call, caller in () if (function, base.code) in seen else sorted(calls, key=lambda each: -each[0].lineno):
+            given = argument(function, base.code, call)
+            if given is None:
+                return []
+            waiting.append(
+                (caller, Optimizer(call, (Base(ast.unparse(given), given),), False), Base(ast.unparse(given), given))
+            )
+        seen.add((function, base.code))
+    return found if found != bases else []
+
+
+def by_other_names(bases: Bases) -> Bases:
+    """The models by their other names, as far as they have any."""
+    found = [(script, by_other_name(script, optimizer, base), optimizer, base) for script, optimizer, base in bases]
+    if all(other is None for _, other, _, _ in found):
+        return []
+    return [(script, *(other or (optimizer, base))) for script, other, optimizer, base in found]
+
+
+def kept_by_object(program: Program) -> Bases:
+    """The one model as an object keeps it that calls it in training, `self.model`, and that is given it once."""
+    found = program.followed.found
+    calls = sorted(found.training_forwards, key=lambda call: call.lineno)
+    codes = {(found.forwards[call][0], ast.unparse(called_model(call))) for call in calls}
+    model = called_model(calls[0]) if len(codes) == 1 else None
+    if program.fully_sharded or not isinstance(model, ast.Attribute):
+        return []
+    script, code = codes.pop()
+    owner, name = class_around(script, calls[0]), model.attr
+    stored = [
+        (other, node)
+        for other in program.scripts
+        for node in other.find(ast.Attribute)
+        if node.attr == name and not isinstance(node.ctx, ast.Load)
+    ]
+    if len(stored) != 1 or code != f"self.{name}" or any(class_around(script, call) is not owner for call in calls):
+        return []
+    kept = script.statement(stored[0][1]) if stored[0][0] is script else None
+    function = script.parents.get(kept) if kept is not None else None
+    if not isinstance(kept, ast.Assign) or getattr(function, "name", "") != "__init__":
+        return []
+    assert isinstance(function, FUNCTIONS)
+    block, made = block_of(script, kept), found.called_with.get(function, set())
+    if class_around(script, kept) is not owner or block[-1] is kept or len(made) != 1:
+        return []
+    base = Base(code, model)
+    after: Any = block[block.index(kept) + 1]
+    return [(script, Optimizer(after, (base,), False), base)]

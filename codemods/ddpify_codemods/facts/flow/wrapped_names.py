@@ -1,0 +1,189 @@
+"""Which names hold the wrapper of a model, in functions that are given it too, and what becomes of their uses."""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass, field
+
+from ..called_modules import called_model
+from ..eager import is_move
+from ..script import Script
+from ..trained_modules import Base
+from .frames import Problem
+from .program import Program
+from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
+from .signatures import argument
+
+UNFOLLOWED = "and it cannot be followed"
+# What the wrapper does as the model does.
+SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "requires_grad_"})
+
+
+@dataclass(eq=False)
+class Wrapped:
+    """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. bases:
+    where optimizers are given its parameters, in a file. at: the statements before which it is wrapped. each: a name
+    for each of them, where they are a list. is_moved_later: whether a function that is given the wrapper moves it.
+    """
+
+    made: frozenset[ast.AST]
+    model: str
+    name: str
+    script: Script
+    bases: list[Base]
+    at: list[ast.stmt]
+    each: str = ""
+    is_moved_later: bool = False
+
+
+@dataclass(eq=False)
+class Wrapping:
+    """What is wrapped. models: in the order in which that is done. calls: what is called in training, and its code
+    afterwards. modules: uses of a wrapper that need the model.
+    """
+
+    models: list[Wrapped] = field(default_factory=list)
+    calls: dict[ast.expr, tuple[Script, str]] = field(default_factory=dict)
+    modules: dict[ast.expr, Script] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    parameters: dict[tuple[ast.AST, str], Wrapped] = field(default_factory=dict)
+
+    @property
+    def model(self) -> str:
+        """The code of the first model; "" for none."""
+        return self.models[0].model if self.models else ""
+
+    @property
+    def at(self) -> list[tuple[Script, ast.stmt]]:
+        """The statements before which the first model is wrapped."""
+        return [(each.script, at) for each in self.models[:1] for at in each.at]
+
+
+def follow_call(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> None:
+    """Let an expression that is the model be the wrapper; one that is another of the models be that one's."""
+    known = next((each for each in (model, *result.models) if _is_named(result, script, node, each)), None)
+    if known is not None:
+        result.calls[node] = (script, known.name)
+        return
+    binder = binder_of(script, node) if isinstance(node, ast.Name) else None
+    if isinstance(node, ast.Name) and isinstance(binder, FUNCTIONS) and node.id in parameters_of(binder):
+        _parameter(program, result, binder, node.id, model)
+        return
+    reason = (
+        f"`{ast.unparse(node)}` is called in training, {UNFOLLOWED} to `{model.model}`, whose parameters are trained"
+    )
+    result.problems.append(Problem(script, node, reason))
+
+
+def _is_named(result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> bool:
+    """Whether an expression is the model by the name that its optimizer's parameters are taken by."""
+    if script is not model.script or ast.unparse(node) != model.model:
+        return False
+    several = len({_scope_of(script, base) for base in model.bases}) > 1
+    return any(
+        _is_base(result, script, node, base) and (not several or _holds_still(script, node, base))
+        for base in model.bases
+    )
+
+
+def _scope_of(script: Script, base: Base) -> ast.AST | None:
+    """The function, file or class whose variable or attribute an optimizer is given the parameters of."""
+    return binder_of(script, base.node) if isinstance(base.node, ast.Name) else class_around(script, base.node)
+
+
+def _holds_still(script: Script, node: ast.expr, base: Base) -> bool:
+    """Whether a name, below the optimizer that is given its parameters, holds the same model as there: each of several
+    functions wraps its own."""
+    if not isinstance(node, ast.Name):
+        return True
+    if script.scope(node) is not script.scope(base.node) or node.lineno < base.node.lineno:
+        return False
+    binder = binder_of(script, node)
+    around = [each for each in script.ancestors(node) if isinstance(each, ast.For | ast.While)]
+    entered = [each for each in around if each not in script.ancestors(base.node)]
+    for other in ast.walk(binder):
+        written = isinstance(other, ast.Name) and other.id == node.id and not isinstance(other.ctx, ast.Load)
+        if isinstance(other, ast.Name) and written and binder_of(script, other) is binder:
+            ends = script.statement(other).end_lineno or other.lineno
+            if base.node.lineno < other.lineno and (ends < node.lineno or {*script.ancestors(other)} & {*entered}):
+                return False
+    return True
+
+
+def _is_base(result: Wrapping, script: Script, node: ast.expr, base: Base) -> bool:
+    """Whether an expression is what an optimizer is given the parameters of, in the same function or class."""
+    if isinstance(base.node, ast.Attribute) or "." in base.code:
+        return class_around(script, node) is class_around(script, base.node)
+    if not isinstance(node, ast.Name) or not isinstance(base.node, ast.Name):
+        return False
+    binder = binder_of(script, node)
+    given = isinstance(binder, FUNCTIONS) and node.id in parameters_of(binder)
+    return binder is binder_of(script, base.node) and (not given or _binds_here(result, binder))
+
+
+def _binds_here(result: Wrapping, function: ast.AST) -> bool:
+    """Whether the wrappers are made in a function."""
+    return any(function in each.script.ancestors(at) for each in result.models for at in each.at)
+
+
+def _parameter(program: Program, result: Wrapping, function: ast.AST, name: str, model: Wrapped) -> None:
+    """Let a parameter of a function take the wrapper, in all of its calls."""
+    if (function, name) in result.parameters:
+        return
+    result.parameters[function, name] = model
+    calls = program.followed.found.called_with.get(function, set())
+    if not calls:
+        result.problems.append(
+            Problem(model.script, function, f"the calls that give `{name}` to this function cannot be seen")
+        )
+    for call, script in sorted(calls, key=lambda each: each[0].lineno):
+        given = argument(function, name, call)
+        if given is None:
+            result.problems.append(Problem(script, call, f"what this call gives for `{name}` cannot be seen"))
+        else:
+            follow_call(program, result, script, given, model)
+
+
+def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str, model: Wrapped) -> None:
+    """The uses of a parameter that holds the wrapper."""
+    script = next(each for each in program.scripts if function in each.parents)
+    moves = {node for node in ast.walk(function) if is_move(node) and ast.unparse(node.func.value) == name}  # type: ignore[attr-defined]
+    model.is_moved_later |= bool(moves)
+    for node in ast.walk(function):
+        if not isinstance(node, ast.Name) or node.id != name or node in result.calls:
+            continue
+        parent = script.parents[node]
+        call = script.parents[parent] if isinstance(parent, ast.Attribute) else parent
+        if not isinstance(node.ctx, ast.Load):
+            if not (isinstance(parent, ast.Assign) and (parent.value in moves or _sets_mode(parent.value, name))):
+                result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
+        elif (
+            (isinstance(parent, ast.Attribute) and (parent.attr in SHARED or call in moves))
+            or (
+                isinstance(call, ast.Call)
+                and called_model(call) is node
+                and call in program.followed.found.training_forwards
+            )
+            or _is_handed_on(program, result, script, node, parent)
+        ):
+            continue
+        else:
+            result.modules[node] = script
+
+
+def _sets_mode(node: ast.expr, name: str) -> bool:
+    """Whether a call gives back the model itself: `model = model.train()`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    return isinstance(called, ast.Attribute) and called.attr in ("train", "eval") and ast.unparse(called.value) == name
+
+
+def _is_handed_on(program: Program, result: Wrapping, script: Script, node: ast.Name, parent: ast.AST) -> bool:
+    """Whether the wrapper is given to a parameter that takes it."""
+    call = script.parents[parent] if isinstance(parent, ast.keyword) else parent
+    if not isinstance(call, ast.Call) or call.func is node:
+        return False
+    for function, name in result.parameters:
+        calls = program.followed.found.called_with.get(function, set())
+        if (call, script) in calls and argument(function, name, call) is node:
+            return True
+    return False

@@ -1,0 +1,89 @@
+"""Before which statement a model is wrapped."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+
+from ..eager import is_move
+from ..script import Script
+from ..trained_modules import Base
+from .program import Program
+
+_BRANCHES = (ast.If, ast.Try, ast.With)
+_FREEZING = ("requires_grad", "requires_grad_")
+
+
+def place(script: Script, call: ast.AST, base: Base) -> ast.stmt:
+    """The statement before which a model is wrapped: that of its optimizer, or the branches around it."""
+    best = at = script.statement(call)
+    for parent in script.ancestors(at):
+        if not isinstance(parent, _BRANCHES) or _assigns(parent, base.code):
+            break
+        if isinstance(parent, ast.If | ast.Try):
+            best = parent
+    return best
+
+
+def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:
+    """The statement, or one behind those that move the model to its device later: `optimizer = …; model.to(device)`."""
+    block = [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
+    for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
+        value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
+        if isinstance(each, ast.For | ast.While | ast.With) or any(_trains(program, part) for part in ast.walk(each)):
+            break
+        if value is not None and is_move(value) and ast.unparse(value.func.value) == base.code:  # type: ignore[attr-defined]
+            at = after
+    return at
+
+
+def once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script: Script, code: str) -> list[ast.stmt]:
+    """The statements of which each run passes one for each model: the first, those in other branches, and those behind
+    a training, before which parameters may have been unfrozen, or behind another value of the model's name.
+
+    Args: where optimizers are made, with the calls that make what each trains, as far as these are known; the code of
+    the model.
+    """
+    found: dict[ast.stmt, set[ast.AST]] = {}
+    for place, made in sorted(places, key=lambda each: each[0].lineno):
+        if place in found:
+            found[place] |= made
+            continue
+        before = [first for first in found if _is_run_with(script, first, place)]
+        known = set().union(*(found[first] for first in before))
+        if not before or not made or not made <= known or _is_changed(program, script, before[-1], place, code):
+            found[place] = {*made}
+    return [*found]
+
+
+def _is_run_with(script: Script, first: ast.stmt, place: ast.stmt) -> bool:
+    """Whether whatever runs a statement has run another one, above it, too."""
+    return any(each in block_of(script, first) for each in (place, *script.ancestors(place)))
+
+
+def _is_changed(program: Program, script: Script, first: ast.stmt, place: ast.stmt, code: str) -> bool:
+    """Whether a model is trained, gets other parameters to train, or its name another model, behind a statement and
+    before another one, below it."""
+    between = [each for each in block_of(script, first) if first.lineno < each.lineno < place.lineno]
+    parts = [part for each in between for part in ast.walk(each)]
+    unfreezes = any(isinstance(part, ast.Attribute) and part.attr in _FREEZING for part in parts)
+    return unfreezes or any(_trains(program, part) for part in parts) or any(_assigns(each, code) for each in between)
+
+
+def _trains(program: Program, node: ast.AST) -> bool:
+    """Whether a call trains a model, or is one of a function of the program, which may."""
+    found = program.followed.found
+    given = (call for calls in found.called_with.values() for call, _ in calls)
+    return isinstance(node, ast.Call) and (node in found.training_forwards or any(node is call for call in given))
+
+
+def _assigns(node: ast.AST, code: str) -> bool:
+    stores = (part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute))
+    return any(isinstance(part.ctx, ast.Store) and ast.unparse(part) == code for part in stores)
+
+
+def block_of(script: Script, statement: ast.stmt) -> list[ast.stmt]:
+    """The statements that are run with one, of the same block."""
+    parent = script.parents[statement]
+    blocks = (getattr(parent, name, ()) for name in ("body", "orelse", "finalbody"))
+    return next(([*block] for block in blocks if isinstance(block, list) and statement in block), [statement])

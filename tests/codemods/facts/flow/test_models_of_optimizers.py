@@ -1,0 +1,60 @@
+"""The models whose parameters optimizers are given."""
+
+from __future__ import annotations
+
+import ast
+
+from ddpify_codemods.facts.flow.models_of_optimizers import given_by_callers, given_models, kept_by_object
+from ddpify_codemods.facts.flow.program import Program
+from ddpify_codemods.styles import in_program
+
+from tests.codemods.checks import script_of
+from tests.codemods.facts.flow.followed import HEAD, TRAINING
+
+BARE = HEAD.partition("model =")[0]
+MADE = "model = nn.Linear(4, 3)\n"
+
+
+def program(source: str) -> Program:
+    (script,) = in_program([script_of(BARE + source)])
+    assert script.program is not None
+    return script.program
+
+
+def test_an_optimizer_that_is_made_is_one_and_another_is_none() -> None:
+    made = program(
+        f"{MADE}optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n{TRAINING}"
+        "def never():\n    return torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    )
+    assert [base.code for _, _, base in given_models(made)] == ["model"]
+
+
+def test_a_model_as_the_callers_know_it() -> None:
+    source = (
+        f"def made(network):\n    return torch.optim.SGD(network.parameters(), lr=0.1)\n{MADE}"
+        f"optimizer = made(model)\n{TRAINING}"
+    )
+    followed = program(source)
+    bases = [*given_models(followed)]
+    assert [base.code for _, _, base in bases] == ["network"]
+    assert [base.code for _, _, base in given_by_callers(followed, bases)] == ["model"]
+
+
+def test_a_model_as_an_object_keeps_it() -> None:
+    source = f"""\
+class Trainer:
+    def __init__(self, network):
+        self.network = network
+        self.seen = 0
+
+    def fit(self, optimizer):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(self.network(x), y).backward()
+            optimizer.step()
+
+
+{MADE}Trainer(model).fit(torch.optim.SGD(model.parameters(), lr=0.1))
+"""
+    ((_, optimizer, base),) = kept_by_object(program(source))
+    assert base.code == "self.network" and ast.unparse(optimizer.call) == "self.seen = 0"

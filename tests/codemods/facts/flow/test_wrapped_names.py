@@ -1,0 +1,60 @@
+"""Which names hold the wrapper."""
+
+from __future__ import annotations
+
+import ast
+
+from tests.codemods.facts.flow.followed import HEAD, wrapped
+
+TRAIN = """\
+def train(network, optimizer):
+    network.train()
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(network(x), y).backward()
+        optimizer.step()
+    {after}
+
+
+train(model, optimizer)
+"""
+
+
+def test_a_parameter_of_the_function_that_trains_takes_the_wrapper() -> None:
+    found = wrapped(TRAIN.format(after="pass"))
+    assert not found.problems and not found.modules
+    assert [(name, model.name) for (_, name), model in found.parameters.items()] == [("network", "ddp_model")]
+    (node,) = found.calls
+    assert ast.unparse(found.models[0].script.parents[node]) == "train(model, optimizer)"
+
+
+def test_what_a_wrapper_does_not_have_is_the_models() -> None:
+    found = wrapped(TRAIN.format(after="print(network.weight)"))
+    assert not found.problems
+    assert [ast.unparse(found.models[0].script.parents[node]) for node in found.modules] == ["network.weight"]
+
+
+def test_another_value_for_the_parameter_is_a_problem() -> None:
+    found = wrapped(TRAIN.format(after="network = nn.Linear(4, 3)"))
+    assert ["given another value" in each.reason for each in found.problems] == [True]
+
+
+def test_a_name_that_gets_another_model_does_not_hold_the_first_wrapper() -> None:
+    again = """\
+def step(network, optimizer):
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(network(x), y).backward()
+        optimizer.step()
+
+
+model = nn.Linear(4, 3)
+first = torch.optim.SGD(model.parameters(), lr=0.1)
+step(model, first)
+model = nn.Linear(4, 3)
+second = torch.optim.SGD(model.parameters(), lr=0.1)
+step(model, second)
+"""
+    found = wrapped(again, HEAD.partition("model =")[0])
+    assert [each.model for each in found.models] == ["model"]
+    assert [ast.unparse(at).partition(" = ")[0] for at in found.models[0].at] == ["first", "second"]
