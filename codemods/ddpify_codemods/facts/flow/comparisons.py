@@ -21,7 +21,7 @@ class Comparisons(Reading):
         local = [value for value in values if value.is_local]
         if not local:
             self.found.read_same.update(sides)
-        known = self.compared(node, values)
+        known = self.compared(node, values, frame)
         if not local or known is not None:
             return known or SAME
         if all(value.kind in LOCAL_ROWS for value in local):
@@ -55,13 +55,14 @@ class Comparisons(Reading):
                 return True
         return False
 
-    def compared(self, node: ast.Compare, values: list[Value]) -> Value | None:
+    def compared(self, node: ast.Compare, values: list[Value], frame: Frame) -> Value | None:
         """What is known without the numbers that are compared: whether there are any, or which text it is."""
-        if len(values) == 2 and isinstance(node.ops[0], ast.Is | ast.IsNot):
+        equals = isinstance(node.ops[0], ast.Is | ast.Eq)
+        if len(values) == 2 and (isinstance(node.ops[0], ast.Is | ast.IsNot) or self.is_test(node, values, frame)):
             first, second = values
             if second.is_none and isinstance(node.comparators[0], ast.Constant):
                 known = first.is_none or (first.is_none is False and (bool(first.things) or first.is_local))
-                return Value(constant=first.is_none is isinstance(node.ops[0], ast.Is)) if known else SAME
+                return Value(constant=first.is_none is equals) if known else SAME
         if len(values) == 2 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
             if len({value.loaders for value in values}) == 1 and _are_of_a_batch(node, values):
                 return SAME
@@ -69,6 +70,14 @@ class Comparisons(Reading):
             if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
         return None
+
+    def is_test(self, node: ast.Compare, values: list[Value], frame: Frame) -> bool:
+        """Whether a branch asks `mask != None` of a tensor, which says what `is not` says; an array of numpy compares
+        each of its numbers, and an object may compare as it likes."""
+        parent = frame.script.parents[node]
+        tests = isinstance(parent, ast.If | ast.IfExp) and parent.test is node
+        own = values[0].things or values[0].host
+        return tests and isinstance(node.ops[0], ast.Eq | ast.NotEq) and not own
 
 
 def _are_of_a_batch(node: ast.Compare, values: list[Value]) -> bool:

@@ -16,6 +16,7 @@ from .operations import runs_over_samples
 from .values import (
     COUPLES,
     LOCAL_ROWS,
+    LONGEST,
     NOTHING,
     SAME,
     TAKEN,
@@ -134,6 +135,8 @@ class Follower(Assignments):
 
     def do_for(self, node: ast.For, frame: Frame) -> None:
         over = self.value(node.iter, frame)
+        if self.in_forward and over.kind == "unknown" and over.reason in (COUPLES, LONGEST):
+            self.demand(node.iter, over, frame)  # range(max(lengths)): as many turns as the longest sample has
         constants = node.iter.elts if isinstance(node.iter, ast.List | ast.Tuple) else []
         given = [self.value(each, frame) for each in constants if isinstance(each, ast.Constant)]
         if given and len(given) == len(constants) <= 4:

@@ -89,6 +89,8 @@ class Subscripts(Comparisons):
         if axis(owner.kind) != 0:
             return made_of(self.indexed_before(owner, parts, key), [owner])
         if whole and any(self.is_longest(each, frame) for each in parts[1:]):
+            if self.in_forward:
+                return made_of("unknown", [owner], reason=LONGEST)
             return made_of("picked", [owner])  # as long as the longest of this rank's samples
         if whole:
             return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
@@ -112,7 +114,10 @@ class Subscripts(Comparisons):
     def is_longest(self, index: ast.expr, frame: Frame) -> bool:
         """Whether a part of each sample ends where this rank's samples say: `x[:, :max(lengths)]`."""
         bounds = [index.lower, index.upper] if isinstance(index, ast.Slice) else []
-        return not self.in_forward and any(each is not None and self.value(each, frame).is_local for each in bounds)
+        values = [self.value(each, frame) for each in bounds if each is not None]
+        if self.in_forward:  # other bounds, of sizes, are those of all ranks
+            return any(value.reason in (COUPLES, LONGEST) for value in values)
+        return any(value.is_local for value in values)
 
     def indexed_before(self, owner: Value, parts: list[ast.expr], key: object) -> Kind:
         """What is left of a tensor whose samples do not lie along its first dimension."""
