@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
-from .test_followed import plain, refusals, training
+from .test_followed import plain, refusals, training, undivided
 
 NET = """\
 class Net(nn.Module):
@@ -62,3 +64,69 @@ def test_a_mask_that_may_be_none_says_the_same_on_all_ranks(test: str) -> None:
 @pytest.mark.parametrize("test", ["mask.any() != None and mask.any()", "mask.sum() != 0", "mask.all()"])
 def test_what_a_mask_holds_does_not(test: str) -> None:
     assert net(OWN.format(test=test), MASKED)
+
+
+@pytest.mark.parametrize("turns", ["int(max(y))", "y.max()"])
+def test_a_comprehension_of_as_many_turns_is_refused(turns: str) -> None:
+    assert net(f"return torch.stack([self.cell(x[:, t : t + 1]) for t in range({turns})], 1).mean(1)")
+
+
+def test_a_comprehension_of_as_many_turns_as_every_sample_has_is_divided() -> None:
+    assert not net("return torch.stack([self.cell(x[:, t : t + 1]) for t in range(x.size(1))], 1).mean(1)")
+
+
+@pytest.mark.parametrize(("amount", "right"), [("9 - int(y.max())", False), ("9 - x.size(1)", True)])
+def test_samples_that_are_padded_by_what_a_rank_lacks_are_refused(amount: str, right: bool) -> None:
+    assert bool(net(f"return F.pad(x, (0, {amount}), value=1.0).mean(1, True) * self.cell.bias_ih")) is not right
+
+
+@pytest.mark.parametrize(("places", "right"), [("int(y.max())", False), ("3", True)])
+def test_samples_that_are_taken_up_to_the_longest_of_a_rank_are_refused(places: str, right: bool) -> None:
+    body = f"return x[:, torch.arange({places})].mean(1, True) * self.cell.bias_ih"
+    assert bool(net(body)) is not right
+
+
+@pytest.mark.parametrize(
+    ("before", "cut"),
+    [
+        ("", "x[:, : y.max()]"),
+        ("longest = max(y.tolist()); ", "x[:, :longest]"),
+        ("longest = int(y.max()); ", "x[:, 1:longest]"),
+        ("", "x.t()[: y.max()].t()"),
+    ],
+)
+def test_samples_that_are_cut_before_a_model_are_as_long_as_the_longest_of_all_ranks(before: str, cut: str) -> None:
+    loss = f"F.cross_entropy(model({cut}.sum(1, keepdim=True) * torch.ones(1, 4)), y)"
+    source = training(loss).replace(
+        "        loss =", f"        {before}\n        loss =" if before else "        loss ="
+    )
+    result = plain(source)
+    assert not refusals(result)
+    assert re.search(r"whole_batch\(y.*\)\.max\(\)|max\(whole_batch\(y\.tolist\(\)\)\)", result.code)
+    assert "differentiable" not in result.code
+
+
+def test_an_evaluation_that_cuts_its_samples_takes_every_wth_batch() -> None:
+    evaluation = """
+correct = 0
+for x, y in test_loader:
+    correct += (model(x[:, : y.max()].sum(1, keepdim=True) * torch.ones(1, 4)).argmax(1) == y).sum().item()
+print(correct)
+"""
+    result = plain(training("F.cross_entropy(model(x), y)") + evaluation)
+    assert not refusals(result)
+    assert "// 8 % dist.get_world_size() == dist.get_rank()" in result.code
+
+
+def test_a_mean_of_what_a_model_makes_of_some_samples_is_computed_of_those_of_all_ranks() -> None:
+    assert undivided(plain(training("model(x[y > 1]).pow(2).mean()")))
+    assert not undivided(plain(training("model(x[y > 1]).pow(2).sum() / len(x)")))
+
+
+def test_samples_of_this_rank_are_not_put_in_the_order_of_those_of_all_ranks() -> None:
+    source = training("F.cross_entropy(model(x), y)")
+    for order in ("_, order = x[:, 0].sort()", "order = x[:, 0].argsort()"):
+        ordered = source.replace(
+            "        loss =", f"        {order}\n        x, y = x[order], y[order]\n        loss ="
+        )
+        assert refusals(plain(ordered))

@@ -416,6 +416,7 @@ class Expressions(Subscripts):
             yield
             return
         over = self.value(parts[0].iter, frame)
+        self.turns(parts[0].iter, over, frame)
         overs.append(over)
         with self.looping(parts[0], over, frame):
             self.assign(parts[0].target, self.each_of(over, parts[0].iter), frame)

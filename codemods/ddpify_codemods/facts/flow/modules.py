@@ -29,6 +29,7 @@ from .transformers_models import (
 from .values import (
     ADDITIVE,
     DRAWN,
+    LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
     Function,
@@ -105,6 +106,8 @@ class Modules(Training, Beginnings, Remembered):
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
+        if trained and local and local[0].kind == "picked":
+            result = picked(result)
         if self.in_forward and module.networks and not trained:
             if self.without_gradients > self.quiet_around:
                 self.found.unused.add(root.made)
@@ -411,6 +414,15 @@ def _relaxed(value: Value) -> Value:
 
 def _script_of(scripts: Sequence[Script], node: ast.AST) -> Script:
     return next((each for each in scripts if node in each.parents), scripts[0])
+
+
+def picked(value: Value) -> Value:
+    """What a model makes of some of the samples of a batch: something for each of those."""
+    for thing in value.only(Items):
+        assert isinstance(thing, Items)
+        thing.known = {key: picked(each) for key, each in thing.known.items()}
+        thing.rest = None if thing.rest is None else picked(thing.rest)
+    return replace(value, kind="picked") if value.kind in LOCAL_ROWS else value
 
 
 def scored(node: ast.Call, frame: Frame) -> set[tuple[ast.AST, str]]:

@@ -237,6 +237,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in CUTS and isinstance(dimension, int):
         each = reduced(kind, (dimension,), keeps=False) if name == "unbind" else kind
         return of(Items("tuple", {}, made_of("rows" if each == "batch" else each, all_of)))
+    if name == "pad" and any(each.kind == "unknown" for each in entries(given)):  # to the longest sample, as a rule
+        return made_of("unknown", [*all_of, *given], reason=COUPLES)
     if name in PARTS:
         return made_of("batch" if kind == "rows" else kind, all_of)
     if name in ("numel", "nelement", "__len__"):

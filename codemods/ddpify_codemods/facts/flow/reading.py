@@ -14,8 +14,10 @@ from .objects import Objects
 from .operations import element
 from .values import (
     ADDITIVE,
+    COUPLES,
     DRAWN,
     LOCAL_ROWS,
+    LONGEST,
     SAME,
     UNEVEN,
     Class,
@@ -97,7 +99,8 @@ class Reading(Objects):
             return self.size_in(value, key)
         if value.is_local:
             return made_of("unknown", [value])
-        return Value(things=frozenset(value.only(Module)) | frozenset(value.only(Parameters)))
+        things = frozenset(value.only(Module)) | frozenset(value.only(Parameters))
+        return Value(things=things, loaders=value.loaders, whole=value.whole) if value.whole else Value(things=things)
 
     def demand(self, node: ast.expr, value: Value, frame: Frame, gathers: bool = False) -> None:
         """Something is decided or computed of a number that has to be the same on all ranks.
@@ -159,6 +162,11 @@ class Reading(Objects):
             self.found.unequal_tests.add(node)
         if value.is_local:
             self.demand(node, value, frame)
+
+    def turns(self, node: ast.expr, over: Value, frame: Frame) -> None:
+        """A loop of a model takes as many turns as a rank's longest sample has: `range(max(lengths))`."""
+        if self.in_forward and over.kind == "unknown" and over.reason in (COUPLES, LONGEST):
+            self.demand(node, over, frame)
 
     def sets_attribute(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         """`setattr(owner, name, value)`: of any name where that is not known."""

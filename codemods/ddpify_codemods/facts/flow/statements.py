@@ -16,7 +16,6 @@ from .operations import runs_over_samples
 from .values import (
     COUPLES,
     LOCAL_ROWS,
-    LONGEST,
     NOTHING,
     SAME,
     TAKEN,
@@ -135,8 +134,7 @@ class Follower(Assignments):
 
     def do_for(self, node: ast.For, frame: Frame) -> None:
         over = self.value(node.iter, frame)
-        if self.in_forward and over.kind == "unknown" and over.reason in (COUPLES, LONGEST):
-            self.demand(node.iter, over, frame)  # range(max(lengths)): as many turns as the longest sample has
+        self.turns(node.iter, over, frame)
         constants = node.iter.elts if isinstance(node.iter, ast.List | ast.Tuple) else []
         given = [self.value(each, frame) for each in constants if isinstance(each, ast.Constant)]
         if given and len(given) == len(constants) <= 4:

@@ -87,11 +87,11 @@ class Subscripts(Comparisons):
         if isinstance(first, ast.Constant) and first.value is None:
             return made_of(unsqueezed(owner.kind, 0), [owner])
         if axis(owner.kind) != 0:
-            return made_of(self.indexed_before(owner, parts, key), [owner])
-        if whole and any(self.is_longest(each, frame) for each in parts[1:]):
-            if self.in_forward:
-                return made_of("unknown", [owner], reason=LONGEST)
-            return made_of("picked", [owner])  # as long as the longest of this rank's samples
+            return made_of(self.indexed_before(owner, parts, key, frame), [owner])
+        longest = [bound for each in parts[1:] for bound in self.longest(each, frame)] if whole else []
+        if longest and self.in_forward:
+            return made_of("unknown", [owner], reason=LONGEST)
+        self.as_long_as_all(longest, frame)
         if whole:
             return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
         if index.kind in LOCAL_ROWS:
@@ -111,16 +111,24 @@ class Subscripts(Comparisons):
         fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
         return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else TAKEN)
 
-    def is_longest(self, index: ast.expr, frame: Frame) -> bool:
-        """Whether a part of each sample ends where this rank's samples say: `x[:, :max(lengths)]`."""
-        bounds = [index.lower, index.upper] if isinstance(index, ast.Slice) else []
-        values = [self.value(each, frame) for each in bounds if each is not None]
-        if self.in_forward:  # other bounds, of sizes, are those of all ranks
-            return any(value.reason in (COUPLES, LONGEST) for value in values)
-        return any(value.is_local for value in values)
+    def longest(self, index: ast.expr, frame: Frame) -> list[ast.expr]:
+        """What says how much of each sample is taken, if a rank's samples say it: `x[:, :max(lengths)]`."""
+        bounds = [index.lower, index.upper] if isinstance(index, ast.Slice) else [index]
+        local = [(each, value) for each in bounds if each is not None and (value := self.value(each, frame)).is_local]
+        if self.in_forward or not isinstance(index, ast.Slice):  # other bounds, of sizes, are those of all ranks
+            return [each for each, value in local if value.kind == "unknown" and value.reason in (COUPLES, LONGEST)]
+        return [each for each, _ in local]
 
-    def indexed_before(self, owner: Value, parts: list[ast.expr], key: object) -> Kind:
+    def as_long_as_all(self, bounds: list[ast.expr], frame: Frame) -> None:
+        """Samples are as long as the longest of all ranks, or of a batch that one rank has alone."""
+        for bound in bounds:
+            value = self.value(bound, frame)
+            if not value.loaders or any(self.status.get(each) != "batches" for each in value.loaders):
+                self.demand(bound, value, frame)
+
+    def indexed_before(self, owner: Value, parts: list[ast.expr], key: object, frame: Frame) -> Kind:
         """What is left of a tensor whose samples do not lie along its first dimension."""
+        self.as_long_as_all(self.longest(parts[0], frame), frame)
         if len(parts) > 1:
             return "rows_moved"
         if isinstance(parts[0], ast.Slice):
