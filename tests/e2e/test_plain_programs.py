@@ -1008,3 +1008,49 @@ def test_layers_of_containers_that_couple_samples(ranks: int, tmp_path: Path) ->
     fixture = Fixture("layers", tmp_path, "before.py", (), 1e-5, False, "", False, True, (), False, "", "", (), True)
     found = differences(fixture, ranks)
     assert not found, "\n".join(found)
+
+
+TEACHER = """\
+class Trainer:
+    def __init__(self, net):
+        self.net = net
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def fit(self):
+        for x, y in train_loader:
+            loss = self.loss(x, y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+class Distilled(Trainer):
+    def __init__(self, net, teacher):
+        super().__init__(net)
+        self.teacher = teacher
+
+    def loss(self, x, y):
+        with torch.no_grad():
+            aim = self.teacher(x)
+        out = self.net(x)
+        return F.cross_entropy(out, y) + F.mse_loss(out, aim)
+
+
+def teach(net):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.2)
+    for epoch in range(2):
+        train(net, optimizer, train_loader)
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+teacher, student = torch.nn.Linear(4, 3), torch.nn.Linear(4, 3)
+teach(teacher)
+Distilled(student, teacher).fit()
+evaluate(teacher, DataLoader(test_set, batch_size=16))
+evaluate(student, DataLoader(test_set, batch_size=16))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_functions_and_derived_classes_train_a_model_each(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD[: HEAD.index("model = ")] + TEACHER, ranks, tmp_path)

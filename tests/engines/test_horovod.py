@@ -53,9 +53,13 @@ def test_conversion_trains_the_same(name: str, ranks: int) -> None:
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "ranks"), [("main_guard", 2), ("ragged", 3), ("amp", 2), ("batchnorm", 2)])
 def test_plain_conversion_trains_the_same(name: str, ranks: int) -> None:
-    found = differences(fixtures.load(name), ranks, target="horovod", start=start)
-    # Forwards are counted in DistributedDataParallel, which is not there.
-    assert [each for each in found if not each.startswith("nothing was divided")] == []
+    def found(precise: bool) -> list[str]:
+        every = differences(fixtures.load(name), ranks, precise, target="horovod", start=start)
+        # Forwards are counted in DistributedDataParallel, which is not there.
+        return [each for each in every if not each.startswith("nothing was divided")]
+
+    different = found(precise=False) and found(precise=True)  # a ReLU that rounding turns over: in float64 it does not
+    assert not different, "\n".join(different)
 
 
 @pytest.mark.nightly

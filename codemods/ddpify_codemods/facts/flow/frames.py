@@ -208,6 +208,7 @@ class FlowFacts:
     lengths: list[tuple[Script, ast.Call, Loader]] = field(default_factory=list)
     scripts: dict[ast.AST, Script] = field(default_factory=dict)
     called_with: dict[ast.AST, set[tuple[ast.Call, Script]]] = field(default_factory=dict)
+    bases: dict[ast.ClassDef, set[ast.ClassDef]] = field(default_factory=dict)
     passes: set[Pass] = field(default_factory=set)
     first_passes: dict[tuple[Script, ast.stmt], None] = field(default_factory=dict)
     unused: set[ast.AST] = field(default_factory=set)

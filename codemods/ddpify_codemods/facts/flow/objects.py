@@ -214,13 +214,18 @@ class Objects(Loops, Containers):
             if isinstance(part, ast.FunctionDef) and part.name == name:
                 is_static = any(ast.unparse(each) == "staticmethod" for each in part.decorator_list)
                 return Function(part, cls.script, self.frames.get(cls.script), None if is_static else owner)
+        inherited = (self.method_of(base, name, owner) for base in self.bases_of(cls))
+        return next((method for method in inherited if method is not None), None)
+
+    def bases_of(self, cls: Class) -> list[Class]:
+        """The classes of the program that one is derived from."""
+        found = []
         for base in cls.node.bases:
-            inner = self.value(base, self.module_frame(cls.script))
-            for thing in inner.only(Class):
-                assert isinstance(thing, Class)
-                if thing is not cls and (found := self.method_of(thing, name, owner)) is not None:
-                    return found
-        return None
+            for thing in self.value(base, self.module_frame(cls.script)).only(Class):
+                if isinstance(thing, Class) and thing is not cls:
+                    found.append(thing)
+        self.found.bases[cls.node] = {base.node for base in found}
+        return found
 
     def super_of(self, node: ast.Call, frame: Frame) -> Value | None:
         """What `super()` is, where a class of the program has the method that is asked for; None for others."""
@@ -228,8 +233,7 @@ class Objects(Loops, Containers):
         around = next((each for each in frame.script.ancestors(node) if isinstance(each, ast.ClassDef)), None)
         if around is None or frame.this is None or not isinstance(asked, ast.Attribute):
             return None
-        known = (self.value(base, self.module_frame(frame.script)).only(Class) for base in around.bases)
-        bases = tuple(each for several in known for each in several if isinstance(each, Class))
+        bases = tuple(self.bases_of(self.class_of(around, frame.script)))
         found = any(self.method_of(base, asked.attr, frame.this) for base in bases)
         return of(Super(frame.this, bases)) if found else None
 
@@ -242,11 +246,7 @@ class Objects(Loops, Containers):
             name = cls.script.qualified(base)
             if name.startswith(("torch.nn.", "torchvision.models")) or is_model_class(name):
                 return True
-            for thing in self.value(base, self.module_frame(cls.script)).only(Class):
-                assert isinstance(thing, Class)
-                if depth and thing is not cls and self.is_module_class(thing, depth - 1):
-                    return True
-        return False
+        return depth > 0 and any(self.is_module_class(base, depth - 1) for base in self.bases_of(cls))
 
     def is_layer_class(self, cls: Class, depth: int = 5) -> bool:
         """Whether a class is derived from a layer of torch.nn: `class Binary(nn.Linear)`."""
@@ -254,11 +254,7 @@ class Objects(Loops, Containers):
             name = cls.script.qualified(base)
             if name.startswith("torch.nn."):
                 return name.rpartition(".")[2] not in {"Module", *LOSS_CLASSES}
-            for thing in self.value(base, self.module_frame(cls.script)).only(Class):
-                assert isinstance(thing, Class)
-                if depth and thing is not cls and self.is_layer_class(thing, depth - 1):
-                    return True
-        return False
+        return depth > 0 and any(self.is_layer_class(base, depth - 1) for base in self.bases_of(cls))
 
     def shape_of(self, owner: Value) -> Value:
         """The sizes of a tensor; their constant is the dimension of the samples."""

@@ -61,7 +61,7 @@ class Wrapping:
 
 def follow_call(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> None:
     """Let an expression that is the model be the wrapper; one that is another of the models be that one's."""
-    known = next((each for each in (model, *result.models) if _is_named(result, script, node, each)), None)
+    known = next((each for each in (model, *result.models) if _is_named(program, result, script, node, each)), None)
     if known is not None:
         result.calls[node] = (script, known.name)
         return
@@ -75,13 +75,13 @@ def follow_call(program: Program, result: Wrapping, script: Script, node: ast.ex
     result.problems.append(Problem(script, node, reason))
 
 
-def _is_named(result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> bool:
+def _is_named(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped) -> bool:
     """Whether an expression is the model by the name that its optimizer's parameters are taken by."""
-    if script is not model.script or ast.unparse(node) != model.model:
+    if ast.unparse(node) != model.model:
         return False
     several = len({_scope_of(script, base) for base in model.bases}) > 1
     return any(
-        _is_base(result, script, node, base) and (not several or _holds_still(script, node, base))
+        _is_base(program, result, script, node, model, base) and (not several or _holds_still(script, node, base))
         for base in model.bases
     )
 
@@ -110,15 +110,28 @@ def _holds_still(script: Script, node: ast.expr, base: Base) -> bool:
     return True
 
 
-def _is_base(result: Wrapping, script: Script, node: ast.expr, base: Base) -> bool:
+def _is_base(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped, base: Base) -> bool:
     """Whether an expression is what an optimizer is given the parameters of, in the same function or class."""
     if isinstance(base.node, ast.Attribute) or "." in base.code:
-        return class_around(script, node) is class_around(script, base.node)
+        own, other = class_around(script, node), class_around(model.script, base.node)
+        same = script is model.script and own is other
+        return same or (isinstance(own, ast.ClassDef) and _inherits(program, own, other, base.code.rpartition(".")[2]))
+    if script is not model.script:
+        return False
     if not isinstance(node, ast.Name) or not isinstance(base.node, ast.Name):
         return False
     binder = binder_of(script, node)
     given = isinstance(binder, FUNCTIONS) and node.id in parameters_of(binder)
     return binder is binder_of(script, base.node) and (not given or _binds_here(result, binder))
+
+
+def _inherits(program: Program, cls: ast.ClassDef, other: ast.AST | None, name: str) -> bool:
+    """Whether a class has an attribute of another one that it is derived from, and sets none of that name itself."""
+    stores = (each for each in ast.walk(cls) if isinstance(each, ast.Attribute) and not isinstance(each.ctx, ast.Load))
+    if any(each.attr == name for each in stores):
+        return False
+    bases = program.followed.found.bases.get(cls, set())
+    return other in bases or any(_inherits(program, each, other, name) for each in bases)
 
 
 def _binds_here(result: Wrapping, function: ast.AST) -> bool:

@@ -122,7 +122,6 @@ def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
         return
     known = [made for each in result.models for made in each.made]
     called = {made for call in found.training_forwards for made in found.called_models.get(call, ())}
-    scopes = {each.script.scope(at) for each in result.models for at in each.at}
     reason = ""
     if {*known} != roots or len(known) > len(roots) or not all(each.made for each in result.models):
         reason = "and which of them are given to which optimizer cannot be told"
@@ -131,8 +130,6 @@ def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
     elif roots - called:
         missing = next(each.model for each in result.models if each.made - called)
         reason = f"and no call of `{missing}` is seen that a backward pass goes through"
-    elif len(scopes) > 1 and len(result.models) > 1:
-        reason = "and their optimizers are made in several functions"
     if reason:
         result.problems.append(_of_optimizer(program, f"{len(roots)} models are trained, {reason}"))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 
+import pytest
+
 from tests.codemods.facts.flow.followed import HEAD, wrapped
 
 TRAIN = """\
@@ -58,3 +60,36 @@ step(model, second)
     found = wrapped(again, HEAD.partition("model =")[0])
     assert [each.model for each in found.models] == ["model"]
     assert [ast.unparse(at).partition(" = ")[0] for at in found.models[0].at] == ["first", "second"]
+
+
+FIT = """\
+class Trainer:
+    def __init__(self):
+        self.net = nn.Linear(4, 3)
+        self.optimizer = torch.optim.SGD(self.net.parameters(), lr=0.1)
+
+    def fit(self):
+        for x, y in train_loader:
+            self.optimizer.zero_grad()
+            self.loss(x, y).backward()
+            self.optimizer.step()
+
+
+class Classifier(Trainer):
+    def loss(self, x, y):
+        return F.cross_entropy(self.net(x), y)
+"""
+DEEPER = "\n\nclass Deeper(Classifier):\n    pass\n\n\nDeeper().fit()\n"
+
+
+@pytest.mark.parametrize("end", ["\n\nClassifier().fit()\n", DEEPER])
+def test_a_derived_class_knows_the_wrapper_of_the_one_above_it(end: str) -> None:
+    found = wrapped(FIT + end, HEAD.partition("model =")[0])
+    assert not found.problems
+    assert [(ast.unparse(node), name) for node, (_, name) in found.calls.items()] == [("self.net", "self.ddp_net")]
+
+
+def test_a_class_that_sets_the_attribute_does_not() -> None:
+    end = "\n    def fit(self):\n        self.net = nn.Linear(4, 3)\n        super().fit()\n\n\nClassifier().fit()\n"
+    found = wrapped(FIT + end, HEAD.partition("model =")[0])
+    assert found.problems and not found.calls
