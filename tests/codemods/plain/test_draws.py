@@ -26,7 +26,15 @@ def noisy(source: str, draw: str = "random.random()") -> str:
     return source.replace(old, SET.format(draw=draw)).replace("import random\n", "import random\nimport numpy as np\n")
 
 
-@pytest.mark.parametrize("draw", ["random.random()", "np.random.rand()", "torch.rand(1).item()"])
+NUMBERS = [
+    "random.random()",
+    "np.random.rand()",
+    "torch.rand(1).item()",
+    "torch.distributions.Beta(0.4, 0.4).sample().item()",
+]
+
+
+@pytest.mark.parametrize("draw", NUMBERS)
 @pytest.mark.parametrize(
     "step",
     [
@@ -64,7 +72,13 @@ def test_a_generator_that_is_used_alike_may_decide(step: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "loss", ["F.cross_entropy(model(x + torch.randn_like(x)), y)", "F.cross_entropy(model(F.dropout(x)), y)"]
+    "loss",
+    [
+        "F.cross_entropy(model(x + torch.randn_like(x)), y)",
+        "F.cross_entropy(model(F.dropout(x)), y)",
+        "F.cross_entropy(model(x + torch.distributions.Normal(0.0, 1.0).sample([x.shape[0], 4])), y)",
+        "F.cross_entropy(model(x * torch.distributions.Uniform(0.0, 1.0).sample((len(x), 1))), y)",
+    ],
 )
 def test_noise_of_a_step_is_that_of_a_rank(loss: str) -> None:
     result = plain(training(loss))

@@ -22,6 +22,21 @@ def test_operations_along_and_across_samples(loss: str, right: bool) -> None:
     assert bool(undivided(plain(training(loss)))) is not right
 
 
+@pytest.mark.parametrize(
+    ("out", "right"),
+    [
+        ("model(x).reshape([x.shape[0], -1])", True),
+        ("model(x).reshape([-1, 3, 1]).permute([0, 2, 1]).view([len(x), 3])", True),
+        ("model(x).view([3, -1]).permute([1, 0])", False),
+        ("model(x).permute([1, 0]).softmax(1).permute([1, 0])", False),
+    ],
+)
+def test_sizes_may_be_given_in_a_list(out: str, right: bool) -> None:
+    source = training(f"F.cross_entropy({out}, y)")
+    assert bool(undivided(plain(source))) is not right
+    assert bool(undivided(plain(source.replace("([", "((").replace("])", "))")))) is not right
+
+
 DISTRIBUTION = """\
 normal = torch.distributions.Normal(model(x), torch.ones_like(model(x)))
         other = torch.distributions.Normal(torch.zeros(3), torch.ones(3))

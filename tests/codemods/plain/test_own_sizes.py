@@ -53,7 +53,11 @@ def test_a_size_that_is_none_of_samples_is_refused(loss: str) -> None:
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        ("for epoch", "target = torch.ones(size, 3)\nfor epoch"),  # made once, for all
+        ("for epoch", "target = torch.rand(size, 3)\nfor epoch"),  # the same for all ranks
+        ("for epoch", "target = torch.ones(size, 3)\nprint(target)\nfor epoch"),
+        ("for epoch", "target = torch.ones(size, 3)\nother = target[0]\nfor epoch"),
+        ("for epoch", "target = torch.ones(size, 3) * torch.rand(1)\nfor epoch"),
+        ("for epoch", "target = torch.ones(size, 3)\ntarget = target.sum(0)\nfor epoch"),
         ("for epoch", "def ones():\n    return torch.ones(size, 3)\n\n\nfor epoch"),
         ("    for x, y", "    size = 8\n    for x, y"),  # it may be another one
         ("size = 8\n", "from settings import size\nsize = 8\n"),
@@ -63,6 +67,22 @@ def test_a_size_that_is_given_elsewhere_is_refused(before: str, after: str) -> N
     target = "target" if "target" in after else "ones()" if "def ones" in after else "torch.ones(size, 3)"
     source = SOURCE.replace(f"loss = {CE}", f"loss = F.mse_loss(model(x), {target})")
     assert refusals(plain(source.replace(before, after, 1)))
+
+
+@pytest.mark.parametrize(
+    ("before", "made"),
+    [
+        ("target = torch.ones(size, 3)\nfor epoch", "target = torch.ones({}, 3)\n"),
+        ("target = torch.zeros([size, 3])\ntarget = target.cuda()\nfor epoch", "torch.zeros([{}, 3])\n"),
+        ("target = Variable(torch.FloatTensor(size, 3).fill_(1)).cuda()\nfor epoch", "torch.FloatTensor({}, 3)"),
+        ("target, a = None, 1\ntarget = torch.full((size, 3), 2.0)\nfor epoch", "torch.full(({}, 3), 2.0)\n"),
+    ],
+)
+def test_a_constant_that_is_made_before_the_loop_has_the_size_of_a_rank(before: str, made: str) -> None:
+    source = SOURCE.replace(f"loss = {CE}", "loss = F.mse_loss(model(x), target)").replace("for epoch", before, 1)
+    result = plain("from torch.autograd import Variable\n" + source)
+    assert not refusals(result)
+    assert made.format(DIVIDED) in result.code
 
 
 STEPS = """\

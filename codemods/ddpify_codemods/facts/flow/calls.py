@@ -9,11 +9,11 @@ from itertools import combinations
 
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
-from .draws import library_of
+from .draws import SAMPLING, library_of
 from .frames import Frame, local_entries
 from .methods import Methods
 from .operands import are_pairs, operands
-from .operation_names import FACTORIES, LOSSES, MEET
+from .operation_names import FACTORIES, LOSSES, MEET, NEW
 from .signatures import takes
 from .values import (
     ADDITIVE,
@@ -52,10 +52,17 @@ def _makes_tensor(name: str) -> bool:
     return bool(library_of(name)) or (name.startswith(("torch.", "numpy.")) and name.rpartition(".")[2] in FACTORIES)
 
 
-def _takes_sizes(function: Value) -> bool:
-    """Whether the first thing that is given may be the sizes of a tensor: `torch.zeros([n, 3])`."""
+_OF_SIZES = frozenset({*SAMPLING, *(NEW - {"new_tensor"}), "view", "reshape", "expand", "repeat", "permute"})
+
+
+def _takes_sizes(function: Value, makes: bool) -> bool:
+    """Whether the first thing that is given may be the sizes of a tensor, `torch.zeros([n, 3])`.
+
+    makes: whether it is a function that makes tensors; distributions and tensors have methods that do.
+    """
     names = {thing.name.rpartition(".")[2] for thing in function.only(Library) if isinstance(thing, Library)}
-    return names <= {"ones", "zeros", "full", "rand", "randn", "empty"}
+    methods = {thing.name for thing in function.things if isinstance(thing, Method)}
+    return bool(methods & _OF_SIZES) or (makes and names <= {"ones", "zeros", "full", "rand", "randn", "empty"})
 
 
 class Calls(Methods):
@@ -74,7 +81,7 @@ class Calls(Methods):
         makes = any(isinstance(thing, Library) and _makes_tensor(thing.name) for thing in function.things)
         self.in_factory += makes
         args = [value for each in node.args for value in self.given(each, function, frame)]
-        if makes and node.args and isinstance(sizes := node.args[0], ast.List) and _takes_sizes(function):
+        if node.args and isinstance(sizes := node.args[0], ast.List) and _takes_sizes(function, makes):
             args[0] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         self.in_factory -= makes

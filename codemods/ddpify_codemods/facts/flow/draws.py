@@ -75,6 +75,8 @@ def state_of(call: ast.Call) -> ast.expr | None:
 
 # Methods of tensors that fill them with what they draw.
 DRAWING = frozenset({"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"})
+# Those of torch.distributions.
+SAMPLING = frozenset({"sample", "rsample", "sample_n"})
 _CONSTANT = frozenset({"zeros_", "ones_", "constant_", "eye_", "dirac_"})
 
 
@@ -107,6 +109,8 @@ def _has_noise(script: Script) -> bool:
     if comes_with_dropout(script):
         return True
     calls = {script.qualified(call.func) for call in script.find(ast.Call)}
+    if names & SAMPLING and any(name.startswith("torch.distributions.") for name in calls):
+        return True
     transforms = {name.rpartition(".")[2] for name in calls if name.startswith("torchvision.transforms")}
     return any(each.startswith("Random") or each in _TRANSFORMS for each in transforms)
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bare_tensors import bare_tensors, parameters_given
-from .commands import COMMANDS, from_command_line
+from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
 from .draws import LIBRARIES, SEED_ALL, SEEDS
 from .frames import Frame, local_entries, local_runs
@@ -135,10 +135,14 @@ class Libraries(LibraryResults):
             return of(Parameters(modules))
         if last == "checkpoint" and args and (called := [*args[0].only(Function), *args[0].only(Module)]):
             return self.called(called[0], node, args[1:], {}, frame, alone)
-        if name in COMMANDS and args:
-            for function in args[0].only(Function):
-                assert isinstance(function, Function)
-                self.enter(function, node, [], from_command_line(function), frame)
+        if name in COMMANDS:
+            of_file = (
+                [self.on_name(each, frame) for each in functions_of(frame.script)] if not (args or keywords) else []
+            )
+            for value in entries([*args[:1], *of_file]):
+                for function in value.only(Function):
+                    assert isinstance(function, Function)
+                    self.enter(function, node, [], from_command_line(function), frame)
             return SAME
         if name in _AS_THEY_ARE and args:
             return args[0]

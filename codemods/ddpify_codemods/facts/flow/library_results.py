@@ -15,7 +15,7 @@ from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .operation_names import FACTORIES, NUMPY_FACTORIES, PREDICATES, TAKE_LAST, TENSOR_TYPES
-from .operations import combined, of_numpy, of_sizes, on_number, on_rows
+from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
 from .values import (
@@ -25,7 +25,6 @@ from .values import (
     KEYED,
     LOCAL_ROWS,
     OWN_SHAPE,
-    PICKED,
     SAME,
     SHUFFLED,
     ZERO,
@@ -70,14 +69,7 @@ class LibraryResults(Modules):
     def random_numbers(self, name: str, node: ast.Call, local: list[Value], frame: Frame) -> Value | None:
         """Numbers that a generator draws which may be at another place on each rank; None for others."""
         library = library_drawn_from(name, node)
-        if not library:
-            return None
-        self.found.drawn_first |= {library} - self.found.seeded
-        diverges = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
-        for_samples = library != "random" and local_rows_or_sizes(entries(local))
-        if diverges or (self.contexts and (library == "torch" or for_samples)):
-            self.drawn.add(library)
-        if library not in self.began & self.drawn or for_samples:
+        if not library or not self.draws_apart(library, local):
             return None
         if name.startswith("torch.nn.init.") and self.begins_with(node, frame):
             return None
@@ -85,6 +77,15 @@ class LibraryResults(Modules):
             self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
             return None
         return Value("unknown", reason=DRAWN, host=library != "torch")
+
+    def draws_apart(self, library: str, given: Sequence[Value]) -> bool:
+        """Note that numbers are drawn; whether they are not for samples, and may be others on each rank."""
+        self.found.drawn_first |= {library} - self.found.seeded
+        diverges = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        for_samples = library != "random" and local_rows_or_sizes(entries(given))
+        if diverges or (self.contexts and (library == "torch" or for_samples)):
+            self.drawn.add(library)
+        return library in self.began & self.drawn and not for_samples
 
     def of_own_size(self, made: Value, name: str, last: str, node: ast.Call) -> Value:
         """A tensor that a library makes, with the note that it is as long as a batch of all ranks."""
@@ -229,11 +230,8 @@ class LibraryResults(Modules):
             made = of_sizes(given if name in TENSOR_TYPES or last in ("rand", "randn") else given[-1:])
             if made is not None:
                 return made
-        sizes = [value for value in entries(given) if value.is_local]
-        if name.startswith("torch.") and last in FACTORIES and all(each.kind in ("size", "shape") for each in sizes):
-            if any(each.reason == PICKED for each in sizes):
-                return replace(made_of("picked", sizes), reason="")
-            return made_of("rows", sizes) if len(sizes) == 1 else made_of("unknown", sizes, reason=COUPLES)
+        if name.startswith("torch.") and last in FACTORIES and (made := for_each_sample(given)) is not None:
+            return made
         if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
             return found
         found = self.unknown_call(node, given, frame, alone)

@@ -9,17 +9,18 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from ..script import KEPT, Script
-from .draws import DRAWING
+from .draws import DRAWING, SAMPLING
 from .frames import Frame, local_entries
 from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
 from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
-from .operations import combined, of_numpy, of_sizes, on_number, on_rows
+from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows
 from .values import (
     ADDITIVE,
     COUPLES,
+    DRAWN,
     KEYED,
     LOCAL_ROWS,
     OWN_SHAPE,
@@ -37,6 +38,7 @@ from .values import (
     OptimizerValue,
     Parameters,
     Value,
+    entries,
     join,
     made_of,
     of,
@@ -91,11 +93,9 @@ class Methods(InPlace):
             self.loaded |= {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
-        if name in (*DRAWING, "sample", "rsample") and owner.kind in LOCAL_ROWS and self.contexts:
+        if name in (*DRAWING, *SAMPLING) and owner.kind in LOCAL_ROWS and self.contexts:
             self.drawn.add("torch")
-        if name in ("sample", "rsample", "log_prob", "entropy", "cdf", "icdf") and (
-            found := self.of_draws(owner, args)
-        ):
+        if name in (*SAMPLING, "log_prob", "entropy", "cdf", "icdf") and (found := self.of_draws(owner, name, given)):
             return found
         for thing in owner.things:
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
@@ -169,9 +169,14 @@ class Methods(InPlace):
             return replace(SAME, reason=OWN_SHAPE) if own else SAME
         return of(Module(node, "", networks=True)) if not alone and not owner.zero and not self.registers else SAME
 
-    def of_draws(self, owner: Value, args: list[Value]) -> Value | None:
+    def of_draws(self, owner: Value, name: str, args: list[Value]) -> Value | None:
         """What a method of a distribution makes, or one of a distribution for each sample."""
         fixed = any(isinstance(each, Module) and each.name.startswith("torch.distributions.") for each in owner.things)
+        if fixed and name in SAMPLING:
+            apart = self.draws_apart("torch", args)
+            if any(value.is_local for value in entries(args)):
+                return of_sizes(args) or for_each_sample(args)
+            return Value("unknown", reason=DRAWN) if apart else SAME
         rows = [each for each in (owner, *args) if each.kind in LOCAL_ROWS]
         if (
             not rows

@@ -333,6 +333,16 @@ def of_sizes(given: Sequence[Value]) -> Value | None:
     return replace(made, kind="picked", reason="") if any(value.reason == PICKED for value in local) else made
 
 
+def for_each_sample(given: Sequence[Value]) -> Value | None:
+    """A tensor of sizes of which one is the number of a rank's samples; None for other arguments."""
+    sizes = [value for value in entries(given) if value.is_local]
+    if not all(each.kind in ("size", "shape") for each in sizes):
+        return None
+    if any(each.reason == PICKED for each in sizes):
+        return replace(made_of("picked", sizes), reason="")
+    return made_of("rows", sizes) if len(sizes) == 1 else made_of("unknown", sizes, reason=COUPLES)
+
+
 def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
     """What a loss function makes of its arguments.
 

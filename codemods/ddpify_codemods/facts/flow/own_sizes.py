@@ -13,6 +13,8 @@ from .values import Loader
 
 # Every argument is a size, or the first one has them all.
 _OF_SIZES = frozenset({"ones", "zeros", "rand", "randn", "empty", "new_zeros", "new_ones", "new_empty"})
+_CONSTANT = frozenset({"torch.ones", "torch.zeros", "torch.full"})
+_KEPT = frozenset({"Variable", "cuda", "cpu", "to", "float", "type", "unsqueeze", "detach", "fill_"})
 _LAYOUTS = frozenset({"view", "reshape", "expand", "repeat", "resize_"})
 
 
@@ -55,11 +57,13 @@ def own_sizes(
         scripts: the program. found: what is known of its loops. status: how each loader is divided.
     """
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
+    training = {loop for loop, loaders in found.loops.items() if {status.get(each) for each in loaders} == {"training"}}
     for loop, loaders in found.loops.items():
         script = next((each for each in scripts if loop in each.parents), None)
-        if script is None or {status.get(each) for each in loaders} != {"training"}:
+        if script is None or loop not in training:
             continue
-        own = [*_given_sizes(loop), *_handed_on(loop, scripts)]
+        same_loops = {each for each in training if found.loops[each] == loaders}
+        own = [*_given_sizes(loop), *_handed_on(loop, scripts), *_made_before(loop, script, same_loops)]
         for loader in loaders:
             for size, there in written_sizes(loader):
                 if script is there and _has_one_meaning(script, size):
@@ -72,10 +76,49 @@ def own_sizes(
     return sizes
 
 
+def _made_before(loop: ast.AST, script: Script, loops: set[ast.AST]) -> Iterator[ast.expr]:
+    """What constant tensors are given as sizes that are made before a loop and used in loops like it alone:
+    `real = torch.ones(batch_size, 1)`. What was drawn before would be the same on all ranks."""
+    names = {node.id: node for node in ast.walk(loop) if isinstance(node, ast.Name) and is_load(node)}
+    for statement in script.find(ast.Assign):
+        targets = [each.id for each in statement.targets if isinstance(each, ast.Name) and each.id in names]
+        if len(targets) != 1 or len(statement.targets) > 1 or loops & {*script.ancestors(statement)}:
+            continue
+        name, scope = targets[0], script.scope(statement)
+        own = [each for each in script.find(ast.Name) if each.id == name and _scope(script, each) is scope]
+        if not own or not _is_constant(script, statement.value) or _scope(script, names[name]) is not scope:
+            continue
+        if all(not is_load(each) or loops & {*script.ancestors(each)} or _is_moved(script, each) for each in own):
+            yield from _given_sizes(statement.value)
+
+
+def _is_constant(script: Script, node: ast.expr) -> bool:
+    """Whether a tensor is made that holds one number, or nothing yet: `Variable(torch.ones(n, 1)).cuda()`."""
+    functions = [each.func for each in ast.walk(node) if isinstance(each, ast.Call)]
+    makes = [each for each in functions if script.qualified(each) in _CONSTANT or _last(each).endswith("Tensor")]
+    return bool(makes) and all(each in makes or _last(each) in _KEPT for each in functions)
+
+
+def _last(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _is_moved(script: Script, name: ast.Name) -> bool:
+    """Whether a name is that of a tensor which is moved under its name: `real = real.cuda()`."""
+    statement = script.statement(name)
+    targets = [part for each in getattr(statement, "targets", ()) for part in ast.walk(each)]
+    method = script.parents[name]
+    return (
+        isinstance(method, ast.Attribute)
+        and method.attr in _KEPT
+        and any(isinstance(each, ast.Name) and each.id == name.id for each in targets)
+    )
+
+
 def _handed_on(loop: ast.AST, scripts: Sequence[Script]) -> Iterator[ast.expr]:
     """What functions of the program are given that make tensors of such a size: `noise(args.batch_size, 8)`."""
     calls = [call for call in ast.walk(loop) if isinstance(call, ast.Call)]
-    names = {getattr(call.func, "attr", getattr(call.func, "id", "")) for call in calls}
+    names = {_last(call.func) for call in calls}
     for script in scripts:
         for function in script.find(ast.FunctionDef):
             if function.name not in names:
@@ -83,7 +126,7 @@ def _handed_on(loop: ast.AST, scripts: Sequence[Script]) -> Iterator[ast.expr]:
             parameters = _parameters(function)
             used = {node.id for node in _given_sizes(function) if isinstance(node, ast.Name)}
             for call in calls:
-                if getattr(call.func, "attr", getattr(call.func, "id", "")) == function.name:
+                if _last(call.func) == function.name:
                     yield from (word.value for word in call.keywords if word.arg in used)
                     yield from (given for name, given in zip(parameters, call.args, strict=False) if name in used)
 
@@ -115,7 +158,7 @@ def _given_sizes(loop: ast.AST) -> Iterator[ast.expr]:
     for call in ast.walk(loop):
         if not isinstance(call, ast.Call):
             continue
-        name = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+        name = _last(call.func)
         given = [word.value for word in call.keywords if word.arg == "size"]
         if name in _OF_SIZES | _LAYOUTS:
             given += call.args

@@ -44,6 +44,8 @@ def _converted(imports: str, parameters: str, call: str, loss: str = LOSS) -> Re
         ("import absl.app", "_", "absl.app.run(main)"),
         ("import fire", "lr=0.1, *, epochs=2", "fire.Fire(main)"),
         ("from fire import Fire", "lr=0.1, *rest, **more", "Fire(main)"),
+        ("import fire", "lr=0.1", "fire.Fire()"),
+        ("import fire", "lr=0.1", "fire.Fire({'train': main})"),
         ("import typer", "lr: float = 0.1", "typer.run(main)"),
     ],
 )
