@@ -6,9 +6,10 @@ import ast
 from collections.abc import Callable, Sequence
 
 from ..header import main_guard
+from .asserted import may_be_caught, parts
 from .calls import Calls, differs
 from .frames import Frame
-from .values import SAME, Value, join
+from .values import ADDITIVE, LOCAL_ROWS, SAME, Value, join
 
 Names = dict[str, Value]
 
@@ -20,8 +21,10 @@ class Branches(Calls):
         if node is main_guard(frame.script.tree):
             self.block(node.body if frame.script is self.scripts[0] else (), frame)
             return
-        test = self.value(node.test, frame)
-        self.decided(node.test, test, frame)
+        raises = len(node.body) == 1 and isinstance(node.body[0], ast.Raise)
+        test = self.asserts(node.test, True, frame) if raises else self.value(node.test, frame)
+        if not raises:
+            self.decided(node.test, test, frame)
         if isinstance(test.constant, bool):
             taken = node.body if test.constant else node.orelse
             self.block(taken, frame)
@@ -29,7 +32,22 @@ class Branches(Calls):
             frame.left |= returns and frame.script.parents[node] is frame.node
         else:
             ends = leaves(node.body), leaves(node.orelse)
-            self.either(frame, lambda: self.block(node.body, frame), lambda: self.block(node.orelse, frame), ends)
+            turns = ends_turn(node.body), ends_turn(node.orelse)
+            self.either(
+                frame, lambda: self.block(node.body, frame), lambda: self.block(node.orelse, frame), ends, turns
+            )
+
+    def asserts(self, test: ast.expr, negated: bool, frame: Frame) -> Value:
+        """What is raised after unless a condition holds; negated: if it does. A rank need not ask the others whether it
+        holds for all samples."""
+        several = parts(test, negated) if not may_be_caught(frame) else None
+        values = [self.value(each, frame) for each in several or ()]
+        if several is None or any(value.kind in ADDITIVE for value in values):
+            value = self.value(test, frame)
+            if negated or value.kind not in LOCAL_ROWS:
+                self.decided(test, value, frame)
+            return value
+        return values[0] if len(values) == 1 and several == [test] else SAME
 
     def do_match(self, node: ast.Match, frame: Frame) -> None:
         subject = self.value(node.subject, frame)
@@ -55,9 +73,15 @@ class Branches(Calls):
         self.either(frame, lambda: self.block(first.body, frame), lambda: self.cases(others, subject, frame), ends)
 
     def either(
-        self, frame: Frame, first: Callable[[], None], other: Callable[[], None], ends: tuple[bool, bool]
+        self,
+        frame: Frame,
+        first: Callable[[], None],
+        other: Callable[[], None],
+        ends: tuple[bool, bool],
+        turns: tuple[bool, bool] = (False, False),
     ) -> None:
-        """Follow two ways of which the run takes one; ends: whether the function ends with them."""
+        """Follow two ways of which the run takes one; ends: whether the function ends with them; turns: whether the
+        turn of a loop does."""
         before, gradients, had_begun = dict(frame.names), self.gradients, self.has_begun
         outer, self.always = self.always, set()
         self.undecided += 1
@@ -70,7 +94,10 @@ class Branches(Calls):
         self.undecided -= 1
         self.has_begun &= has_begun
         self.one_way_of_two(outer, once)
-        self.gradients = self.gradients.or_else(gradients)
+        if turns[1] and not turns[0]:  # what the other way leaves is known at the end of the turn
+            self.gradients = gradients
+        elif turns[0] is turns[1]:
+            self.gradients = self.gradients.or_else(gradients)
         self.merge(frame, names, *ends)
 
     def merge(self, frame: Frame, first: Names, ends: bool = False, other_ends: bool = False) -> None:
@@ -92,3 +119,8 @@ class Branches(Calls):
 def leaves(body: Sequence[ast.stmt]) -> bool:
     """Whether a block always ends its function."""
     return bool(body) and isinstance(body[-1], ast.Return | ast.Raise)
+
+
+def ends_turn(body: Sequence[ast.stmt]) -> bool:
+    """Whether a block always ends a turn of the loop around it."""
+    return bool(body) and isinstance(body[-1], ast.Continue | ast.Break)

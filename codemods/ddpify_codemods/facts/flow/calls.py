@@ -56,13 +56,19 @@ _OF_SIZES = frozenset({*SAMPLING, *(NEW - {"new_tensor"}), "view", "reshape", "e
 
 
 def _takes_sizes(function: Value, makes: bool) -> bool:
-    """Whether the first thing that is given may be the sizes of a tensor, `torch.zeros([n, 3])`.
+    """Whether what is given first, or behind a tensor, may be the sizes of a tensor: `torch.zeros([n, 3])`,
+    `torch.reshape(x, [n, 3])`.
 
     makes: whether it is a function that makes tensors; distributions and tensors have methods that do.
     """
     names = {thing.name.rpartition(".")[2] for thing in function.only(Library) if isinstance(thing, Library)}
     methods = {thing.name for thing in function.things if isinstance(thing, Method)}
-    return bool(methods & _OF_SIZES) or (makes and names <= {"ones", "zeros", "full", "rand", "randn", "empty"})
+    laid_out = bool(names) and names <= {"reshape", "permute"}
+    return (
+        laid_out
+        or bool(methods & _OF_SIZES)
+        or (makes and names <= {"ones", "zeros", "full", "rand", "randn", "empty"})
+    )
 
 
 class Calls(Methods):
@@ -81,11 +87,12 @@ class Calls(Methods):
         makes = any(isinstance(thing, Library) and _makes_tensor(thing.name) for thing in function.things)
         self.in_factory += makes
         args = [value for each in node.args for value in self.given(each, function, frame)]
-        if node.args and isinstance(sizes := node.args[0], ast.List) and _takes_sizes(function, makes):
-            args[0] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
+        for place in (0, 1) if len(args) == len(node.args) and _takes_sizes(function, makes) else ():
+            if isinstance(sizes := (node.args[place] if node.args[place:] else None), ast.List):
+                args[place] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
         keywords = {word.arg or "**": self.value(word.value, frame) for word in node.keywords}
         self.in_factory -= makes
-        found: Value | None = None
+        found = self.of_container_class(_last(node.func), node, args, frame)
         own = any(isinstance(thing, Function | Class) for thing in function.things)
         if own and any(value.only(Logger) for value in entries([*args, *keywords.values()])):
             self.found.given_loggers.add(node)
@@ -97,7 +104,7 @@ class Calls(Methods):
         chosen = not own and not function.only(Library) and is_optimizer_class(frame.script, node.func)
         if chosen:  # getattr(torch.optim, name)
             found = self.library("", node, args, keywords, frame, alone)
-        for thing in self.called_things(function, node) if not chosen else ():
+        for thing in self.called_things(function, node) if found is None else ():
             one = self.called(thing, node, args, keywords, frame, alone)
             found = one if found is None else join(found, one)
         if found is None:
@@ -293,6 +300,7 @@ class Calls(Methods):
         if isinstance(made, Module):
             self.new_modules.add(made)
             made.networks = made.networks or self.is_layer_class(cls)
+            self.contains(made)
         if initial is not None:
             self.enter(initial, node, args, keywords, frame)
         elif isinstance(made, Instance):

@@ -30,7 +30,10 @@ class Comparisons(Reading):
                 return self.noted_join(made_of("unknown", local, reason=COUPLES), node, SAME, values)
             kind = together(kinds) if len(kinds) > 1 else local[0].kind
             return made_of(kind, local, host=all(value.host for value in local))
+        tensors = [value for value in local if value.kind == "unknown" and not value.host]
         for side, value in zip(sides, values, strict=True):
+            if value in tensors:
+                continue  # what is decided by it is seen where it is used: `(x.norm() > 1).float()` decides nothing
             if value.kind == "size" and not self.in_forward:
                 if self.is_full_batch(node, value, frame):
                     return SAME
@@ -38,7 +41,7 @@ class Comparisons(Reading):
                 self.problem(frame, node, reason, value.loaders)
                 return SAME
             self.demand(side, value, frame)
-        return SAME
+        return made_of("unknown", tensors) if tensors else SAME
 
     def is_full_batch(self, node: ast.Compare, size: Value, frame: Frame) -> bool:
         """Whether a batch of training, of which all ranks have as many samples, is full: `len(x) == batch_size`."""

@@ -12,7 +12,7 @@ from .operations import element
 from .state import State
 from .values import Items, Iteration, Module, Value, is_network, join, of, root_of
 
-_CONTAINERS = {"torch.nn.ModuleList": "list", "torch.nn.ModuleDict": "dict", "torch.nn.Sequential": "list"}
+CONTAINERS = {"torch.nn.ModuleList": "list", "torch.nn.ModuleDict": "dict", "torch.nn.Sequential": "list"}
 _COPIES = frozenset({"copy.deepcopy", "copy.copy"})
 _PUTS = frozenset({"append", "extend", "insert", "add_module", "update", "__setitem__"})
 # What every network of torch has, and containers.
@@ -32,7 +32,7 @@ class Containers(State):
 
     def fill(self, module: Module, given: Sequence[Value]) -> None:
         """A container is made of layers, one by one or in a list or dict."""
-        shape = _CONTAINERS.get(module.name)
+        shape = CONTAINERS.get(module.name)
         if shape is None:
             return
         if module.contents is None:
@@ -97,7 +97,7 @@ class Containers(State):
 
     def of_container(self, module: Module, name: str, given: Sequence[Value]) -> Value | None:
         """What a method of a container gives; None for others."""
-        if module.contents is None or module.cls is not None:
+        if module.contents is None or (module.cls is not None and module.name not in CONTAINERS):
             return None
         if name in _PUTS and given:
             module.layers = []  # which of them comes first is not told
@@ -144,7 +144,10 @@ class Containers(State):
 
 def has_layers(value: Value) -> bool:
     """Whether a value is a container of layers."""
-    return any(isinstance(each, Module) and each.contents is not None and not each.cls for each in value.things)
+    return any(
+        isinstance(each, Module) and each.contents is not None and (not each.cls or each.name in CONTAINERS)
+        for each in value.things
+    )
 
 
 def _parts(value: Value) -> list[Value]:

@@ -149,7 +149,8 @@ class FlowFacts:
     the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
     zero before. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
     that are called again before the backward pass. mixes: what draws an order in which a rank's samples are mixed with
-    each other. pads: the collate functions that pad to the longest sample.
+    each other. pads: the collate functions that pad to the longest sample. sizes_shown: the sizes of a rank's part of a
+    batch that are printed.
     shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
@@ -197,6 +198,7 @@ class FlowFacts:
     repeated: set[ast.AST] = field(default_factory=set)
     mixes: set[ast.Call] = field(default_factory=set)
     pads: set[ast.AST] = field(default_factory=set)
+    sizes_shown: set[ast.AST] = field(default_factory=set)
     shared: set[tuple[Module, Module]] = field(default_factory=set)
     parameters_of: dict[ast.expr, set[Module]] = field(default_factory=dict)
     evaluations: dict[ast.Call, set[tuple[ast.AST, Script, str] | None]] = field(default_factory=dict)

@@ -15,7 +15,7 @@ from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .operation_names import FACTORIES, NUMPY_FACTORIES, PREDICATES, TAKE_LAST, TENSOR_TYPES
-from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows
+from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows, one_after_another
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
 from .values import (
@@ -154,6 +154,8 @@ class LibraryResults(Modules):
         """What a library makes of values that differ between the ranks."""
         local = [value for value in given if value.is_local]
         first = args[0] if args else SAME
+        if name in ("isinstance", "type", "callable"):
+            return SAME
         if self.in_forward and name in _OVER and any(each.kind in LOCAL_ROWS and axis(each.kind) == 0 for each in args):
             return made_of("unknown", local, reason=COUPLES)
         if first.kind == "scaled" and not any(value.is_local for value in given[1:]):
@@ -162,6 +164,8 @@ class LibraryResults(Modules):
             return replace(made_of(first.kind, [first]), host=True)
         if name in ("float", "int") and first.kind in LOCAL_ROWS:
             return made_of(first.kind, [first], host=True)
+        if name in ("abs", "round") and first.kind in LOCAL_ROWS:
+            return replace(made_of(first.kind, [first], host=first.host), dimensions=first.dimensions)
         if name in ("sum", "numpy.sum", "numpy.mean", "statistics.mean", "math.fsum") and (
             found := self.of_list(name, args)
         ):
@@ -215,7 +219,7 @@ class LibraryResults(Modules):
             if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):
                 return made_of("unknown", inner, reason=COUPLES)
             if kinds <= LOCAL_ROWS:
-                return made_of("rows", inner)
+                return one_after_another(inner)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
                 return made_of(next(iter(kinds)), inner)
         if name in ("torch.randperm", "numpy.random.permutation") and first.kind == "size" and not self.in_forward:
@@ -310,10 +314,12 @@ class LibraryResults(Modules):
             "split_with_sizes",
         )
         place += last_name(node.func) in later
-        given = [word.value for word in node.keywords if word.arg in ("dim", "axis")] or node.args[place : place + 1]
+        names = ("dim", "axis", "dims")
+        given = [word.value for word in node.keywords if word.arg in names] or node.args[place : place + 1]
         if not given:
             return -1 if self.runs_along_last(node, frame) else None
-        value = given[0]
+        several = last_name(node.func) == "flip" and node.args[place + 1 :]  # x.flip(1, 2)
+        value = ast.Tuple(node.args[place:], ast.Load()) if several else given[0]
         if isinstance(value, ast.Tuple | ast.List):
             parts = [self.value(part, frame).constant for part in value.elts]
             return tuple(parts) if all(isinstance(part, int) for part in parts) else "unknown"

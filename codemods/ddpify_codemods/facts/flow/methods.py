@@ -162,6 +162,8 @@ class Methods(InPlace):
             return made_of("unknown", local, reason=COUPLES)
         if name in ("repeat", "expand") and not owner.things and (made := of_sizes(args)):
             return made
+        if name == "expand_as" and len(given) == 1 and given[0].kind in LOCAL_ROWS and owner.reason != OWN_SHAPE:
+            return made_of(given[0].kind, [given[0]])
         if local:
             return self.unknown_call(node, given, frame, alone)
         if not alone and not owner.things:
@@ -236,6 +238,7 @@ class Methods(InPlace):
         """A method of something that is known; None for others."""
         if isinstance(thing, Module):
             if name in ("add_module", "register_module") and thing.cls is not None and len(node.args) == 2:
+                self.of_container(thing, name, args[1:])
                 return self.sets_attribute(node, [owner, *args], frame)
             if (layers := self.of_container(thing, name, given)) is not None:
                 return layers

@@ -203,7 +203,7 @@ class Modules(Training, Beginnings, Remembered):
         methods = self.forwards_of(module)
         if methods is None:
             self.problem(frame, node, "what this model does is replaced by something that is not followed")
-        if not methods:
+        if not methods and module.name != "torch.nn.Sequential":
             return None
         if not self.in_forward:
             self.quiet_around = self.without_gradients
@@ -216,8 +216,11 @@ class Modules(Training, Beginnings, Remembered):
         if len(self.in_forward) == 1:
             self.always, self.at_times = set(), set()
         try:
-            result = self.enter(methods[0], node, args, keywords, frame)
-            for method in methods[1:]:
+            if methods:
+                result = self.enter(methods[0], node, args, keywords, frame)
+            else:
+                result = self.one_after_the_other(module, node, [*args, *keywords.values()], frame)
+            for method in (methods or [])[1:]:
                 result = join(result, self.enter(method, node, args, keywords, frame))
         finally:
             self.in_forward.pop()

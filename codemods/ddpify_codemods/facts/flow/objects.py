@@ -11,13 +11,13 @@ from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
 from .collate import collated, is_apart, paddings, stacks
 from .collate_expressions import DEFAULTS, Part
-from .containers import Containers
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Site
 from .layout import axis, turned
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
+from .own_containers import OwnContainers
 from .own_sizes import batch_sizes, given_to
 from .padding import code_for
 from .transformers_models import collates, is_model_class, pads
@@ -50,7 +50,7 @@ from .values import (
 )
 
 
-class Objects(Loops, Containers):
+class Objects(Loops, OwnContainers):
     """What attributes, classes and loaders are."""
 
     def attribute_of(self, owner: Value, name: str, node: ast.expr, frame: Frame) -> Value:

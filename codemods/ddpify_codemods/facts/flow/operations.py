@@ -218,7 +218,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in EACH:
         return made_of(value.kind if value.kind == "batch" else kind, all_of)
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
-        return made_of("rows", all_of)
+        return one_after_another(all_of)
     if name == "normalize" and dimension is None:
         dimension, over = 1, over_samples(value.kind, 1)
     if name in (*_TAKE, *_GATHERS, *CUTS) and over and dimension != "unknown":
@@ -250,6 +250,17 @@ _SEVERAL = ("var_mean", "std_mean", "aminmax", "cummax", "cummin", "nanmedian", 
 
 _TAKE = ("select", "index_select", "narrow", "take_along_dim")
 _GATHERS = ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_")
+
+
+def one_after_another(parts: Sequence[Value]) -> Value:
+    """Tensors that are put together along a dimension: their samples lie where they lay, and as many as there were."""
+    kinds = {each.kind for each in parts if each.kind in LOCAL_ROWS}
+    if not kinds:
+        return made_of("rows", parts)
+    if differ(kinds):
+        return made_of("unknown", parts, reason=COUPLES)
+    kind = together(kinds)
+    return made_of("rows" if kind == "batch" else kind, parts)
 
 
 def mixes(name: str, kind: Kind) -> bool:

@@ -218,8 +218,21 @@ class Reading(Objects):
             else:
                 value = self.value(inner, frame)
                 self.strings(value, inner, frame)
-                if changes or value.reason != DRAWN:
+                if not changes and self.is_printed_size(value, frame):
+                    self.found.sizes_shown.add(inner)
+                elif changes or value.reason != DRAWN:
                     self.demand(inner, value, frame, gathers=True)
+
+    def is_printed_size(self, value: Value, frame: Frame) -> bool:
+        """Whether `print(x.shape)` shows a size that is the one of a rank's part; nothing follows of it."""
+        call = frame.statement.value if isinstance(frame.statement, ast.Expr) else None
+        prints = isinstance(call, ast.Call) and frame.script.qualified(call.func) == "print"
+        trains = all(self.status.get(each) == "training" for each in value.loaders)
+        return (
+            prints
+            and (value.kind == "shape" or (value.kind == "size" and bool(self.in_forward)))
+            and (bool(self.in_forward) or trains)
+        )
 
     def strings(self, value: Value, node: ast.expr, frame: Frame) -> None:
         """Follow what an object of the program says of itself."""

@@ -271,7 +271,7 @@ class Follower(Assignments):
     do_trystar = do_try
 
     def do_assert(self, node: ast.Assert, frame: Frame) -> None:
-        self.value(node.test, frame)
+        self.asserts(node.test, False, frame)
 
     def do_delete(self, node: ast.Delete, frame: Frame) -> None:
         for target in node.targets:

@@ -41,6 +41,9 @@ class Subscripts(Comparisons):
         if any(isinstance(each, Items) and each.by_sample for each in owner.things):
             return made_of("unknown", entries([owner]), reason=TAKEN)
         if owner.only(Items):
+            chosen = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice | ast.Constant) else SAME
+            if chosen.kind == "unknown":  # `[f, g][int(x.max() > 1)]`
+                return made_of("unknown", [*entries([owner]), chosen])
             return element(owner, key)
         if (layers := self.held(owner, key)) is not None:
             return layers

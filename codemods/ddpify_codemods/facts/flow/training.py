@@ -97,7 +97,8 @@ class Training(Expressions):
             self.new_modules.discard(part)
         elif part.parent is not None and not isinstance(part.made, ast.Attribute):
             self.found.shared.add((part, module))
-        part.parent = part.parent or module
+        if part.parent is None and root_of(module) is not part:  # two may name each other
+            part.parent = module
         self.has_trained_parts(root_of(module).made)
 
     def has_trained_parts(self, *models: ast.AST) -> None:

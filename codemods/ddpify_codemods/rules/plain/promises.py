@@ -65,6 +65,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "none needed where attention masks leave out what is padded; --style exact pads to that of the whole batch",
         ),
         (
+            found.sizes_shown,
+            "this shows the sizes of rank 0's part of a batch, not those of the whole one",
+            "none needed",
+        ),
+        (
             {call for each in program.scripts for call in fixed_worker_seeds(each)},
             "this seeds the workers of all ranks alike, which draw the same noise for other samples (S2)",
             "torch.initial_seed() in a worker is another number on each rank",

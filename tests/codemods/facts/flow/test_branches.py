@@ -159,3 +159,27 @@ def test_the_first_pass_of_training_is_known_on_each_way(program: str, begins: l
     nested = textwrap.indent(TRAINING, "    " * (2 if program.startswith("for") else 1))
     found = followed(program.format(TRAINING, nested)).found.first_passes
     assert [ast.unparse(at).splitlines()[0] for _, at in found] == begins
+
+
+WARM_UP = """\
+for epoch in range(2):
+    for i, (x, y) in enumerate(train_loader):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        if i < 3:
+            loss.backward()
+            optimizer.step()
+            {}
+        (2 * loss).backward()
+        optimizer.step()
+"""
+
+
+def test_a_way_that_ends_its_turn_leaves_no_gradients_for_what_stands_below() -> None:
+    assert reasons(WARM_UP.format("continue")) == []
+    assert any("two backward passes" in each for each in reasons(WARM_UP.format("print(i)")))
+    later = "out = None\n" + WARM_UP.format("continue").replace(
+        "loss = F.cross_entropy(model(x), y)\n        if i < 3:",
+        "if i % 2 == 0:\n            out = model(x)\n            loss = F.cross_entropy(out, y)",
+    ).replace("(2 * loss)", "out.pow(2).mean()")
+    assert any("two backward passes" in each for each in reasons(later))

@@ -62,3 +62,39 @@ def test_tensors_of_a_batch_that_are_stacked_are_no_samples(body: str) -> None:
 )
 def test_samples_that_are_stacked_are_samples(body: str) -> None:
     assert undivided(NET.format(body) + TRAINING)
+
+
+MOVED = NET.format("h = self.out(x).view(-1, 3, 1)\n        return ({}).flatten(1)")
+
+
+@pytest.mark.parametrize("made", ["torch.roll(h, shifts=(1, 1), dims=(1, 2))", "h.flip(dims=[1])", "h.flip(1, 2)"])
+def test_dimensions_by_another_name_and_several(made: str) -> None:
+    assert not undivided(MOVED.format(made) + TRAINING)
+
+
+@pytest.mark.parametrize("made", ["torch.roll(h, shifts=(1, 1), dims=(0, 1))", "h.flip(dims=[0])", "h.flip(2, 0)"])
+def test_samples_that_change_places(made: str) -> None:
+    assert undivided(MOVED.format(made) + TRAINING)
+
+
+def test_the_type_of_a_batch_is_the_same_on_all_ranks() -> None:
+    for test in ("isinstance(x, torch.Tensor)", "type(x) == list", "not isinstance(x, (list, tuple))"):
+        assert not undivided(NET.format(f"x = 2 * x if {test} else x\n        return self.out(x)") + TRAINING), test
+
+
+OUT = TRAINING.replace(
+    "loss = F.cross_entropy(model(x), y)", "out = model(x)\n        m = x[:, 0] > 0.5\n        loss = {}.pow(2).mean()"
+)
+
+
+def test_tensors_of_a_batch_that_are_put_together_keep_where_their_samples_lie() -> None:
+    for made in (
+        "torch.cat([out, out], 1)",
+        "torch.cat([out.unsqueeze(0), out.unsqueeze(0)], dim=0).max(dim=0)[0]",
+        "torch.cat([out.unsqueeze(0), out.unsqueeze(0)]).mean(0)",
+        "torch.cat([out.t(), out.t()]).softmax(0)",
+        "round(abs(out))",
+    ):
+        assert not undivided(OUT.format(made)), made
+    for made in ("torch.cat([out[m], out[m]])", "torch.cat([out.t(), out.t()], 1).softmax(1)"):
+        assert undivided(OUT.format(made)), made

@@ -2,10 +2,34 @@
 
 from __future__ import annotations
 
-from tests.codemods.facts.flow.followed import of_evaluation
+from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation, reasons, undivided
 
 
 def test_numbers_are_taken_out_of_tensors() -> None:
     for method in ("item()", "detach().item()", "cpu().item()"):
         found = of_evaluation(f"total += F.cross_entropy(model(x), y, reduction='sum').{method}")
         assert found.problems == () and "sharded" in found.status.values()
+
+
+NOISE = "noise = torch.distributions.uniform.Uniform(low=-1.0, high=1.0)\n" + TRAINING.replace(
+    "model(x)", "model(x + {})"
+)
+
+
+def test_what_a_distribution_draws_for_a_ranks_samples() -> None:
+    for size in ("(len(x), 4)", "[x.shape[0], 4]", "x.shape"):
+        found = followed(NOISE.format(f"noise.sample({size})"))
+        assert not found.problems and "torch" in found.drawn, size
+    assert undivided(NOISE.format("noise.sample([4, len(x)])")) != []
+
+
+def test_what_a_distribution_draws_for_all_is_not_the_same_on_ranks_that_have_noise_of_their_own() -> None:
+    decides = NOISE.format("noise.sample((len(x), 4))").replace(
+        "loss.backward()", "if noise.sample() > 0:\n            print(1)\n        loss.backward()"
+    )
+    assert any("drawn by a generator" in each for each in reasons(decides))
+
+
+def test_what_all_have_is_expanded_as_samples_are() -> None:
+    masked = TRAINING.replace("model(x)", "model(x) * (torch.arange(3).expand_as(model(x)) > 0)")
+    assert undivided(masked) == []

@@ -19,3 +19,8 @@ def test_a_second_backward_pass_of_one_call_is_not_averaged() -> None:
     twice = TRAINING.replace("loss.backward()", "loss.backward(retain_graph=True)\n        (2 * loss).backward()")
     found = followed(twice)
     assert found.found.not_averaged or found.problems
+
+
+def test_parts_may_name_each_other() -> None:
+    descriptors = "import pb\na, b = pb.make(), pb.make()\na.other = b\nb.other = a\na.fields[0].other = b\n"
+    assert not followed(descriptors + TRAINING).problems
