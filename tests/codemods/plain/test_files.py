@@ -126,3 +126,11 @@ def test_what_is_read_and_written_at_once_is_refused(line: str) -> None:
     script = TRAINED.format(before=f"from pathlib import Path\n{line}", each="", after="")
     result = convert({path: script}, "cpu", style="plain")[path]
     assert [each for each in result.findings if each.severity == "refused"]
+
+
+@pytest.mark.parametrize("said", ["", ", exist_ok=False", ", exist_ok=True"])
+def test_a_folder_may_be_there_since_every_rank_makes_it(said: str) -> None:
+    path = Path("train.py")
+    source = TRAINED.format(before=f'os.makedirs("runs"{said})', each="", after="")
+    code = convert({path: source}, "cpu", style="plain")[path].code
+    assert 'os.makedirs("runs", exist_ok=True)' in code

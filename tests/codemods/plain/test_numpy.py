@@ -59,3 +59,11 @@ def test_a_list_of_arrays_has_an_entry_for_each_batch() -> None:
     script = TRAINING.replace("    for x", "    outputs = []\n    for x")
     script += "        outputs.append(model(x).detach().numpy())\n    print(len(outputs))\n"
     assert not refusals(plain(script))
+
+
+@pytest.mark.parametrize(("made", "is_array"), [("np.zeros((3, 3))", True), ("[[0] * 3, [0] * 3, [0] * 3]", False)])
+def test_an_array_that_a_loop_adds_up_is_one_after_it_too(made: str, is_array: bool) -> None:
+    adds = "for t, p in zip(y.numpy(), model(x).argmax(1).numpy()):\n        table[t, p] += 1"
+    source = TRAINING.replace("total = 0.0\n", f"total = 0.0\ntable = {made}\n")
+    code = plain(source + EVALUATION.format(adds=adds, shown="table[0]")).code
+    assert ("table = np.array(sum_over_ranks(table))" in code) is is_array

@@ -104,6 +104,8 @@ class LibraryResults(Modules):
         """What a library makes of values that are the same on all ranks."""
         if last in ("zeros", "zeros_like") or (name in ("float", "int") and not node.args):
             return ZERO
+        if last == "deque" and (len(args) > 1 or any(word.arg == "maxlen" for word in node.keywords)):
+            return SAME  # what falls out of it cannot be told: what is put into it is that of all ranks
         if name in (
             "list",
             "dict",

@@ -172,8 +172,9 @@ def makes_folder(script: Script, call: ast.Call) -> bool:
 def _folder(call: ast.Call, name: str) -> Iterator[Edit]:
     """Let a folder be there already: another rank may have been faster."""
     message = "the folder may be there: every rank makes it"
-    if not any(word.arg == "exist_ok" for word in call.keywords):
-        yield ChangeArgument(call, "exist_ok", "True", message)
+    said = [word.value for word in call.keywords if word.arg == "exist_ok"]
+    if not said or ast.unparse(said[0]) == "False":
+        yield ChangeArgument(call, "exist_ok", "True", message, instead="exist_ok" if said else "")
     if name == "os.mkdir":
         assert isinstance(call.func, ast.Attribute | ast.Name)
         yield Replace(call.func, "os.makedirs", message, modules=("import os",))

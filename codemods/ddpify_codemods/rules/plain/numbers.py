@@ -14,6 +14,7 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .arrays import array_function
 from .joined_loss import joins
 from .logged import is_logged
 from .ratios import in_ratio
@@ -135,6 +136,9 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _after(each: AfterLoop, keys: Sequence[object], words: Words) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
     value = f"{function}({each.name})"
+    array = array_function(each.script, each.at, each.name) if each.form == "number" else ""
+    if array:
+        value = f"{array}({value})"
     if each.form == "dict":
         value = f"{{key: {function}(value) for key, value in {each.name}.items()}}"
     if each.form == "tensors":
