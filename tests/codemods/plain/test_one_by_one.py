@@ -111,3 +111,21 @@ def test_what_is_counted_by_the_samples_themselves_is_not_shown(shown: str) -> N
     loop = "    for x, y in train_loader:\n        for t in y.tolist():\n            counts[t] = counts.get(t, 0) + 1"
     source = taken(loop, after=f"print({shown})\n").replace("for epoch", "counts = {}\nfor epoch", 1)
     assert refusals(plain(source))
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        "torch.stack([out[i] for i in range(len(x))]).mean(0).pow(2).sum()",
+        "sum((out[i] - out[i + 1]).pow(2).mean() for i in range(len(x) - 1))",
+        "out[torch.arange(len(x) - 1, -1, -1)].pow(2).mean()",
+    ],
+)
+def test_a_loop_over_the_places_of_samples_is_one_over_a_ranks_own(after: str) -> None:
+    result = plain(training(f"F.cross_entropy(out := model(x), y) + {after}"))
+    assert refusals(result) and "range(len(x) * dist" not in result.code
+
+
+def test_hits_that_are_counted_place_by_place_are_no_samples_of_all_ranks() -> None:
+    count = "hits = sum(1 for i in range(len(y)) if model(x)[i].argmax() == y[i])\n        print(hits / len(y))"
+    assert refusals(plain(training(step=f"optimizer.step()\n        {count}")))

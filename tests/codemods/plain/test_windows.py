@@ -1,4 +1,4 @@
-"""Windows over the last numbers: what falls out of them cannot be told after the loop, so each number is that of all."""
+"""Windows over the last numbers: what falls out of them cannot be told after a loop, so each number is that of all."""
 
 from __future__ import annotations
 

@@ -10,7 +10,8 @@ from typing import Literal
 
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
-from .operands import are_pairs, measures, operands
+from .joined import last_name
+from .operands import are_pairs, measures, operands, says_places
 from .operation_names import LOSS_CLASSES
 from .operations import combined, one_behind_the_other, runs_over_samples
 from .subscripts import Subscripts
@@ -117,6 +118,8 @@ class Expressions(Subscripts):
         """Something unknown, with where that began, if the batches of all ranks would tell what it is."""
         if value.reason == PLACED and any(is_placed(part, frame) for part in operands(node)):
             return value
+        if last_name(node) == "range" or says_places(node, frame.script):  # of a rank's own samples
+            return value
         divided = value.loaders and all(self.status.get(each) == "training" for each in value.loaders)
         begins = divided and not value.made_at and not self.in_forward and value.reason not in (CHOSEN, DRAWN)
         return replace(value, made_at=frozenset({node})) if begins else value
@@ -205,12 +208,12 @@ class Expressions(Subscripts):
             (result.kind == "unknown" or uneven)
             and host
             and additive_parts
-            and not (self.in_forward or self.in_factory)
+            and not (self.in_forward or self.in_factory or says_places(node, frame.script))
         ):
             self.demand(node.left, left, frame)
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)
-        return self.noted_join(result, node, SAME, [left, right])
+        return result if says_places(node, frame.script) else self.noted_join(result, node, SAME, [left, right])
 
     def of_data(self, node: ast.expr, value: Value, other: Value, frame: Frame) -> Value:
         """A number of a batch that samples are computed with, before any model: `(x - x.mean()) / x.std()`. It is that

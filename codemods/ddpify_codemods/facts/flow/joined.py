@@ -54,7 +54,7 @@ class Together(State):
         function: what a call calls. parts: what it is given.
         """
         local = [part for part in parts if part.is_local or local_entries(part)]
-        if is_changing(node):
+        if is_changing(node) or last_name(node) == "range":  # over a rank's own samples
             return value
         unseen = any(map(is_unseen, function.things))
         if not local or value.kind not in ("unknown", *LOCAL_ROWS) or not self.may_join(value.loaders):

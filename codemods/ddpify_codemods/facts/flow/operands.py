@@ -76,3 +76,10 @@ def measures(node: ast.expr) -> bool:
     others = [word.arg for word in node.keywords if word.arg not in ("dim", "axis", "unbiased", "correction")]
     name = node.func.attr
     return not others and (name in _NUMBERS if not dims else name in ("std", "var") and dims == [0])
+
+
+def says_places(node: ast.expr, script: Script) -> bool:
+    """Whether a number says which samples of a batch are meant, of which a rank has its own: `range(len(x) - 1)`."""
+    parent = script.parents[node]
+    name = ast.unparse(parent.func).rpartition(".")[2] if isinstance(parent, ast.Call) else ""
+    return name in ("range", "arange")
