@@ -26,7 +26,8 @@ class Branches(Calls):
         if not raises:
             self.decided(node.test, test, frame)
         if isinstance(test.constant, bool):
-            taken = node.body if test.constant else node.orelse
+            taken, left_out = (node.body, node.orelse) if test.constant else (node.orelse, node.body)
+            self.left_out |= set(left_out)
             self.block(taken, frame)
             returns = bool(taken) and isinstance(taken[-1], ast.Return)
             frame.left |= returns and frame.script.parents[node] is frame.node

@@ -14,7 +14,7 @@ from .frames import Frame, local_entries
 from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
-from .operation_names import FACTORIES, NUMPY_FACTORIES, PREDICATES, TAKE_LAST, TENSOR_TYPES
+from .operation_names import FACTORIES, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows, one_after_another
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
@@ -166,6 +166,13 @@ class LibraryResults(Modules):
             return replace(made_of(first.kind, [first]), host=True)
         if name in ("float", "int") and first.kind in LOCAL_ROWS:
             return made_of(first.kind, [first], host=True)
+        if (
+            name.startswith("torchvision.transforms.")
+            and last in OF_IMAGES
+            and axis(first.kind) == 0
+            and len(local) == 1
+        ):
+            return made_of("rows" if first.kind == "batch" else first.kind, [first])
         if name in ("abs", "round") and first.kind in LOCAL_ROWS:
             return replace(made_of(first.kind, [first], host=first.host), dimensions=first.dimensions)
         if name in ("sum", "numpy.sum", "numpy.mean", "statistics.mean", "math.fsum") and (

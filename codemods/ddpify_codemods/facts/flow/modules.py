@@ -46,6 +46,7 @@ from .values import (
 from .weighing import weighed
 
 _CRF = "torchcrf.CRF"
+_ALL_LAYERS = frozenset({"children", "named_children", "_modules"})
 _UNSEEN = "what this layer computes is not seen: the model calls it in a way that is not followed"
 
 
@@ -323,8 +324,23 @@ class Modules(Training, Beginnings, Remembered):
                 continue
             if any(part is module for part, _ in self.parts):  # whose layers are called one by one
                 continue
-            if self.method_of(cls, "forward", None) is not None:
+            if self.method_of(cls, "forward", None) is not None and self.is_left_out(module):
+                self.found.unused.add(root.made)
+            elif self.method_of(cls, "forward", None) is not None:
                 self.found.problems.append(Problem(_script_of(self.scripts, module.made), module.made, _UNSEEN))
+
+    def is_left_out(self, layer: Module) -> bool:
+        """Whether all that names a layer stands where conditions that are known never lead: `if condition is not None:`
+        of a parameter that no call gives."""
+        if layer.parent is not None and layer.parent.parent is not None and self.is_left_out(layer.parent):
+            return True
+        owners = [each for each in self.own_modules.values() if each is layer.parent]
+        names = {name for each in owners for name, value in each.attributes.items() if layer in value.things}
+        nodes = [(each, node) for each in self.scripts for node in each.find(ast.Attribute)]
+        loads = [(each, node) for each, node in nodes if node.attr in names and isinstance(node.ctx, ast.Load)]
+        by_other_ways = any(node.attr in _ALL_LAYERS for _, node in nodes)
+        left_out = all(not self.left_out.isdisjoint(each.ancestors(node)) for each, node in loads)
+        return len(names) == 1 and bool(loads) and left_out and not by_other_ways
 
     def end_weighing(self) -> None:
         """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets."""

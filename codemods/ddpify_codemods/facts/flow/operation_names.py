@@ -367,6 +367,11 @@ NUMPY_FACTORIES = frozenset(
     {"ones", "zeros", "full", "empty", "normal", "uniform", "rand", "randn", "randint", "random", "random_sample"}
     | {"standard_normal", "choice"}
 )
+# Of torchvision.transforms.functional: of a batch of images, each is changed for itself.
+OF_IMAGES = frozenset(
+    {"affine", "rotate", "resize", "crop", "center_crop", "resized_crop", "hflip", "vflip", "pad", "gaussian_blur"}
+    | {"adjust_brightness", "adjust_hue", "adjust_saturation", "adjust_gamma", "normalize", "invert", "perspective"}
+)
 # They draw samples that they are given first: a picture of rank 0's shows what one of all would.
 PICTURES = frozenset(
     {"torchvision.utils.save_image", "add_image", "add_images", "matplotlib.pyplot.imsave", "scipy.misc.imsave"}

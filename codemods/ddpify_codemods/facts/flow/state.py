@@ -113,6 +113,7 @@ class State:
         self.begins_apart: set[Module] = set()  # layers whose first numbers each rank draws, from where its noise is
         self.copies: dict[tuple[ast.AST, Module], Module] = {}
         self.computing: set[ast.ClassDef] = set()  # classes of networks whose methods models have called
+        self.left_out: set[ast.stmt] = set()  # what a known condition has passed by
         self.always: set[Module] = set()  # layers that the forward which is being followed calls in any case
         self.at_times: set[Module] = set()  # those that it calls in some cases
         self.computed: dict[object, Computed] = {}  # what forwards of layers have given back

@@ -98,3 +98,10 @@ def test_tensors_of_a_batch_that_are_put_together_keep_where_their_samples_lie()
         assert not undivided(OUT.format(made)), made
     for made in ("torch.cat([out[m], out[m]])", "torch.cat([out.t(), out.t()], 1).softmax(1)"):
         assert undivided(OUT.format(made)), made
+
+
+def test_images_of_a_batch_are_changed_one_by_one() -> None:
+    source = "import torchvision.transforms.functional as TF\n" + TRAINING
+    assert not reasons(source.replace("model(x)", "model(TF.affine(x, 3, (0, 0), 1.0, 0))"))
+    turned = source.replace("model(x)", "model(TF.resize(x.t(), [4]).t())")
+    assert undivided(turned)

@@ -40,3 +40,47 @@ def test_a_use_in_another_file_is_said_where_it_stands() -> None:
     results = convert({Path("train.py"): train, Path("net.py"): net}, "cpu", style="plain")
     said = {path: [each.line for each in one.findings if "calling it" in each.message] for path, one in results.items()}
     assert said == {Path("train.py"): [], Path("net.py"): [10]}
+
+
+LEFT_OUT = """\
+class Inner(nn.Module):
+    def forward(self, x):
+        return x - x.mean(0)
+
+class Condition(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.a = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.a(self.inner(x))
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+        self.condition = Condition()
+
+    def forward(self, x, condition=None):
+        if condition is not None:
+            x = x + self.condition(condition)
+        return self.out(x)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+def test_a_layer_that_no_call_leads_to_has_no_gradients() -> None:
+    found = followed(LEFT_OUT + TRAINING)
+    assert not found.problems and found.found.unused
+    assert undivided(LEFT_OUT + TRAINING.replace("model(x)", "model(x, x)"))
+
+
+def test_a_layer_that_may_be_called_by_another_way_is_not_left_out() -> None:
+    one_by_one = LEFT_OUT.replace(
+        "return self.out(x)", "for c in self.children():\n            x = c(x)\n        return x"
+    )
+    assert any("not seen" in each for each in reasons(one_by_one + TRAINING))
+    outside = TRAINING.replace("loss.backward()", "loss = loss + model.condition.go(x).mean()\n        loss.backward()")
+    assert reasons(LEFT_OUT + outside)
