@@ -20,6 +20,7 @@ from .collate_expressions import (
     of_one,
     stored,
 )
+from .filled import filled, is_longest
 from .padding import Padded, in_words_of
 from .values import Function
 
@@ -105,6 +106,10 @@ class _Follow(CollateExpressions):
             self.statement(statement)
 
     def statement(self, node: ast.stmt) -> None:
+        if node in self.filling:
+            return
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and (self.fills(node) or self.measures(node)):
+            return
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             value, target = self.part(node.value), node.targets[0]
             self.assign(target, value)
@@ -131,6 +136,30 @@ class _Follow(CollateExpressions):
             self.branches(node)
         elif not isinstance(node, ast.Pass | ast.Assert | ast.Raise | ast.Import | ast.ImportFrom):
             raise Unclear
+
+    def measures(self, node: ast.Assign) -> bool:
+        """Whether the length of the longest sample is kept for a tensor that will be filled, and for nothing else."""
+        lists = [name for name, part in self.names.items() if part == "column"]
+        longest = any(is_longest(self.script.scope(node), node.value, name) for name in lists)
+        if longest and isinstance(node.targets[0], ast.Name):
+            self.names.pop(node.targets[0].id, None)  # whatever else reads it is not known
+        return longest and isinstance(node.targets[0], ast.Name)
+
+    def fills(self, node: ast.Assign) -> bool:
+        """Whether a tensor is made which a loop fills with samples, padded to the longest."""
+        found = filled(self.script, self.script.scope(node), node) if not self.in_turn and not self.at_times else None
+        if found is None or self.named(found[0]) != "column" or self.part(found[1]) != "same":
+            return False
+        _, value, loop = found
+        code = in_words_of(value, self.codes)
+        others = {
+            name for name in (self.local | self.names.keys()) - self.codes.keys() if self.names.get(name) != "same"
+        }
+        if any(isinstance(each, ast.Name) and each.id in others for each in ast.walk(code)):
+            return False
+        self.names[ast.unparse(node.targets[0])] = Padded(1, ast.unparse(code))
+        self.filling.add(loop)
+        return True
 
     def alone(self, node: ast.expr) -> None:
         """An expression that is a statement: `images.append(image)`."""

@@ -76,6 +76,7 @@ class CollateExpressions:
     ) -> None:
         self.script, self.names, self.local, self.depth, self.batch = script, names, local, depth, batch
         self.codes, self.in_turn = dict(codes or {}), False
+        self.filling: set[ast.stmt] = set()  # loops that fill tensors with padded samples
 
     def given_back(
         self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part], codes: Mapping[str, ast.expr]
