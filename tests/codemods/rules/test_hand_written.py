@@ -144,6 +144,13 @@ REPORTED = [
     ),
 ]
 
+OF_GRADIENTS = """\
+class Gather(torch.autograd.Function):
+    @staticmethod
+    def backward(context, gradient):
+        return gradient[rank::world_size]
+"""
+
 SILENT = [
     ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    dist.all_reduce(loss)\n    if loss > best_loss:\n        break\n"),
     ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    if epoch > 5:\n        break\n"),
@@ -200,6 +207,7 @@ SILENT = [
     ("DDP520", "# size: samples per GPU\n" + SHARED),
     ("DDP521", WRAPPED + "loader = DataLoader(Subset(data, order[rank::world_size]), drop_last=True)\n" + step()),
     ("DDP521", WRAPPED + "first = items[rank]\n" + step()),
+    ("DDP521", WRAPPED + OF_GRADIENTS + step()),
     ("DDP522", WRAPPED + step() + "print(F.nll_loss(model(x), y, reduction='sum').item())\n"),
     ("DDP522", WRAPPED + step("F.mse_loss(model(x), y, reduction='sum') * world_size")),
     ("DDP523", WRAPPED + step(after="if torch.isnan(loss):\n    raise SystemExit\n")),

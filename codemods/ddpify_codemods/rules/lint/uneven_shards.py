@@ -20,6 +20,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     for node in script.find(ast.Subscript):
         cut = node.slice
+        if _is_of_gradients(script, node):
+            continue
         if (
             isinstance(cut, ast.Slice)
             and cut.lower is not None
@@ -30,6 +32,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = "one rank may get a sample, so a batch, more than another: it then waits for the others for ever"
             remedy = "use DistributedSampler, or cut the list to a multiple of world_size first"
             yield Finding(RULE.id, "warning", node.lineno, message, remedy)
+
+
+def _is_of_gradients(script: Script, node: ast.AST) -> bool:
+    """Whether an autograd function takes its part of what all ranks have computed: no samples."""
+    classes = (each for each in script.ancestors(node) if isinstance(each, ast.ClassDef))
+    return any(script.qualified(base) == "torch.autograd.Function" for each in classes for base in each.bases)
 
 
 RULE = Rule(
