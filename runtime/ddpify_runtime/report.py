@@ -73,12 +73,13 @@ def _step(optimizer: Any, args: Any, kwargs: Any) -> None:
 def _say() -> None:
     for function in _askers:
         function()
-    new = {key: text for key, text in _notes.items() if _said.get(key) != text}
+    before = {*_said.values()}  # of a loader that is made anew in each epoch, too
+    new = {key: text for key, text in _notes.items() if text not in before}
     if not new or os.environ.get("DDPIFY_REPORT") == "0":
         return
     heading = [] if _said else [f"one training on {dist.get_world_size()} processes"]
     _said.update(new)
-    print(*(f"ddpify: {line}" for line in [*heading, *new.values()]), sep="\n", file=sys.stderr, flush=True)
+    print(*(f"ddpify: {line}" for line in [*heading, *dict.fromkeys(new.values())]), sep="\n", file=sys.stderr, flush=True)
 
 
 def _is_long() -> bool:

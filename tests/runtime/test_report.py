@@ -32,6 +32,24 @@ def test_rank_0_reports_once_and_a_process_alone_is_silent(capfd: pytest.Capture
     assert "ddpify" not in capfd.readouterr().err
 
 
+def in_each_epoch() -> None:
+    model = DistributedDataParallel(nn.Linear(1, 3))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(3):
+        loader = DataLoader(TensorDataset(torch.rand(12)), batch_size=4, collate_fn=lambda rows: (torch.rand(4, 1),))
+        for (x,) in loader:
+            model(x).sum().backward()
+            optimizer.step()
+    report.finish()
+
+
+@pytest.mark.filterwarnings("ignore:ddpify")
+def test_what_is_true_of_the_loaders_of_all_epochs_is_said_once(capfd: pytest.CaptureFixture[str]) -> None:
+    run(2, in_each_epoch)
+    said = capfd.readouterr().err
+    assert said.count("\nddpify: TensorDataset is loaded whole") == 1
+
+
 def reported_at_length() -> None:
     os.environ["DDPIFY_REPORT"], os.environ["DDPIFY_RANDOM"] = "1", ""
     torch.manual_seed(0)
