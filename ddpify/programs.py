@@ -110,8 +110,9 @@ def _owner(path: Path) -> Path | None:
 
 def _is_installed(folder: Path) -> bool:
     library = Path(os.__file__).parent
-    names = {"site-packages", "dist-packages"}
-    return bool(names & {*folder.parts}) or folder.is_relative_to(library) or (folder / "ddpify_runtime").is_dir()
+    if {"site-packages", "dist-packages"} & {*folder.parts} or folder.is_relative_to(library):
+        return True
+    return (folder / "ddpify_runtime").is_dir() or any(folder.glob("*.dist-info"))  # by pip install --target
 
 
 def _is_found_before(module: Path, root: Path, roots: Iterable[Path]) -> bool:

@@ -79,7 +79,9 @@ def _say() -> None:
         return
     heading = [] if _said else [f"one training on {dist.get_world_size()} processes"]
     _said.update(new)
-    print(*(f"ddpify: {line}" for line in [*heading, *dict.fromkeys(new.values())]), sep="\n", file=sys.stderr, flush=True)
+    print(
+        *(f"ddpify: {line}" for line in [*heading, *dict.fromkeys(new.values())]), sep="\n", file=sys.stderr, flush=True
+    )
 
 
 def _is_long() -> bool:

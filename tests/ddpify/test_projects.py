@@ -286,8 +286,9 @@ def test_modules_on_pythonpath(tmp_path: Path) -> None:
     looked_up(tmp_path, "", "from net import build, batch", "lib/net.py", str(tmp_path / "lib"))
 
 
-def test_modules_of_another_project_on_pythonpath_stay(tmp_path: Path) -> None:
-    (tmp_path / "library" / ".git").mkdir(parents=True)
+@pytest.mark.parametrize("mark", [".git", "net-1.0.dist-info"])
+def test_modules_of_another_project_on_pythonpath_stay(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "library" / mark).mkdir(parents=True)
     with pytest.raises(AssertionError):
         looked_up(tmp_path, "", "from net import build, batch", "library/net.py", str(tmp_path / "library"))
     assert ".cuda()" in (tmp_path / "library" / "net.py").read_text()
