@@ -67,3 +67,14 @@ def test_an_array_that_a_loop_adds_up_is_one_after_it_too(made: str, is_array: b
     source = TRAINING.replace("total = 0.0\n", f"total = 0.0\ntable = {made}\n")
     code = plain(source + EVALUATION.format(adds=adds, shown="table[0]")).code
     assert ("table = np.array(sum_over_ranks(table))" in code) is is_array
+
+
+@pytest.mark.parametrize("added", ["loss.detach().numpy()", "loss.cpu().data.numpy()", "loss.item()"])
+@pytest.mark.parametrize("place", ["    print(np.mean(losses))\n", "        print(losses)\n"])
+def test_a_list_of_arrays_of_no_dimension_is_one_of_numbers(added: str, place: str) -> None:
+    """torch.as_tensor takes no list of arrays of no dimension: `len() of unsized object`."""
+    source = TRAINING.replace("    for x", "    losses = []\n    for x") + f"        losses.append({added})\n{place}"
+    result = plain(source)
+    assert not refusals(result)
+    given = "losses" if "item" in added else "[each.tolist() for each in losses]"
+    assert f"mean_over_ranks({given})" in result.code

@@ -1,4 +1,4 @@
-"""Arrays of numpy that loops add up: they are arrays after they were brought together, too."""
+"""Arrays of numpy that loops add up, which are arrays after they were brought together, too; and lists of arrays."""
 
 from __future__ import annotations
 
@@ -23,3 +23,19 @@ def array_function(script: Script, at: ast.stmt, name: str) -> str:
         and script.qualified(call.func.value) == "numpy"
     ]
     return f"{ast.unparse(made[0])}.array" if made and len(made) == len(given) else ""
+
+
+def as_numbers(script: Script, at: ast.AST, name: str) -> str:
+    """The code of a list of numbers, as torch takes it: of `losses.append(loss.detach().numpy())`, which makes a list
+    of arrays of no dimension, as numbers of Python's own."""
+    appended = [
+        call.args[0]
+        for call in script.find(ast.Call)
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr == "append"
+        and ast.unparse(call.func.value) == name
+        and script.scope(call) is script.scope(at)
+        and len(call.args) == 1
+    ]
+    arrays = [each for each in appended if isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "numpy"]
+    return f"[each.tolist() for each in {name}]" if arrays and arrays == appended else name

@@ -14,7 +14,7 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .arrays import array_function
+from .arrays import array_function, as_numbers
 from .joined_loss import joins
 from .logged import is_logged
 from .ratios import in_ratio
@@ -135,7 +135,7 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _after(each: AfterLoop, keys: Sequence[object], words: Words) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
-    value = f"{function}({each.name})"
+    value = f"{function}({as_numbers(each.script, each.at, each.name) if each.form == 'list' else each.name})"
     array = array_function(each.script, each.at, each.name) if each.form == "number" else ""
     if array:
         value = f"{array}({value})"
@@ -189,7 +189,8 @@ def _replaced(script: Script, node: ast.expr, kind: str, words: Words) -> Replac
         template = f"{{}} * {words.world_size}"
         template = f"({template})" if _binds(script.parents[node], node) else template
         return Replace(node, template, "count the samples of all ranks", modules=words.imports)
-    return Replace(node, f"{FUNCTIONS[kind]}({{}})", "bring it together from all ranks", modules=words.imports)
+    numbers = as_numbers(script, node, ast.unparse(node)).replace(ast.unparse(node), "{}")
+    return Replace(node, f"{FUNCTIONS[kind]}({numbers})", "bring it together from all ranks", modules=words.imports)
 
 
 def _binds(parent: ast.AST, node: ast.expr) -> bool:
