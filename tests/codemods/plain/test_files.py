@@ -134,3 +134,42 @@ def test_a_folder_may_be_there_since_every_rank_makes_it(said: str) -> None:
     source = TRAINED.format(before=f'os.makedirs("runs"{said})', each="", after="")
     code = convert({path: source}, "cpu", style="plain")[path].code
     assert 'os.makedirs("runs", exist_ok=True)' in code
+
+
+def _code(before: str, each: str = "") -> str:
+    path = Path("train.py")
+    result = convert({path: TRAINED.format(before=before, each=each, after="")}, "cpu", style="plain")[path]
+    assert not [finding for finding in result.findings if finding.severity == "refused"]
+    return result.code
+
+
+NUMBERED = 'run = "run0"\nn = 0\n{}\nos.makedirs(run)'
+
+
+@pytest.mark.parametrize(
+    ("names", "asked"),
+    [
+        ('while os.path.exists(run):\n    n += 1\n    run = f"run{n}"', "while from_rank_0(os.path.exists(run)):"),
+        ('if os.path.exists(run):\n    run = run + "-again"', "if from_rank_0(os.path.exists(run)):"),
+        (
+            'for n in range(9):\n    run = f"run{n}"\n    if not os.path.exists(run):\n        break',
+            "if not from_rank_0(os.path.exists(run)):",
+        ),
+        ('n = len(os.listdir("."))\nrun = f"run{n}"', 'len(from_rank_0(os.listdir(".")))'),
+    ],
+)
+def test_which_folder_is_free_is_what_rank_0_finds(names: str, asked: str) -> None:
+    assert asked in _code(NUMBERED.format(names))
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        'if not os.path.exists("runs"):\n    os.makedirs("runs")',
+        'os.makedirs("runs", exist_ok=True)\nif os.path.exists("a.pt"):\n    start = 3',
+        'os.makedirs("runs", exist_ok=True)\nnames = sorted(os.listdir("."))',
+        'n = 0\nwhile n < 3:\n    n += 1\nos.makedirs("runs", exist_ok=True)',
+    ],
+)
+def test_what_names_no_folder_is_looked_for_on_each_rank(before: str) -> None:
+    assert "from_rank_0" not in _code(before)

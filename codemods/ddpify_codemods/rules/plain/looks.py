@@ -13,6 +13,9 @@ from .files import makes_folder
 from .words import program_of
 
 _LOOKS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "lexists", "getsize"})
+_LISTS = frozenset({"listdir", "glob", "iterdir", "scandir"})
+_COUNTS = ("range(", "itertools.count(", "count(")
+_STEPS = 3  # from what is counted to the name of a folder
 
 
 def decisive_looks(script: Script) -> Iterator[ast.Call]:
@@ -36,6 +39,55 @@ def decisive_looks(script: Script) -> Iterator[ast.Call]:
                 yield call
 
 
+def naming_looks(script: Script) -> Iterator[ast.Call]:
+    """The calls that look which folder is free, `while os.path.exists(f"run{n}")`, or count those that are there.
+
+    A rank that is slower would find the folder that a faster one has made, and give the run another name.
+    """
+    of_samples = sample_code(script)
+    folders = [call for call in script.find(ast.Call) if makes_folder(script, call)]
+    if not any(makes_folder(each, call) for each in program_of(script).scripts for call in each.find(ast.Call)):
+        return
+    for call in script.find(ast.Call):
+        if last_name(call.func) not in _LOOKS | _LISTS or call in of_samples or not is_in_group(script, call):
+            continue
+        branch = next((each for each in script.ancestors(call) if isinstance(each, ast.stmt)), None)
+        of_test = isinstance(branch, ast.While | ast.If) and any(each is call for each in ast.walk(branch.test))
+        named = _named(script, call, folders)
+        if last_name(call.func) in _LOOKS and of_test:
+            leaves = any(isinstance(each, ast.Break | ast.Return) for each in getattr(branch, "body", ()))
+            outside = script.ancestors(branch) if branch is not None else ()
+            tries = leaves and any(isinstance(each, ast.For | ast.While) for each in outside)
+            looks = isinstance(branch, ast.While) or tries or bool(named & _set_in(branch) & _names(call))
+        else:
+            looks = last_name(call.func) in _LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
+        if looks and branch is not None and _is_met_by_all(script, branch):
+            yield call
+
+
+def _named(script: Script, call: ast.Call, folders: list[ast.Call]) -> set[str]:
+    """The names, in the function around a call, of which the names of folders are made."""
+    scope = script.scope(call)
+    names = {name for each in folders if script.scope(each) is scope for name in _names(each)}
+    given = [node for node in script.find(ast.Assign) if script.scope(node) is scope]
+    for _ in range(_STEPS):
+        names |= {name for node in given if names & _set_in(node) for name in _names(node.value)}
+    return names
+
+
+def _set_in(branch: ast.AST | None) -> set[str]:
+    """The names that are assigned to in a statement."""
+    return {
+        node.id
+        for node in ast.walk(branch or ast.Pass())
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+
+
 def _writers(script: Script) -> set[ast.Call]:
     return {call for call in effects(script) if not makes_folder(script, call)}
 
@@ -48,12 +100,12 @@ def _writing(script: Script) -> set[str]:
     return {parent.name for parent in around if isinstance(parent, ast.FunctionDef)}
 
 
-def _is_met_by_all(script: Script, call: ast.Call) -> bool:
+def _is_met_by_all(script: Script, call: ast.AST) -> bool:
     """Whether all ranks come to a call equally often."""
     for parent in script.ancestors(call):
         if isinstance(parent, ast.Lambda | ast.comprehension | ast.While):
             return False
-        if isinstance(parent, ast.For) and not ast.unparse(parent.iter).startswith("range("):
+        if isinstance(parent, ast.For) and not ast.unparse(parent.iter).startswith(_COUNTS):
             return False
         if isinstance(parent, ast.FunctionDef):
             return True

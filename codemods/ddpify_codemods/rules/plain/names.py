@@ -15,7 +15,7 @@ from ...targets import Target
 from ..exact import clock_decisions, temporary_directory, unique_names
 from .files import makes_folder
 from .logged import answers
-from .looks import decisive_looks
+from .looks import decisive_looks, naming_looks
 from .numbers import reduces
 from .words import REMEDY, program_of
 
@@ -74,7 +74,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             sent |= isinstance(decided, Replace)
         else:
             yield item
-    for look in decisive_looks(script):
+    for look in dict.fromkeys((*decisive_looks(script), *naming_looks(script))):
         yield Replace(look, "from_rank_0({})", "decide as rank 0 does", modules=words.imports)
         sent = True
     if sent:
@@ -155,8 +155,8 @@ RULE = Rule(
 A folder named after the time or a random number is another one in every process (I6). Rank 0 makes the name and sends
 it to the others. What only rank 0 writes needs no such name elsewhere. So for a temporary directory, which stays until
 all are done with it (I10), what a logger of rank 0 answers, and for
-whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it. And
-by rank 0's clock all leave a loop, or save (E8).""",
+whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it.
+So for which folder is free for a run. By rank 0's clock all leave a loop, or save (E8).""",
     before="""\
 import time
 import torch
