@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import random
 import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from numbers import Integral
@@ -82,11 +83,13 @@ class _Seeded:
     def __init__(self, dataset: Any) -> None:
         self.dataset = dataset
 
-    def __getitem__(self, index: int) -> Any:
-        torch.manual_seed(index)
-        random.seed(index)
+    def __getitem__(self, index: Any) -> Any:
+        # A sampler may give numbers of numpy, which random.seed does not take, or keys of any kind.
+        number = index.__index__() if hasattr(index, "__index__") else zlib.crc32(repr(index).encode())
+        torch.manual_seed(number)
+        random.seed(number)
         if "numpy" in sys.modules:
-            sys.modules["numpy"].random.seed(index % 2**32)
+            sys.modules["numpy"].random.seed(number % 2**32)
         return self.dataset[index]
 
 
