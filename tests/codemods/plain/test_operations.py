@@ -37,6 +37,22 @@ def test_sizes_may_be_given_in_a_list(out: str, right: bool) -> None:
     assert bool(undivided(plain(source.replace("([", "((").replace("])", "))")))) is not right
 
 
+@pytest.mark.parametrize(
+    ("weights", "right"),
+    [
+        ("torch.rand(len(x), 1).repeat(1, 4)", True),
+        ("torch.rand((len(x), 1)).to(x.device).repeat(1, x.size(1))", True),
+        ("torch.rand(x.shape[0], 1, 1).repeat(1, 4, 1).squeeze(2)", True),
+        ("torch.rand(len(x)).repeat(1, 4).view(4, -1).t()", False),
+        ("torch.rand(len(x), 1).repeat(2, 4)[: len(x)]", False),
+        ("torch.rand(len(x), 1).repeat(1, len(x))[:, :4]", False),
+        ("torch.rand(*x.shape).repeat(1, 1, 1)[0]", False),
+    ],
+)
+def test_numbers_of_each_sample_may_be_repeated(weights: str, right: bool) -> None:
+    assert bool(undivided(plain(training(f"F.cross_entropy(model(x * {weights}), y)")))) is not right
+
+
 DISTRIBUTION = """\
 normal = torch.distributions.Normal(model(x), torch.ones_like(model(x)))
         other = torch.distributions.Normal(torch.zeros(3), torch.ones(3))

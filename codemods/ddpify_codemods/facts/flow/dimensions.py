@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .values import LOCAL_ROWS, Value
+from .values import LOCAL_ROWS, Items, Value
 
 # They choose a dimension by the number of dimensions.
 IMPLICIT = frozenset({"softmax", "log_softmax", "softmin"})
@@ -37,6 +37,14 @@ def of_dimensions(value: Value, dimensions: int | None) -> Value:
     return value if dimensions == value.dimensions else replace(value, dimensions=dimensions)
 
 
+def of_sizes_given(given: Sequence[Value]) -> int | None:
+    """How many dimensions a tensor has that is made of some sizes, or of a tuple of them; None if that is not seen."""
+    tuples = [each for value in given[:1] for each in value.things if isinstance(each, Items)]
+    sizes = tuples[0].all() if tuples else given
+    known = all(each.kind in ("size", "same") and not each.things for each in sizes)
+    return len(sizes) if known and all(each.shape == "tuple" and each.rest is None for each in tuples) else None
+
+
 def after_operation(name: str, value: Value, dimension: object, given: Sequence[Value]) -> int | None:
     """How many dimensions the result of a method or function has; None where that is not seen.
 
@@ -47,6 +55,8 @@ def after_operation(name: str, value: Value, dimension: object, given: Sequence[
         return value.dimensions
     if name in ("view", "reshape") and given and all(_is_number(each) for each in given):
         return len(given)
+    if name == "repeat":
+        return len(given) if len(given) == value.dimensions else None
     if name == "flatten" and dimension == 1 and len(given) <= 1:
         return 2
     return None

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..called_modules import last_name
+from .dimensions import of_dimensions, of_sizes_given
 from .draws import changes, library_drawn_from, library_of
 from .einops import einops
 from .einsum import einsum
@@ -244,7 +245,9 @@ class LibraryResults(Modules):
             if made is not None:
                 return made
         if name.startswith("torch.") and last in FACTORIES and (made := for_each_sample(given)) is not None:
-            return made
+            starred = any(isinstance(each, ast.Starred) for each in node.args)
+            of_sizes_alone = last in ("rand", "randn", "ones", "zeros", "empty") and not starred
+            return of_dimensions(made, of_sizes_given(args)) if of_sizes_alone else made
         if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
             return found
         found = self.unknown_call(node, given, frame, alone)
