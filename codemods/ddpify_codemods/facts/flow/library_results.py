@@ -174,6 +174,8 @@ class LibraryResults(Modules):
             and len(local) == 1
         ):
             return made_of("rows" if first.kind == "batch" else first.kind, [first])
+        if name == "numpy.shape" and first.kind in LOCAL_ROWS:
+            return self.shape_of(first)
         if name in ("abs", "round") and first.kind in LOCAL_ROWS:
             return replace(made_of(first.kind, [first], host=first.host), dimensions=first.dimensions)
         if name in ("sum", "numpy.sum", "numpy.mean", "statistics.mean", "math.fsum") and (

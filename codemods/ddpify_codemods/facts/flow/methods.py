@@ -16,7 +16,7 @@ from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
 from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
-from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows
+from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows, repeated_along
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -127,6 +127,8 @@ class Methods(InPlace):
                 return SAME
             if name in ("items", "values", "keys"):
                 return of(Iteration("pairs" if name == "items" else "as_is", (owner,)))
+            if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
+                return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)
@@ -381,3 +383,11 @@ def _reads(script: Script) -> dict[tuple[ast.AST, str], list[ast.Name]]:
         if isinstance(node.ctx, ast.Load):
             found.setdefault((script.scope(node), node.id), []).append(node)
     return found
+
+
+def _unsqueezed(call: ast.Call) -> int:
+    """How many dimensions a tensor, `x.unsqueeze(2)`, has at least that a method is called of; 0 for others."""
+    made = call.func.value if isinstance(call.func, ast.Attribute) else call
+    named = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "unsqueeze"
+    at = made.args[0] if isinstance(made, ast.Call) and named and len(made.args) == 1 else None
+    return at.value + 1 if isinstance(at, ast.Constant) and isinstance(at.value, int) else 0

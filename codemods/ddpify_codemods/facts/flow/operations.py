@@ -273,6 +273,20 @@ def one_after_another(parts: Sequence[Value]) -> Value:
     return made_of("rows" if kind == "batch" else kind, parts)
 
 
+def repeated_along(value: Value, at_least: int, given: Sequence[Value]) -> Value | None:
+    """What `x.repeat(1, 3, 1)` makes: the same samples where they lay, if the tensor has as many dimensions as there
+    are factors; None where that is not known, or where how often depends on the samples.
+
+    at_least: how many dimensions it has at least; it cannot have more than there are factors.
+    """
+    factors = _flat(given)
+    if not factors or any(each.is_local or each.things for each in factors):
+        return None
+    if len(factors) not in (value.dimensions, at_least):
+        return None
+    return of_dimensions(made_of("rows" if value.kind == "batch" else value.kind, [value]), len(factors))
+
+
 def mixes(name: str, kind: Kind) -> bool:
     """Whether an operation, or a module, of torch mixes what lies along the dimension of the samples."""
     name = name.lower()

@@ -105,3 +105,11 @@ def test_images_of_a_batch_are_changed_one_by_one() -> None:
     assert not reasons(source.replace("model(x)", "model(TF.affine(x, 3, (0, 0), 1.0, 0))"))
     turned = source.replace("model(x)", "model(TF.resize(x.t(), [4]).t())")
     assert undivided(turned)
+
+
+def test_the_shape_that_numpy_says() -> None:
+    source = "import numpy as np\n" + TRAINING
+    assert not undivided(source.replace("model(x)", "model(x + torch.randn(np.shape(x)[0], 4))"))
+    assert reasons(
+        source.replace("loss.backward()", "if np.shape(x)[0] > 3:\n            print(1)\n        loss.backward()")
+    )

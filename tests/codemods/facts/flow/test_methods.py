@@ -33,3 +33,18 @@ def test_what_a_distribution_draws_for_all_is_not_the_same_on_ranks_that_have_no
 def test_what_all_have_is_expanded_as_samples_are() -> None:
     masked = TRAINING.replace("model(x)", "model(x) * (torch.arange(3).expand_as(model(x)) > 0)")
     assert undivided(masked) == []
+
+
+REPEATED = TRAINING.replace("F.cross_entropy(model(x), y)", "{}.mean()")
+
+
+def test_samples_that_are_repeated_along_other_dimensions() -> None:
+    for made in ("model(x).view(len(x), 3, 1).repeat(1, 1, 2)", "model(x).unsqueeze(2).repeat([1, 2, 3])"):
+        assert undivided(REPEATED.format(f"torch.cat([{made}, {made}], 1)")) == [], made
+    for made in (
+        "model(x).view(len(x), -1).repeat(len(x), 1)",
+        "model(x)[x[:, 0] > 0.5].unsqueeze(1).repeat(1, 2)",
+        "model(x).repeat(1, 1, 2).softmax(1)",
+        "model(x).unsqueeze(1).repeat(1, 1, 2, 1).softmax(1)",
+    ):
+        assert undivided(REPEATED.format(made)), made
