@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.drawing_samplers import drawing_sampler
+from ...facts.earlier_samples import by_earlier_samples
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import options
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
@@ -24,6 +25,7 @@ from .words import REMEDY, is_here, program_of
 
 SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
 _ORDER = "draw this rank's samples"
+_EARLIER = "samples depend here on those that were loaded before them, which are others on each rank (D20)"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -37,6 +39,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
         if "training" in statuses.values():
             yield from _training(script, call, statuses, target.words)
+    for node in by_earlier_samples(script, program.scripts) if followed.found.training else ():
+        yield Finding(RULE.id, "refused", node.lineno, _EARLIER, REMEDY)
     done: set[tuple[ast.stmt, str]] = set()
     for each in sorted(followed.found.passes, key=lambda one: (one.loader.call.lineno, one.loader_there)):
         for item in _epoch(script, each, target.words):
@@ -222,7 +226,8 @@ RULE = Rule(
     why="""\
 torch's DistributedSampler gives each rank other samples, another order in each epoch that it is told (D1, D2). The
 batch size stays that of all ranks together, so that the learning rate keeps its meaning (D5). What differs from one
-process: the order, and a few samples that come twice where the ranks do not divide their number (D6).""",
+process: the order, and a few samples that come twice where the ranks do not divide their number (D6). A data set whose
+samples depend on those that were loaded before is refused (D20).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -1,0 +1,67 @@
+"""Data sets whose samples depend on what was loaded before: a counter, a place that goes on, a running mean (D20)."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from .script import Script
+
+_LOADS = ("__getitem__", "__getitems__")
+
+
+def by_earlier_samples(script: Script, scripts: Sequence[Script]) -> Iterator[ast.stmt]:
+    """Where a data set of a file goes on from what it has kept of other samples, by which later ones are made.
+
+    What is only counted changes no sample, nor does what is kept under the index of one.
+    """
+    made = {
+        _last(call.func)
+        for each in scripts
+        for call in each.find(ast.Call)
+        if isinstance(call.func, ast.Name | ast.Attribute)
+    }
+    for owner in script.find(ast.ClassDef):
+        if owner.name in made:
+            yield from _of_class(owner)
+
+
+def _of_class(owner: ast.ClassDef) -> Iterator[ast.stmt]:
+    methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)}
+    waiting = [methods[name] for name in _LOADS if name in methods]
+    found: list[ast.FunctionDef] = []
+    while waiting:
+        method = waiting.pop()
+        if method not in found:
+            found.append(method)
+            called = {_of_self(each.func) for each in ast.walk(method) if isinstance(each, ast.Call)}
+            waiting += [methods[name] for name in called & methods.keys()]
+    nodes = [node for method in found for node in ast.walk(method)]
+    going_on = {
+        node: name for node in nodes if isinstance(node, ast.Assign | ast.AugAssign) and (name := _goes_on(node))
+    }
+    of_these = {part for node in going_on for part in ast.walk(node)}
+    read = {
+        _of_self(node)
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load) and node not in of_these
+    }
+    yield from (node for node, name in going_on.items() if name in read)
+
+
+def _goes_on(node: ast.Assign | ast.AugAssign) -> str:
+    """The attribute that gets a value which is made of its last one: `self.count += 1`."""
+    if isinstance(node, ast.AugAssign):
+        return _of_self(node.target)
+    name = _of_self(node.targets[0])
+    return name if any(_of_self(part) == name for part in ast.walk(node.value)) else ""
+
+
+def _of_self(node: ast.AST) -> str:
+    """The name of an attribute of self; "" for anything else."""
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+    return node.attr if is_own else ""  # type: ignore[attr-defined]
+
+
+def _last(func: ast.expr) -> str:
+    return func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "")

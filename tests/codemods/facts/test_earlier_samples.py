@@ -1,0 +1,60 @@
+"""Data sets whose samples depend on what was loaded before, which plain code refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import plain, refusals, training
+
+OWN = """\
+class Numbers(torch.utils.data.Dataset):
+    def __init__(self, base):
+        self.base, self.kept, self.count = base, {{}}, 0
+
+    def __len__(self):
+        return len(self.base)
+
+    def __getitem__(self, i):
+        {body}
+
+    def scaled(self, x):
+        self.count += 1
+        return x * self.count
+
+
+train_loader = """
+
+
+def own(body: str, makes: str = "Numbers(train_set)") -> list[str]:
+    """Why a script with such a data set is refused."""
+    source = training().replace("train_loader = ", OWN.format(body=body), 1)
+    return refusals(plain(source.replace("DataLoader(train_set", f"DataLoader({makes}", 1)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.count += 1; x, y = self.base[i]; return x * min(1.0, self.count / 50), y",
+        "at = self.count; self.count = (self.count + 1) % len(self.base); return self.base[at]",
+        "x, y = self.base[i]; return self.scaled(x), y",
+    ],
+)
+def test_a_data_set_that_goes_on_from_earlier_samples_is_refused(body: str) -> None:
+    assert any("(D20)" in each for each in own(body))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.count += 1; return self.base[i]",
+        "self.kept[i] = self.kept.get(i, self.base[i]); return self.kept[i]",
+        "self.count = i; x, y = self.base[i]; return x * (self.count >= 0), y",
+        "return self.base[i]",
+    ],
+)
+def test_what_it_only_counts_or_keeps_by_the_index_changes_no_sample(body: str) -> None:
+    assert not own(body)
+
+
+def test_a_data_set_that_is_not_made_does_not_matter() -> None:
+    assert not own("x, y = self.base[i]; return self.scaled(x), y", makes="train_set")
