@@ -25,16 +25,18 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Delete(own_class, "leave out what passes gradients through it")
     for statement in script.find(ast.Assign):
         if _brings_together(script, statement):
-            yield Delete(statement, _MESSAGE)
+            loop = script.parents[statement]
+            yield Delete(loop if _is_by_keys(loop) else statement, _MESSAGE)  # type: ignore[arg-type]
         elif (use := _named_for_rank_0(script, statement)) is not None:
             yield Delete(statement, "")
-            yield Replace(use, ast.unparse(statement.value.args[0]), _MESSAGE)  # type: ignore[attr-defined]
+            yield Replace(use, ast.unparse(_taken(statement.value)), _MESSAGE)
     yield from _meters(script)
     called: set[ast.AST] = set()
     for call in script.find(ast.Call):
         if is_helper(script, call):
             called.add(call.func)
-            yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=is_bare(script, call, call.args[0]))
+            taken = _taken(call)
+            yield Replace(call, "{}", _MESSAGE, parts=(taken,), bare=is_bare(script, call, taken))
     for name in script.find(ast.Name):
         if name.id in own and name not in called:
             message = f"{name.id} is used in a way of its own here"
@@ -69,10 +71,30 @@ def _brings_together(script: Script, node: ast.Assign) -> bool:
     if isinstance(value, ast.DictComp) and is_helper(script, value.value):
         helper = ast.unparse(value.value.func)  # type: ignore[attr-defined]
         return ast.unparse(value) == f"{{key: {helper}(value) for key, value in {name}.items()}}"
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "list" and len(value.args) == 1:
-        inner = value.args[0]
-        return is_helper(script, inner) and ast.unparse(inner.args[0]) == f"torch.stack({name})"  # type: ignore[attr-defined]
-    return is_helper(script, value) and ast.unparse(value.args[0]) == name  # type: ignore[attr-defined]
+    if isinstance(value, ast.Call) and len(value.args) == 1 and _makes_list(script, value.func):
+        value = value.args[0]
+        name = f"torch.stack({name})" if ast.unparse(node.value.func) == "list" else name  # type: ignore[attr-defined]
+    return is_helper(script, value) and ast.unparse(_taken(value)) == name
+
+
+def _is_by_keys(node: ast.AST) -> bool:
+    """Whether a loop brings the entries of a dictionary together: `for key in ["loss", "hits"]:`."""
+    if not isinstance(node, ast.For) or len(node.body) > 1 or ast.unparse(node.target) != "key":
+        return False
+    return isinstance(node.iter, ast.List) and all(isinstance(each, ast.Constant) for each in node.iter.elts)
+
+
+def _makes_list(script: Script, function: ast.expr) -> bool:
+    return ast.unparse(function) == "list" or script.qualified(function) == "numpy.array"
+
+
+def _taken(call: ast.expr) -> ast.expr:
+    """What such a function is given; the list, where it is given that of its arrays as numbers."""
+    given: ast.expr = call.args[0]  # type: ignore[attr-defined]
+    if isinstance(given, ast.ListComp):
+        over = given.generators[0].iter
+        return over if ast.unparse(given) == f"[each.tolist() for each in {ast.unparse(over)}]" else given
+    return given
 
 
 def _named_for_rank_0(script: Script, node: ast.Assign) -> ast.Name | None:
