@@ -55,8 +55,6 @@ def after_operation(name: str, value: Value, dimension: object, given: Sequence[
         return value.dimensions
     if name in ("view", "reshape") and given and all(_is_number(each) for each in given):
         return len(given)
-    if name == "repeat":
-        return len(given) if len(given) == value.dimensions else None
     if name == "flatten" and dimension == 1 and len(given) <= 1:
         return 2
     return None

@@ -211,8 +211,6 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name == "expand" and (placed := [at for at, each in enumerate(_flat(given)) if each.kind == "size"]):
         last = placed[0] == len(_flat(given)) - 1 >= 2
         return made_of(along(-1 if last else placed[0]), all_of) if len(placed) == 1 else made_of("unknown", all_of)
-    if name == "repeat" and _keeps_samples(value, _flat(given)):
-        return made_of(kind, all_of)
     if name in ("cosine_similarity", "glu") and dimension is not None and over:
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "masked_select":
@@ -246,14 +244,6 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in ("numel", "nelement", "__len__"):
         return made_of("size" if kind != "picked" else "sum", all_of, host=True)
     return made_of("rows", all_of) if name in (*_GATHERS, "index_select", "narrow") else None
-
-
-def _keeps_samples(value: Value, times: Sequence[Value]) -> bool:
-    """Whether a tensor of as many dimensions as numbers are given is repeated, and not along that of its samples."""
-    along = axis(value.kind)
-    if along is None or len(times) != value.dimensions or along >= len(times):
-        return False
-    return times[along].constant == 1 and not any(each.is_local for each in times)
 
 
 _SEVERAL = ("var_mean", "std_mean", "aminmax", "cummax", "cummin", "nanmedian", "kthvalue")
