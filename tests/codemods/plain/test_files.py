@@ -173,3 +173,26 @@ def test_which_folder_is_free_is_what_rank_0_finds(names: str, asked: str) -> No
 )
 def test_what_names_no_folder_is_looked_for_on_each_rank(before: str) -> None:
     assert "from_rank_0" not in _code(before)
+
+
+@pytest.mark.parametrize("ends", ["raise ValueError(run)", "print(run)\n    exit(1)"])
+def test_a_folder_of_an_earlier_run_stops_all_ranks_or_none(ends: str) -> None:
+    code = _code(NUMBERED.format(f"if os.path.exists(run):\n    {ends}"))
+    assert "if from_rank_0(os.path.exists(run)):" in code
+
+
+@pytest.mark.parametrize(
+    ("handler", "right"),
+    [
+        ("FileExistsError:\n    n = 1\n    os.makedirs('run1')", False),
+        ("OSError:\n    print('remove it')\n    exit(1)", False),
+        ("FileExistsError:\n    pass", True),
+        ("OSError:\n    if not os.path.isdir('run0'):\n        raise", True),
+        ("KeyError:\n    n = 1", True),
+    ],
+)
+def test_what_is_done_where_a_folder_is_there_already(handler: str, right: bool) -> None:
+    path = Path("train.py")
+    source = TRAINED.format(before=f"try:\n    os.makedirs('run0')\nexcept {handler}", each="", after="")
+    result = convert({path: source}, "cpu", style="plain")[path]
+    assert any(finding.severity == "refused" for finding in result.findings) is not right

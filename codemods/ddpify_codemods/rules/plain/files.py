@@ -78,7 +78,7 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
             yield from _wait(script, call, words)
         return
     if makes_folder(script, call):
-        yield from _folder(call, name)
+        yield from _folder(script, call, name)
         return
     if not isinstance(statement, ast.Expr) or statement.value is not call or statement in done:
         if name in _ASKS:
@@ -169,15 +169,30 @@ def makes_folder(script: Script, call: ast.Call) -> bool:
     return is_method or script.qualified(call.func) in _MAKES
 
 
-def _folder(call: ast.Call, name: str) -> Iterator[Edit]:
+def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Finding]:
     """Let a folder be there already: another rank may have been faster."""
     message = "the folder may be there: every rank makes it"
+    around = next((each for each in script.ancestors(call) if isinstance(each, ast.Try)), None)
+    in_body = around is not None and any(call is part for each in around.body for part in ast.walk(each))
+    if around is not None and in_body and not all(map(_lets_be, around.handlers)):
+        reason = "what is done where the folder is there already would be done by a rank that is slower"
+        yield Finding(RULE.id, "refused", call.lineno, reason, f"look for it before, with os.path.exists, or {REMEDY}")
+        return
     said = [word.value for word in call.keywords if word.arg == "exist_ok"]
     if not said or ast.unparse(said[0]) == "False":
         yield ChangeArgument(call, "exist_ok", "True", message, instead="exist_ok" if said else "")
     if name == "os.mkdir":
         assert isinstance(call.func, ast.Attribute | ast.Name)
         yield Replace(call.func, "os.makedirs", message, modules=("import os",))
+
+
+def _lets_be(handler: ast.ExceptHandler) -> bool:
+    """Whether nothing is done about a folder that is there, but to say so."""
+    if handler.type is None or not re.search(r"FileExistsError|OSError|IOError", ast.unparse(handler.type)):
+        return True
+    passes = (ast.Pass, ast.Raise, ast.If, ast.Expr)
+    ends = any(isinstance(each, ast.Call) and last_name(each.func) == "exit" for each in ast.walk(handler))
+    return all(isinstance(each, passes) for each in handler.body) and not ends
 
 
 def _loaded(script: Script, target: Target) -> Iterator[Edit]:

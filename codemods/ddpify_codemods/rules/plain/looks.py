@@ -58,11 +58,20 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
             leaves = any(isinstance(each, ast.Break | ast.Return) for each in getattr(branch, "body", ()))
             outside = script.ancestors(branch) if branch is not None else ()
             tries = leaves and any(isinstance(each, ast.For | ast.While) for each in outside)
-            looks = isinstance(branch, ast.While) or tries or bool(named & _set_in(branch) & _names(call))
+            known = named & _names(call)
+            looks = isinstance(branch, ast.While) or tries or bool(known & _set_in(branch))
+            looks = looks or (bool(known) and isinstance(branch, ast.If) and _stops(branch))
         else:
             looks = last_name(call.func) in _LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
         if looks and branch is not None and _is_met_by_all(script, branch):
             yield call
+
+
+def _stops(branch: ast.If) -> bool:
+    """Whether a branch ends the program: a slower rank would find the folder of a faster one, and stop."""
+    last = branch.body[-1]
+    ends = isinstance(last, ast.Expr) and isinstance(last.value, ast.Call) and last_name(last.value.func) == "exit"
+    return isinstance(last, ast.Raise) or ends
 
 
 def _named(script: Script, call: ast.Call, folders: list[ast.Call]) -> set[str]:
