@@ -265,14 +265,17 @@ def one_after_another(parts: Sequence[Value]) -> Value:
 
 def repeated_along(value: Value, at_least: int, given: Sequence[Value]) -> Value | None:
     """What `x.repeat(1, 3, 1)` makes: the same samples where they lay, if the tensor has as many dimensions as there
-    are factors; None where that is not known, or where how often depends on the samples.
+    are factors, and not along the dimension of the samples; None where that is not known.
 
     at_least: how many dimensions it has at least; it cannot have more than there are factors.
     """
     factors = _flat(given)
     if not factors or any(each.is_local or each.things for each in factors):
         return None
-    if len(factors) not in (value.dimensions, at_least):
+    along = axis(value.kind)
+    if len(factors) not in (value.dimensions, at_least) or along is None or along >= len(factors):
+        return None
+    if factors[along].constant != 1:
         return None
     return of_dimensions(made_of("rows" if value.kind == "batch" else value.kind, [value]), len(factors))
 

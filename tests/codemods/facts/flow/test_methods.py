@@ -45,6 +45,7 @@ def test_samples_that_are_repeated_along_other_dimensions() -> None:
         "model(x).view(len(x), -1).repeat(len(x), 1)",
         "model(x)[x[:, 0] > 0.5].unsqueeze(1).repeat(1, 2)",
         "model(x).repeat(1, 1, 2).softmax(1)",
+        "model(x).unsqueeze(2).repeat(2, 1, 1).softmax(1)",
         "model(x).unsqueeze(1).repeat(1, 1, 2, 1).softmax(1)",
     ):
         assert undivided(REPEATED.format(made)), made
