@@ -459,17 +459,22 @@ def test_a_temporary_directory_is_that_of_rank_0() -> None:
     assert "    dist.barrier()  # all are done with folder\n" in result.code
 
 
-def test_a_whole_evaluation_in_random_order_has_the_same_order_on_all_ranks() -> None:
+@pytest.mark.parametrize(
+    ("adds", "in_order"),
+    [
+        ("total += F.cross_entropy(model(x), y).item()", "[i for i in range(len(test_set)) if i // 8 % dist."),
+        ("total = max(total, F.cross_entropy(model(x), y).item())", "DataLoader(test_set, 8, shuffle=False)"),
+    ],
+)
+def test_an_evaluation_in_random_order_has_the_same_order_on_all_ranks(adds: str, in_order: str) -> None:
     """A best model, or an early stop, would be another one on each rank."""
-    after = EVALUATION.format(adds="total += F.cross_entropy(model(x), y).item()", shown="total / len(test_loader)")
+    after = EVALUATION.format(adds=adds, shown="total / len(test_loader)")
     source = training(after=after).replace(
         "DataLoader(test_set, batch_size=8)", "DataLoader(test_set, 8, shuffle=True)"
     )
     assert "DataLoader(test_set, 8, shuffle=True)" in plain(source).code
     noise = source.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout(), nn.Linear(4, 3))")
-    # Not by plain(): converted again, an evaluation that is in order now is divided.
-    result = convert({Path("train.py"): noise}, "cpu", style="plain")[Path("train.py")]
-    assert "DataLoader(test_set, 8, shuffle=False)" in result.code
+    assert in_order in plain(noise).code
 
 
 @pytest.mark.parametrize(

@@ -114,7 +114,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             or _evaluates_training(found, status, evaluated)
         ):
             continue
-        stuck = _whole(scripts, found, status, whole, evaluated)
+        stuck = _whole(scripts, found, status, whole, evaluated, "torch" in drawn)
         wanted = found.wanted - found.differentiated - of_all
         undivided = set() if stuck or wanted else divided_by_none(found, status)
         for loader in undivided:
@@ -249,8 +249,12 @@ def _whole(
     status: dict[Loader, str],
     whole: dict[Loader, Problem],
     evaluated: dict[ast.expr, Script],
+    in_order: bool,
 ) -> bool:
-    """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
+    """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected.
+
+    in_order: ranks have noise of their own, so that evaluations that shuffle are made to go in order.
+    """
     changed, before = False, dict(status)
     separated: set[Loader] = set()
     problems = [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found), *_padded(found, status)]
@@ -259,7 +263,9 @@ def _whole(
             if status.get(loader) in UNEVEN and loader not in separated:
                 changed = True
                 together = {each for each in _together(loader, found) if status.get(each) in UNEVEN}
-                by_batches = all(before[each] == "sharded" and _has_batches_in_order(each, before) for each in together)
+                by_batches = all(
+                    before[each] == "sharded" and _has_batches_in_order(each, before, in_order) for each in together
+                )
                 new = {each for each in together if not by_batches and separate(each, found, evaluated)}
                 separated |= together if new else set()
                 for other in set() if new else together:
@@ -271,8 +277,8 @@ def _whole(
     return changed
 
 
-def _has_batches_in_order(loader: Loader, status: dict[Loader, str]) -> bool:
-    """Whether the call that makes an evaluation's loader says which samples its batches are of."""
+def _has_batches_in_order(loader: Loader, status: dict[Loader, str], in_order: bool) -> bool:
+    """Whether the call that makes an evaluation's loader says which samples its batches are of, or will say it."""
     if loader.source is not None or any(each.call is loader.call and status[each] == "training" for each in status):
         return False
     shown = seen(loader.script, loader.call)
@@ -280,7 +286,7 @@ def _has_batches_in_order(loader: Loader, status: dict[Loader, str]) -> bool:
     sizes = batch_sizes(loader)
     return (
         shown is not None
-        and is_false(shown.shuffle)
+        and (is_false(shown.shuffle) or (in_order and isinstance(shown.shuffle, ast.Constant)))
         and (shown.sampler is None or (sampler is not None and not sampler.shuffles))
         and all(isinstance(each, ast.Constant) or can_be_repeated(loader.script, each) for each in sizes)
         and all(word.arg for word in loader.call.keywords)
