@@ -1,4 +1,4 @@
-"""Data sets whose samples depend on what was loaded before: a counter, a place that goes on, a running mean (D20)."""
+"""Data sets whose samples depend on what was loaded before: a counter, a running mean, a generator (D20)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from .script import Script
 
 _LOADS = ("__getitem__", "__getitems__")
+_GENERATORS = frozenset({"numpy.random.RandomState", "numpy.random.default_rng", "random.Random", "torch.Generator"})
 
 
 def by_earlier_samples(script: Script, scripts: Sequence[Script]) -> Iterator[ast.stmt]:
@@ -26,7 +27,24 @@ def by_earlier_samples(script: Script, scripts: Sequence[Script]) -> Iterator[as
             yield from _of_class(owner)
 
 
-def _of_class(owner: ast.ClassDef) -> Iterator[ast.stmt]:
+def own_generators(script: Script) -> Iterator[ast.Assign]:
+    """Where a data set of a file makes itself a generator with a seed, by which it draws something for its samples."""
+    for owner in script.find(ast.ClassDef):
+        used = {_of_self(node) for node in _loading(owner)}
+        for node in ast.walk(owner):
+            if isinstance(node, ast.Assign) and _of_self(node.targets[0]) in used and _is_seeded(script, node.value):
+                yield node
+
+
+def _is_seeded(script: Script, value: ast.expr) -> bool:
+    """Whether a generator is made with a seed: `np.random.default_rng(0)`, `torch.Generator().manual_seed(0)`."""
+    calls = [each for each in ast.walk(value) if isinstance(each, ast.Call)]
+    makes = any(script.qualified(each.func) in _GENERATORS for each in calls)
+    return makes and any(each.args or each.keywords for each in calls)
+
+
+def _loading(owner: ast.ClassDef) -> list[ast.AST]:
+    """The code of a class by which a sample is loaded."""
     methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)}
     waiting = [methods[name] for name in _LOADS if name in methods]
     found: list[ast.FunctionDef] = []
@@ -36,7 +54,11 @@ def _of_class(owner: ast.ClassDef) -> Iterator[ast.stmt]:
             found.append(method)
             called = {_of_self(each.func) for each in ast.walk(method) if isinstance(each, ast.Call)}
             waiting += [methods[name] for name in called & methods.keys()]
-    nodes = [node for method in found for node in ast.walk(method)]
+    return [node for method in found for node in ast.walk(method)]
+
+
+def _of_class(owner: ast.ClassDef) -> Iterator[ast.stmt]:
+    nodes = _loading(owner)
     going_on = {
         node: name for node in nodes if isinstance(node, ast.Assign | ast.AugAssign) and (name := _goes_on(node))
     }

@@ -58,3 +58,23 @@ def test_what_it_only_counts_or_keeps_by_the_index_changes_no_sample(body: str) 
 
 def test_a_data_set_that_is_not_made_does_not_matter() -> None:
     assert not own("x, y = self.base[i]; return self.scaled(x), y", makes="train_set")
+
+
+@pytest.mark.parametrize(
+    ("made", "draws", "alike"),
+    [
+        ("random.Random(0)", "self.count.random()", True),
+        ("torch.Generator().manual_seed(0)", "torch.rand(4, generator=self.count)", True),
+        ("random.Random()", "self.count.random()", False),
+        ("random.Random(0)", "1.0", False),
+    ],
+)
+def test_a_generator_of_the_data_sets_own_is_said(made: str, draws: str, alike: bool) -> None:
+    body = f"x, y = self.base[i]; return x * {draws}, y"
+    source = training().replace("train_loader = ", OWN.format(body=body).replace("{}, 0", f"{{}}, {made}", 1), 1)
+    source = source.replace(
+        "self.base, self.kept, self.count = base, {}, ", "self.base, self.kept = base, {}\n        self.count = "
+    )
+    result = plain(source.replace("DataLoader(train_set", "DataLoader(Numbers(train_set)", 1))
+    said = [finding.message for finding in result.findings]
+    assert any("of the data set's own" in each for each in said) is alike

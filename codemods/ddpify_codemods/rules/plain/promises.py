@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...facts.devices import names_device
+from ...facts.earlier_samples import own_generators
 from ...facts.flow.draws import comes_with_dropout
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
@@ -74,6 +75,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "this seeds the workers of all ranks alike, which draw the same noise for other samples (S2)",
             "torch.initial_seed() in a worker is another number on each rank",
         ),
+        (
+            {each for other in program.scripts for each in own_generators(other)},
+            "by this generator of the data set's own, ranks draw the same noise for other samples (S2)",
+            "leave it out, so that the noise is drawn by the generators that each rank seeds for itself",
+        ),
     ):
         for node in sorted(nodes, key=lambda each: each.lineno)[:1]:
             at = node.lineno if node in script.parents else line  # type: ignore[attr-defined]
@@ -87,7 +93,8 @@ RULE = Rule(
 The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
 (D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
 are others (S4); what mixes a batch with itself, shuffled (mixup), mixes a rank's part of it; what pads texts pads
-to the longest of a rank's part; a `worker_init_fn` that seeds with a number of its own makes ranks augment alike (S2).
+to the longest of a rank's part; a `worker_init_fn` that seeds with a number of its own, and a generator of the data
+set's own, make ranks augment alike (S2).
 A script that names no device trains on the CPU here, too; it is refused with --sync-batchnorm, since torch's
 SyncBatchNorm takes no tensors of the CPU (M8).""",
     before="""\
