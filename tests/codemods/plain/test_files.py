@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
+from tests.codemods.plain.test_followed import plain, training
+
 TRAINED = """\
 import os
 import torch
@@ -196,3 +198,36 @@ def test_what_is_done_where_a_folder_is_there_already(handler: str, right: bool)
     source = TRAINED.format(before=f"try:\n    os.makedirs('run0')\nexcept {handler}", each="", after="")
     result = convert({path: source}, "cpu", style="plain")[path]
     assert any(finding.severity == "refused" for finding in result.findings) is not right
+
+
+KEEPS = [
+    (
+        'for old in sorted(glob.glob("*.pt"))[:-2]:\n        os.remove(old)',
+        'sorted(from_rank_0(glob.glob("*.pt")))[:-2]',
+    ),
+    (
+        'kept = sorted(os.listdir("m"))\n    if len(kept) > 2:\n        os.remove(kept[0])',
+        'from_rank_0(os.listdir("m"))',
+    ),
+    (
+        'kept = glob.glob("*.pt")\n    old = sorted(kept)[:-2]\n    for each in old:\n        os.remove(each)',
+        'kept = from_rank_0(glob.glob("*.pt"))',
+    ),
+    (
+        'for old in sorted(Path("m").glob("*.pt"))[:-2]:\n        old.unlink()',
+        'sorted(from_rank_0(list(Path("m").glob("*.pt"))))[:-2]',
+    ),
+    ('for old in sorted(glob.glob("*.pt"))[:-2]:\n        print(old)', 'sorted(glob.glob("*.pt"))[:-2]'),
+    (  # how many samples a data set has is the same on all ranks
+        'files = glob.glob("*.jpg")\n    data = Images(files)\n    for i in range(len(data)):\n        os.remove("a")',
+        'files = glob.glob("*.jpg")',
+    ),
+]
+
+
+@pytest.mark.parametrize(("lines", "listed"), KEEPS)
+def test_files_of_a_list_are_removed_together(lines: str, listed: str) -> None:
+    """A slower rank would not find what rank 0 has removed, and not come to the barrier as often."""
+    after = f'for epoch in range(5):\n    torch.save(model.state_dict(), f"{{epoch}}.pt")\n    {lines}\n'
+    result = plain("import glob\nimport os\nfrom pathlib import Path\n" + training(after=after))
+    assert listed in result.code

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
 from ...facts.called_modules import last_name
 from ...facts.effects import effects, sample_code
@@ -14,6 +15,10 @@ from .words import program_of
 
 _LOOKS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "lexists", "getsize"})
 _LISTS = frozenset({"listdir", "glob", "iterdir", "scandir"})
+# What is made of lists of files is one, or tells of one.
+_OF_LISTS = frozenset({"sorted", "list", "len", "reversed", "filter", "natsorted", "max", "min", "join", "int"})
+_OF_LISTS |= {"endswith", "startswith", "split", "sub", "search", "group", *_LISTS}
+_GIVE_LISTS = frozenset({"os.listdir", "glob.glob"})
 _COUNTS = ("range(", "itertools.count(", "count(")
 _STEPS = 3  # from what is counted to the name of a folder
 
@@ -65,6 +70,55 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
             looks = last_name(call.func) in _LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
         if looks and branch is not None and _is_met_by_all(script, branch):
             yield call
+
+
+def listing_looks(script: Script) -> Iterator[tuple[ast.Call, str]]:
+    """The calls that list files, by which all ranks together come to where rank 0 writes or removes some, and the code
+    of what they list: `for old in sorted(glob.glob("*.pt"))[:-3]: os.remove(old)`.
+
+    A rank that is slower would not find what rank 0 has removed already, and not come to the barrier as often.
+    """
+    of_samples = sample_code(script)
+    writers, writing = _writers(script), _writing(script)
+    decided = [
+        (each, {*ast.walk(each.iter if isinstance(each, ast.For) else each.test)})
+        for each in script.find(ast.For, ast.If)
+        if any(part in writers or last_name(part.func) in writing for part in ast.walk(each) if _is_call(part))
+    ]
+    for call in script.find(ast.Call):
+        if last_name(call.func) not in _LISTS - {"scandir"} or call in of_samples or not is_in_group(script, call):
+            continue
+        statement = script.statement(call)
+        names = _made_of(script, statement)
+        decides = any(
+            call in parts or names & {_name_in(script, part, statement) for part in parts} for _, parts in decided
+        )
+        if decides and _is_met_by_all(script, statement):
+            yield call, "{}" if script.qualified(call.func) in _GIVE_LISTS else "list({})"
+
+
+def _is_call(node: ast.AST) -> TypeGuard[ast.Call]:
+    return isinstance(node, ast.Call)
+
+
+def _made_of(script: Script, statement: ast.stmt) -> set[str]:
+    """The names of what a statement assigns, a list of files, and of what is made of it."""
+    if not isinstance(statement, ast.Assign) or not _is_listing(statement):
+        return set()
+    names, scope = _set_in(statement), script.scope(statement)
+    given = [node for node in script.find(ast.Assign) if script.scope(node) is scope and _is_listing(node)]
+    for _ in range(_STEPS):
+        names |= {name for node in given if names & _names(node.value) for name in _set_in(node)}
+    return names
+
+
+def _is_listing(node: ast.Assign) -> bool:
+    return all(last_name(part.func) in _OF_LISTS for part in ast.walk(node.value) if _is_call(part))
+
+
+def _name_in(script: Script, node: ast.AST, statement: ast.stmt) -> str:
+    """The name that a node of the same function is; "" for others."""
+    return node.id if isinstance(node, ast.Name) and script.scope(node) is script.scope(statement) else ""
 
 
 def _stops(branch: ast.If) -> bool:

@@ -15,7 +15,7 @@ from ...targets import Target
 from ..exact import clock_decisions, temporary_directory, unique_names
 from .files import makes_folder
 from .logged import answers
-from .looks import decisive_looks, naming_looks
+from .looks import decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
 from .words import REMEDY, program_of
 
@@ -74,8 +74,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             sent |= isinstance(decided, Replace)
         else:
             yield item
-    for look in dict.fromkeys((*decisive_looks(script), *naming_looks(script))):
-        yield Replace(look, "from_rank_0({})", "decide as rank 0 does", modules=words.imports)
+    looks = dict.fromkeys((*decisive_looks(script), *naming_looks(script)), "{}") | dict(listing_looks(script))
+    for look, listed in looks.items():
+        yield Replace(look, f"from_rank_0({listed})", "decide as rank 0 does", modules=words.imports)
         sent = True
     if sent:
         at, where = functions_place(script)
