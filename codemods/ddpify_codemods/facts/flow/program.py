@@ -263,11 +263,11 @@ def _whole(
             if status.get(loader) in UNEVEN and loader not in separated:
                 changed = True
                 together = {each for each in _together(loader, found) if status.get(each) in UNEVEN}
-                by_batches = all(
-                    before[each] == "sharded" and _has_batches_in_order(each, before, in_order) for each in together
-                )
+                known = all(before[each] == "sharded" and _has_known_batches(each, before) for each in together)
+                by_batches = known and not any(map(_shuffles, together))
                 new = {each for each in together if not by_batches and separate(each, found, evaluated)}
                 separated |= together if new else set()
+                by_batches |= known and in_order
                 for other in set() if new else together:
                     status[other] = "batches" if by_batches else "whole"
                     if status[other] != before[other]:
@@ -277,8 +277,8 @@ def _whole(
     return changed
 
 
-def _has_batches_in_order(loader: Loader, status: dict[Loader, str], in_order: bool) -> bool:
-    """Whether the call that makes an evaluation's loader says which samples its batches are of, or will say it."""
+def _has_known_batches(loader: Loader, status: dict[Loader, str]) -> bool:
+    """Whether the call that makes an evaluation's loader says which samples its batches are of, if it goes in order."""
     if loader.source is not None or any(each.call is loader.call and status[each] == "training" for each in status):
         return False
     shown = seen(loader.script, loader.call)
@@ -286,12 +286,17 @@ def _has_batches_in_order(loader: Loader, status: dict[Loader, str], in_order: b
     sizes = batch_sizes(loader)
     return (
         shown is not None
-        and (is_false(shown.shuffle) or (in_order and isinstance(shown.shuffle, ast.Constant)))
+        and (is_false(shown.shuffle) or isinstance(shown.shuffle, ast.Constant))
         and (shown.sampler is None or (sampler is not None and not sampler.shuffles))
         and all(isinstance(each, ast.Constant) or can_be_repeated(loader.script, each) for each in sizes)
         and all(word.arg for word in loader.call.keywords)
         and not isinstance(loader.script.scope(loader.call), ast.ClassDef)
     )
+
+
+def _shuffles(loader: Loader) -> bool:
+    shown = seen(loader.script, loader.call)
+    return shown is None or not is_false(shown.shuffle)
 
 
 def _not_deferred(scripts: Sequence[Script], found: FlowFacts) -> Iterator[Problem]:
