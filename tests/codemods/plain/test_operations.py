@@ -37,6 +37,14 @@ def test_sizes_may_be_given_in_a_list(out: str, right: bool) -> None:
     assert bool(undivided(plain(source.replace("([", "((").replace("])", "))")))) is not right
 
 
+@pytest.mark.parametrize("turned", ["permute(*dims)", "permute(dims)", "transpose(*dims)", "swapaxes(first, second)"])
+@pytest.mark.parametrize("along", ["softmax(1)", "softmax(-1)", "max(1)[0]", "cumsum(1)"])
+def test_dimensions_that_are_exchanged_in_a_way_that_is_not_seen(turned: str, along: str) -> None:
+    """The samples may lie along any of them."""
+    source = "dims = [1, 0]\nfirst, second = dims\n" + training(f"model(x).{turned}.{along}.pow(2).mean()")
+    assert undivided(plain(source))
+
+
 @pytest.mark.parametrize(
     ("weights", "right"),
     [

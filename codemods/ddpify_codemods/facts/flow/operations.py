@@ -246,6 +246,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     return made_of("rows", all_of) if name in (*_GATHERS, "index_select", "narrow") else None
 
 
+_EXCHANGE = ("permute", "transpose", "swapaxes", "swapdims")
 _SEVERAL = ("var_mean", "std_mean", "aminmax", "cummax", "cummin", "nanmedian", "kthvalue")
 
 _TAKE = ("select", "index_select", "narrow", "take_along_dim")
@@ -314,11 +315,13 @@ def _laid_out(name: str, kind: Kind, dimension: object, given: Sequence[Value]) 
         return squeezed(kind, at)
     if name in ("t", "T"):
         return turned(kind)
+    if name in _EXCHANGE and axis(kind) is not None and None in numbers:
+        return "unknown"  # what is computed along a dimension afterwards may run along the samples
     if name == "permute":
         return permuted(kind, numbers)
     if name in ("movedim", "moveaxis") and sorted(each for each in numbers if each is not None) == [0, 1]:
         return transposed(kind, 0, 1)
-    if name in ("transpose", "swapaxes", "swapdims"):
+    if name in _EXCHANGE:
         return transposed(kind, *(numbers[:2] if len(numbers) > 1 else (None, None)))
     if name in ("flatten", "ravel"):
         return flattened(kind, numbers[0] if numbers else 0)
