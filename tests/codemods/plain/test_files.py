@@ -231,3 +231,22 @@ def test_files_of_a_list_are_removed_together(lines: str, listed: str) -> None:
     after = f'for epoch in range(5):\n    torch.save(model.state_dict(), f"{{epoch}}.pt")\n    {lines}\n'
     result = plain("import glob\nimport os\nfrom pathlib import Path\n" + training(after=after))
     assert listed in result.code
+
+
+@pytest.mark.parametrize(
+    ("over", "sent"),
+    [
+        ("names", True),
+        ("tqdm(names)", True),
+        ("os.walk('m')", False),
+        ("train_loader", False),
+        ("tqdm(test_loader)", False),
+    ],
+)
+def test_a_cache_that_is_filled_in_a_loop_is_looked_for_by_rank_0(over: str, sent: bool) -> None:
+    """A slower rank would find what rank 0 has written just now, and pass by the barrier behind it."""
+    after = f'for name in {over}:\n    if not os.path.exists("a.pt"):\n        torch.save(model.state_dict(), "a.pt")\n'
+    after += 'model.load_state_dict(torch.load("a.pt"))\n'
+    head = 'import os\nfrom tqdm import tqdm\nnames = ["a", "b"]\n'
+    code = plain(head + training(after=after)).code
+    assert ('from_rank_0(os.path.exists("a.pt"))' in code) is sent

@@ -19,6 +19,7 @@ _LISTS = frozenset({"listdir", "glob", "iterdir", "scandir"})
 _OF_LISTS = frozenset({"sorted", "list", "len", "reversed", "filter", "natsorted", "max", "min", "join", "int"})
 _OF_LISTS |= {"endswith", "startswith", "split", "sub", "search", "group", *_LISTS}
 _GIVE_LISTS = frozenset({"os.listdir", "glob.glob"})
+_WALKS = frozenset({"walk", "scandir", "iglob", "rglob", "next", "iter"})
 _COUNTS = ("range(", "itertools.count(", "count(")
 _STEPS = 3  # from what is counted to the name of a folder
 
@@ -168,8 +169,17 @@ def _is_met_by_all(script: Script, call: ast.AST) -> bool:
     for parent in script.ancestors(call):
         if isinstance(parent, ast.Lambda | ast.comprehension | ast.While):
             return False
-        if isinstance(parent, ast.For) and not ast.unparse(parent.iter).startswith(_COUNTS):
+        if isinstance(parent, ast.For) and not _turns_alike(script, parent):
             return False
         if isinstance(parent, ast.FunctionDef):
             return True
     return True
+
+
+def _turns_alike(script: Script, loop: ast.For) -> bool:
+    """Whether all ranks take as many turns of a loop: not over batches, nor over files, which may be new to one."""
+    if ast.unparse(loop.iter).startswith(_COUNTS):
+        return True
+    followed, parts = program_of(script).followed, {*ast.walk(loop.iter)}
+    of_loaders = loop in followed.found.loops or parts & {*followed.found.sites, *followed.evaluated}
+    return not of_loaders and not {last_name(part.func) for part in parts if _is_call(part)} & _WALKS
