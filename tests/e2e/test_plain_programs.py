@@ -289,6 +289,22 @@ for epoch in range(2):
     best = min(best, means(DataLoader(test_set, 6)), means(DataLoader(few, batch_size=5, shuffle=False)))
 print(best)
 """,
+    "a cache is filled in a loop, and the last checkpoints are kept": """\
+import glob
+import os
+
+for number in range(6):
+    if not os.path.exists(f"part{number}.pt"):
+        torch.save(torch.full((11, 4), float(number)), f"part{number}.pt")
+parts = torch.cat([torch.load(f"part{number}.pt") for number in range(6)])
+train_loader = DataLoader(TensorDataset(parts, torch.arange(66) % 3), batch_size=12, shuffle=True)
+for epoch in range(4):
+    train(model, optimizer, train_loader)
+    torch.save(model.state_dict(), f"epoch{epoch}.pt")
+    for old in sorted(glob.glob("epoch*.pt"))[:-2]:
+        os.remove(old)
+print(sorted(glob.glob("epoch*.pt")))
+""",
     "one function trains a model, and then the new head of a frozen one": """\
 class Net(torch.nn.Module):
     def __init__(self):
