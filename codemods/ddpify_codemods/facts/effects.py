@@ -48,6 +48,7 @@ _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
 _READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
+FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
 _STREAMS = frozenset({"BytesIO", "StringIO", "TemporaryFile", "NamedTemporaryFile", "open", "File"})
 
 
@@ -134,6 +135,12 @@ def effects(script: Script) -> tuple[ast.Call, ...]:
     """Every call that writes something."""
     calls = script.find(ast.Call)
     return tuple(call for call in calls if writes(script, call) or opened_for_writing(script, call) is not None)
+
+
+def makes_folder(script: Script, call: ast.Call) -> bool:
+    """Whether a call makes a folder, which every rank does."""
+    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"
+    return is_method or script.qualified(call.func) in FOLDERS
 
 
 def under_rank_guard(script: Script, node: ast.AST) -> bool:

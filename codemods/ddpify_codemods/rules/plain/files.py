@@ -10,8 +10,10 @@ from functools import lru_cache
 
 from ...facts.called_modules import last_name
 from ...facts.effects import (
+    FOLDERS,
     effects,
     has_unknown_mode,
+    makes_folder,
     opened_for_writing,
     opened_path,
     reads,
@@ -24,6 +26,7 @@ from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..lint.map_location import loads_anywhere
+from .read_first import waits_for_readers
 from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
 
 _LOOKS = frozenset(
@@ -34,7 +37,6 @@ _READS = re.compile(r"(open|load|read)(?!_state_dict)")  # how what libraries re
 _ASKS = frozenset({"os.popen"})  # for what a command prints
 # What is computed for them, where it needs a name.
 _NAMES = {"save_image": "images", "imsave": "image", "imwrite": "image", "savemat": "arrays", "to_csv": "table"}
-_MAKES = frozenset({"os.makedirs", "os.mkdir"})
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -48,6 +50,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for edit in edits:  # rank 0 writes what comes one after the other, and the others wait once
         if not (isinstance(edit, Insert) and edit.at in guarded and _next(script, edit.at) in guarded):
             yield edit
+    yield from waits_for_readers(script, target)
     for call in script.find(ast.Call):
         if has_unknown_mode(script, call) or reads_and_writes(script, call):
             message = "this file may be written, and in which way is only known in the run"
@@ -163,12 +166,6 @@ def _puts_together(script: Script, call: ast.Call) -> bool:
     return program_of(script).fully_sharded and any(last_name(func) == "state_dict" for func in inner)
 
 
-def makes_folder(script: Script, call: ast.Call) -> bool:
-    """Whether a call makes a folder, which every rank does."""
-    is_method = isinstance(call.func, ast.Attribute) and call.func.attr == "mkdir"
-    return is_method or script.qualified(call.func) in _MAKES
-
-
 def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Finding]:
     """Let a folder be there already: another rank may have been faster."""
     message = "the folder may be there: every rank makes it"
@@ -232,7 +229,7 @@ def _makes_folder(script: Script, look: ast.Call) -> bool:
     if not isinstance(made, ast.If) or made.test is not test or made.orelse:
         return False
     calls = [each.value for each in made.body if isinstance(each, ast.Expr) and isinstance(each.value, ast.Call)]
-    return len(calls) == len(made.body) and all(script.qualified(call.func) in _MAKES for call in calls)
+    return len(calls) == len(made.body) and all(script.qualified(call.func) in FOLDERS for call in calls)
 
 
 def _bars(script: Script, words: Words) -> Iterator[Edit]:

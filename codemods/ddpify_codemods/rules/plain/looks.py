@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from typing import TypeGuard
 
 from ...facts.called_modules import last_name
-from ...facts.effects import effects, sample_code
+from ...facts.effects import effects, makes_folder, sample_code
 from ...facts.header import is_in_group
 from ...facts.script import Script
-from .files import makes_folder
 from .words import program_of
 
 _LOOKS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "lexists", "getsize"})
@@ -41,7 +40,7 @@ def decisive_looks(script: Script) -> Iterator[ast.Call]:
             part for part in ast.walk(branch.test) if isinstance(part, ast.Call) and last_name(part.func) in _LOOKS
         ]
         for call in looks:
-            if call not in of_samples and is_in_group(script, call) and _is_met_by_all(script, call):
+            if call not in of_samples and is_in_group(script, call) and is_met_by_all(script, call):
                 yield call
 
 
@@ -69,7 +68,7 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
             looks = looks or (bool(known) and isinstance(branch, ast.If) and _stops(branch))
         else:
             looks = last_name(call.func) in _LISTS and isinstance(branch, ast.Assign) and bool(named & _set_in(branch))
-        if looks and branch is not None and _is_met_by_all(script, branch):
+        if looks and branch is not None and is_met_by_all(script, branch):
             yield call
 
 
@@ -94,7 +93,7 @@ def listing_looks(script: Script) -> Iterator[tuple[ast.Call, str]]:
         decides = any(
             call in parts or names & {_name_in(script, part, statement) for part in parts} for _, parts in decided
         )
-        if decides and _is_met_by_all(script, statement):
+        if decides and is_met_by_all(script, statement):
             yield call, "{}" if script.qualified(call.func) in _GIVE_LISTS else "list({})"
 
 
@@ -164,7 +163,7 @@ def _writing(script: Script) -> set[str]:
     return {parent.name for parent in around if isinstance(parent, ast.FunctionDef)}
 
 
-def _is_met_by_all(script: Script, call: ast.AST) -> bool:
+def is_met_by_all(script: Script, call: ast.AST) -> bool:
     """Whether all ranks come to a call equally often."""
     for parent in script.ancestors(call):
         if isinstance(parent, ast.Lambda | ast.comprehension | ast.While):

@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from ...facts.devices import source
-from ...facts.effects import effects, sample_code
+from ...facts.effects import effects, makes_folder, sample_code
 from ...facts.header import functions_place, is_in_group, joined_after
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import clock_decisions, temporary_directory, unique_names
-from .files import makes_folder
 from .logged import answers
 from .looks import decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
