@@ -667,6 +667,55 @@ for epoch in range(2):
         optimizer_g.step()
         print(loss.item(), loss_g.item())
 """,
+    "names and the first sample of a batch": """\
+class Named(torch.utils.data.Dataset):
+    def __len__(self):
+        return 48
+
+    def __getitem__(self, at):
+        return {"x": train_set[at][0], "y": train_set[at][1], "name": f"{at}.png"}
+
+
+for batch in DataLoader(Named(), batch_size=12, shuffle=True):
+    x, y = batch["x"], batch["y"]
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(batch["name"][0], batch["name"][-2:], x[0], y[0].item(), x[1].mean().item())
+""",
+    "files that are read before they are written anew": """\
+import json
+import os
+
+
+def record(entry):
+    records = []
+    if os.path.exists("log.json"):
+        with open("log.json") as file:
+            records = json.load(file)
+    records.append(entry)
+    with open("log.json", "w") as file:
+        json.dump(records, file)
+    return len(records)
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+for epoch in range(8):
+    total = 0.0
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(record({"loss": total, "weights": model.weight.tolist()}))
+    if not os.path.exists("best.json") or json.load(open("best.json"))["loss"] > total:
+        print("the best so far", epoch)
+        with open("best.json", "w") as file:
+            json.dump({"loss": total, "weights": model.weight.tolist()}, file)
+print(len(json.load(open("log.json"))), json.load(open("best.json"))["loss"])
+""",
     "models that loops take from lists": """\
 nets = [model, torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.BatchNorm1d(5), torch.nn.Linear(5, 3))]
 optimizers = [torch.optim.SGD(net.parameters(), lr=0.1) for net in nets]

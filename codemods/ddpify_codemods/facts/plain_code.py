@@ -33,6 +33,12 @@ batch = torch.stack(parts, 1).flatten(0, 1)
 if torch.is_tensor(value):
     return batch.to(value.device)
 return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()"""
+_GATHER_TEXTS = """\
+if isinstance(value, (list, tuple)) and isinstance(value[0], str):
+    parts = [None] * dist.get_world_size()
+    dist.all_gather_object(parts, value)
+    return [text for texts in zip(*parts) for text in texts]
+"""
 _DIFFERENTIABLE = (
     "return DifferentiableSum.apply(value)",
     "return DifferentiableSum.apply(value) / dist.get_world_size()",
@@ -40,7 +46,7 @@ _DIFFERENTIABLE = (
 )
 _IN_EVALUATIONS = "if not torch.is_grad_enabled():\n    return value\n"
 _BODIES = frozenset(
-    {_SUM, _SUM_OF_BATCHES, _MEAN, _OF_RANK_0, _GATHER, *_DIFFERENTIABLE}
+    {_SUM, _SUM_OF_BATCHES, _MEAN, _OF_RANK_0, _GATHER, _GATHER_TEXTS + _GATHER, *_DIFFERENTIABLE}
     | {_IN_EVALUATIONS + each for each in _DIFFERENTIABLE}
 )
 _SUMS = """\

@@ -51,3 +51,51 @@ def test_a_gradient_to_begin_with_is_that_of_the_whole_batch() -> None:
         result = plain(weighed.format(same))
         assert not refusals(result)
         assert f"loss.backward({same})" in result.code
+
+
+NAMED = """\
+class Named(Dataset):
+    def __len__(self):
+        return 64
+
+    def __getitem__(self, at):
+        return {"image": torch.rand(4), "label": at % 3, "name": f"{at}.png"}
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "expected"),
+    [
+        ("x[0]", "whole_batch(x)[0]"),
+        ("y[0].item()", "whole_batch(y)[0].item()"),
+        ("x[0].mean()", "whole_batch(x)[0].mean()"),
+        ("y[-1]", "whole_batch(y)[-1]"),
+    ],
+)
+def test_the_first_sample_is_that_of_the_batch_of_all_ranks(shown: str, expected: str) -> None:
+    result = plain(training(step=f"print({shown})"))
+    assert not refusals(result)
+    assert f"print({expected})" in result.code
+    assert "all_gather_object" not in result.code
+
+
+@pytest.mark.parametrize("shown", ['batch["name"][0]', 'batch["name"][:2]', 'batch["name"]'])
+def test_texts_of_a_batch_are_brought_together_as_objects(shown: str) -> None:
+    source = training(step=f"print({shown})").replace("for x, y in train_loader", "for batch in train_loader")
+    source = source.replace("model(x), y", 'model(batch["image"]), batch["label"]')
+    head, loader, rest = source.partition("train_loader = DataLoader(")
+    result = plain(head + NAMED + "train_set = Named()\n" + loader + rest)
+    assert not refusals(result)
+    gathered = shown.replace('batch["name"]', 'whole_batch(batch["name"])')
+    assert f"print({gathered})" in result.code
+    assert "dist.all_gather_object(parts, value)" in result.code
+    assert plain(result.code).code == result.code
+
+
+def test_two_views_of_each_image_are_no_samples() -> None:
+    loss = "F.mse_loss(model(x[0]), model(x[1]))"
+    result = plain(training(loss).replace("model(x), y", "model(x[0]), model(x[1])"))
+    assert not refusals(result)
+    assert "ddp_model(x[0])" in result.code

@@ -182,7 +182,8 @@ class FlowFacts:
     rank; size_owners: the objects of which it is an attribute. terms, calls: the operations by which losses are made
     that cannot be divided. joined: what these compute with, brought together from all ranks; joined_quietly: where
     nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without gradients.
-    measuring: the calls of functions that make a number of samples of training.
+    measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read of a batch,
+    and may be a list of texts.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -259,6 +260,7 @@ class FlowFacts:
     joined_quietly: set[ast.expr] = field(default_factory=set)
     apart: dict[ast.expr, Problem] = field(default_factory=dict)
     apart_quietly: set[ast.expr] = field(default_factory=set)
+    may_be_texts: set[ast.expr] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

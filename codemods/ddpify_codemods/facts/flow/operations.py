@@ -216,7 +216,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name == "masked_select":
         return made_of("picked", all_of)
     if name in EACH:
-        return made_of(value.kind if value.kind == "batch" else kind, all_of)
+        made = made_of(value.kind if value.kind == "batch" else kind, all_of)
+        return replace(made, part=value.part) if value.part else made
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
         return one_after_another(all_of)
     if name == "normalize" and dimension is None:

@@ -12,6 +12,7 @@ from .after_loops import is_of_last_turn
 from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, local_runs, settled
 from .objects import Objects
 from .operations import element
+from .tensor_uses import is_tensor_here
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -94,7 +95,7 @@ class Reading(Objects):
         if value.only(Items):
             return element(value, key)
         if value.kind in LOCAL_ROWS:
-            return made_of("batch", [value])
+            return replace(made_of("batch", [value]), part=True)
         if value.kind == "shape":
             return self.size_in(value, key)
         if value.is_local:
@@ -117,6 +118,7 @@ class Reading(Objects):
         if not value.is_local:
             self.found.read_same.add(node)
             return
+        node, value = self.part_read(node, value, frame)
         uneven = [each for each in value.loaders if self.status.get(each) in UNEVEN]
         if uneven and value.kind in ("mean", "size"):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
@@ -140,6 +142,28 @@ class Reading(Objects):
             kind = value.kind if value.kind in ADDITIVE else "rows"
             self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, kind))
             self.by_batches_too(node, node, value.loaders, value.host, frame)
+
+    def part_read(self, node: ast.expr, value: Value, frame: Frame) -> tuple[ast.expr, Value]:
+        """What is brought together for `names[0]`: all names, where nothing says that it is a tensor among several."""
+        while value.kind == "batch" and isinstance(node, ast.Subscript) and not isinstance(node.slice, ast.Tuple):
+            owner = self.value(node.value, frame)
+            if owner.kind != "batch" or not owner.part or not isinstance(self.key(node.slice, frame), int):
+                break
+            node, value = node.value, owner
+        if value.kind == "batch" and value.part and not self.is_a_tensor(node, frame):
+            self.found.may_be_texts.add(node)
+        return node, value
+
+    def is_a_tensor(self, node: ast.expr, frame: Frame) -> bool:
+        """Whether what an expression holds of a batch is used as only a tensor can be."""
+
+        def is_layer(function: ast.expr) -> bool:
+            if not isinstance(function, ast.Name | ast.Attribute):
+                return False
+            modules = self.value(function, frame).only(Module)
+            return any(isinstance(each, Module) and each.name.startswith("torch.nn.") for each in modules)
+
+        return is_tensor_here(frame.script, node, is_layer)
 
     def by_batches_too(
         self, place: object, node: ast.AST, loaders: frozenset[Loader], is_number: bool, frame: Frame

@@ -56,7 +56,10 @@ class Subscripts(Comparisons):
         if owner.kind in LOCAL_ROWS:
             if drawn := self.drawn_in(node.slice, frame):
                 return made_of("unknown", [owner, *drawn], reason=DRAWN)
-            owner = replace(owner, kind="rows") if owner.kind == "batch" and is_tensor(node.value) else owner
+            in_use = owner.part and isinstance(key, int) and self.is_a_tensor(node.value, frame)
+            owner = (
+                replace(owner, kind="rows") if owner.kind == "batch" and (in_use or is_tensor(node.value)) else owner
+            )
             found = self.indexed(owner, node.slice, key, index, frame)
             return self.noted_join(found, node, SAME, [owner, index]) if found.kind == "picked" else found
         if owner.kind in ADDITIVE and index.kind in LOCAL_ROWS:
@@ -102,7 +105,7 @@ class Subscripts(Comparisons):
         if self.value(first, frame).reason == SHUFFLED and all(isinstance(each, ast.Slice) for each in parts[1:]):
             return made_of("rows", [owner])
         if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):
-            return made_of("batch", [owner])
+            return replace(made_of("batch", [owner]), part=True)
         if (
             owner.kind == "batch"
             and key is None

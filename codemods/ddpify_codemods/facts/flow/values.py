@@ -224,7 +224,7 @@ class Value:
     it was computed from the batches of all ranks. dimensions: how many a tensor has. merged: whether a sample may have
     several rows of it, or what seems to be a number of the batch may be one for each sample. whole: whether it may have
     a row for each sample of all ranks. terms: the operations that made something unknown of means and sums. calls:
-    those that did of samples, the outermost.
+    those that did of samples, the outermost. part: whether it is one of the things that a batch holds.
     """
 
     kind: Kind = "same"
@@ -245,6 +245,7 @@ class Value:
     whole: bool = False
     terms: frozenset[ast.expr] = frozenset()
     calls: frozenset[ast.expr] = frozenset()
+    part: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -359,6 +360,7 @@ def join(first: Value, second: Value) -> Value:
         host=(first.host or first.zero) and (second.host or second.zero),
         dimensions=first.dimensions if first.dimensions == second.dimensions else None,
         is_none=first.is_none if first.is_none == second.is_none else None,
+        part=first.part and second.part,
     )
 
 

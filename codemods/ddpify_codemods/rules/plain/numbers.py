@@ -45,6 +45,12 @@ def whole_batch(value):
         return batch.to(value.device)
     return batch.tolist() if isinstance(value, list) else batch.cpu().numpy()
 '''
+_TEXTS = """\
+    if isinstance(value, (list, tuple)) and isinstance(value[0], str):
+        parts = [None] * {world_size}
+        dist.all_gather_object(parts, value)
+        return [text for texts in zip(*parts) for text in texts]
+"""
 # A rank may have had no batch: what it adds up is the 0 that it began with, and of no other type.
 _HELPER_OF_BATCHES = '''\
 
@@ -220,7 +226,11 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
     for name in sorted(kinds, reverse=True):
         words = target.words
         if name == "rows":
-            code = _GATHER.format(device=device(target), world_size=words.world_size).rstrip("\n")
+            found, gather = program_of(script).followed.found, _GATHER
+            if any(is_here(script, found.scripts[node]) for node in found.may_be_texts & found.reductions.keys()):
+                head, end, rest = gather.partition('order of the batch."""\n')
+                gather = head + end + _TEXTS + rest
+            code = gather.format(device=device(target), world_size=words.world_size).rstrip("\n")
             yield _behind_imports(script, code, "a function that takes a batch of all ranks", words)
             continue
         mean = f"    total = total / {words.world_size}\n" if name == "mean" else ""

@@ -1,0 +1,105 @@
+"""Whether a part of a batch can only be a tensor, by what the program does with it: `x.to(device)`, `criterion(x, y)`.
+
+Of `x[0]` nothing else says whether it is the first sample, or the first of several tensors.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+
+from ..script import Script
+
+_OF_TENSORS = frozenset(
+    {"to", "cuda", "cpu", "float", "double", "long", "half", "bool", "int", "type", "view", "reshape", "flatten"}
+    | {"size", "shape", "dim", "ndim", "numel", "permute", "transpose", "unsqueeze", "squeeze", "item", "numpy"}
+    | {
+        "detach",
+        "clone",
+        "contiguous",
+        "requires_grad_",
+        "argmax",
+        "eq",
+        "ne",
+        "mean",
+        "sum",
+        "max",
+        "min",
+        "std",
+        "data",
+    }
+)
+_OF_SEVERAL = frozenset({"cat", "concat", "stack", "hstack", "vstack", "save", "as_tensor", "tensor"})
+
+
+def is_tensor_here(script: Script, node: ast.expr, is_layer: Callable[[ast.expr], bool]) -> bool:
+    """Whether a name, or a part of what it holds, is used as a tensor while it holds the same.
+
+    is_layer: whether a function that is called is a layer of torch, which takes tensors alone.
+    """
+    if isinstance(node, ast.Call):
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TENSORS
+    name = _name(node)
+    if name is None:
+        return False
+    scope, code = script.scope(node), ast.unparse(node)
+    bound = _bound(script, scope, name)
+    if code == name.id and (value := _assigned(bound, name)) is not None and is_tensor_here(script, value, is_layer):
+        return True
+    return any(
+        _last(bound, each) == _last(bound, name) and _takes_tensors(script, each, is_layer)
+        for each in ast.walk(scope)
+        if isinstance(each, type(node)) and each is not node and ast.unparse(each) == code
+    )
+
+
+def _name(node: ast.expr) -> ast.Name | None:
+    """The name of which a node is a part by constant keys, `batch["image"]`; None for others."""
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+        node = node.value
+    return node if isinstance(node, ast.Name) else None
+
+
+def _takes_tensors(script: Script, node: ast.expr, is_layer: Callable[[ast.expr], bool]) -> bool:
+    """Whether an expression stands where only a tensor may."""
+    parent = script.parents[node]
+    if isinstance(parent, ast.Attribute):
+        return parent.value is node and parent.attr in _OF_TENSORS
+    if not isinstance(parent, ast.Call) or node not in parent.args:
+        return False
+    _, _, function = script.qualified(parent.func).rpartition(".")
+    of_torch = script.qualified(parent.func).startswith("torch.") and function not in _OF_SEVERAL
+    return of_torch or is_layer(parent.func)
+
+
+def _bound(script: Script, scope: ast.AST, name: ast.Name) -> list[tuple[tuple[int, int], ast.AST]]:
+    """Where a name gets a value in a function, in order, and the statement or loop by which it does."""
+
+    def places() -> Iterator[tuple[tuple[int, int], ast.AST]]:
+        for each in ast.walk(scope):
+            if isinstance(each, ast.Name) and each.id == name.id and isinstance(each.ctx, ast.Store):
+                statement = script.statement(each)
+                after = statement if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) else each
+                yield (after.end_lineno or 0, after.end_col_offset or 0), statement
+
+    return sorted(places(), key=lambda place: place[0])
+
+
+def _last(bound: list[tuple[tuple[int, int], ast.AST]], node: ast.AST) -> ast.AST | None:
+    """What gave a name the value that it has at a node, read from above."""
+    here = (node.lineno, node.col_offset)  # type: ignore[attr-defined]
+    return next((statement for place, statement in reversed(bound) if place <= here), None)
+
+
+def _assigned(bound: list[tuple[tuple[int, int], ast.AST]], name: ast.Name) -> ast.expr | None:
+    """The value that was assigned to a name where it is read, alone or as one of several; None for others."""
+    statement = _last(bound, name)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) > 1:
+        return None
+    target, value = statement.targets[0], statement.value
+    if isinstance(target, ast.Name):
+        return value
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple) and len(target.elts) == len(value.elts):
+        named = (v for t, v in zip(target.elts, value.elts, strict=True) if isinstance(t, ast.Name) and t.id == name.id)
+        return next(named, None)
+    return None
