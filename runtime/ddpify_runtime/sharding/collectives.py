@@ -120,13 +120,22 @@ _played: ContextVar[tuple[int, int] | None] = ContextVar("played", default=None)
 
 @contextmanager
 def played(ranks: int) -> Iterator[None]:
-    """While shares are those of some ranks only, where nothing is sent: this rank is one of them, another one too."""
+    """While shares are those of some ranks only: this rank is one of them, another one too.
+
+    A sum over ranks then takes each share once (`is_counted`); where that is not asked, nothing may be sent.
+    """
     rank, size = _rank_and_size()
     token = _played.set((rank % ranks, ranks) if ranks < size else None)
     try:
         yield
     finally:
         _played.reset(token)
+
+
+def is_counted() -> bool:
+    """Whether this rank's share belongs to a sum over ranks: not if it plays one that another has."""
+    as_played = _played.get()
+    return as_played is None or dist.get_rank() < as_played[1]
 
 
 def _rank_and_size() -> tuple[int, int]:

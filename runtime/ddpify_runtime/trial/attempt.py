@@ -25,7 +25,7 @@ from ..forward.region import Draw, Region, within
 from ..launch.environment import draws_original
 from ..lazy.batch import wholes
 from ..sharding import structure
-from ..sharding.collectives import AnyPlace, Rows, count, shard
+from ..sharding.collectives import AnyPlace, Rows, count, is_counted, shard, world_size
 from ..sharding.graphs import AnyDrawn, AnyRows, Layout, OwnNumbers, Segment, at
 from ..torch_internals import tree_leaves
 from . import own_numbers
@@ -237,7 +237,7 @@ def same_gradients(
             for output, value, rows in zip(outputs, expected, outputs_at, strict=True)
         )
     weights = [
-        None if weight is None else shard(weight, total, rows) if rows else weight / dist.get_world_size()
+        None if weight is None else shard(weight, total, rows) if rows else weight / world_size()
         for weight, rows in zip(weights, outputs_at, strict=True)
     ]
     # What is checkpointed draws again in its backward: this rank's own numbers, which the state of its stream gives.
@@ -251,7 +251,7 @@ def same_gradients(
     except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
         return False
     summed = projected(gradients)
-    dist.all_reduce(summed)
+    dist.all_reduce(summed if is_counted() else summed.zero_())
     largest = max(norms, default=0.0)
     with rounded_as(found.rounded):
         differs = (

@@ -18,7 +18,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from .. import engines
+from .. import accelerators, engines
 from ..agreement import random_states
 from ..forward.division import Division
 from ..forward.draws import UnknownDraw
@@ -27,6 +27,7 @@ from ..forward.region import Draw
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows, broadcast_object, divides, gather_objects, played, spread, world_size
 from ..sharding.graphs import OwnNumbers, Plan
+from ..torch_internals import BatchNorm
 from .attempt import REENTRANT, NoCopy, NotDivisible, Places, Trial, attempt, same_gradients
 from .closeness import tolerance_times
 from .copies import changed, in_float64, on_host
@@ -108,7 +109,7 @@ def confirmed(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any]
 
 
 def still_holds(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], known: Division) -> bool:
-    """Whether a division holds for two rows of each rank: their gradients, and the outputs with them. A collective.
+    """Whether a division holds for two or three rows of some ranks, by gradients and outputs of these. A collective.
 
     It is not asked what a forward reads or keeps, as `find` does with two more passes. False also where `find` has to
     say what is so.
@@ -116,9 +117,9 @@ def still_holds(module: nn.Module, call: Callable[..., Any], leaves: Sequence[An
     if known.in_float64 or any(isinstance(leaf, Tensor) and engines.of(leaf.device).records for leaf in leaves):
         return False
     require_equal_inputs(leaves)
-    few, total = _fewer(leaves, known)
     try:
-        with random_states.read_once():
+        with random_states.read_once(), played(_ranks_of_gradients(module, leaves, known)):
+            few, total = _fewer(leaves, known, uneven=True)
             return same_gradients(module, call, few, known, total)
     except Exception:  # noqa: BLE001  whatever user code raises; on all ranks, which compute the same whole first
         return False
@@ -153,13 +154,27 @@ def _ranks(device: torch.device, size: int) -> int:
     return ranks if size < _ROWS * ranks or engines.of(device).records else min(_RANKS, ranks)
 
 
-def _fewer(leaves: Sequence[Any], way: Division) -> tuple[list[Any], int]:
+def _ranks_of_gradients(module: nn.Module, leaves: Sequence[Any], known: Division) -> int:
+    """How many ranks a repeated trial of gradients divides a batch for: three, whose shares are uneven, show as much.
+
+    All of them where something else than the statistics of BatchNorm is sent, or by other threads than this one.
+    """
+    ranks, device = world_size(), leaves[known.batch[0]].device
+    sends = bool(known.losses) or known.decides or known.graphs is not None
+    if accelerators.module_of(device.type) is not None:  # backwards have threads there, and SyncBatchNorm is torch's
+        sends = sends or bool(known.places) or any(isinstance(part, BatchNorm) for part in module.modules())
+    return ranks if sends or known.samples(leaves) < 2 * ranks else min(_RANKS, ranks)
+
+
+def _fewer(leaves: Sequence[Any], way: Division, uneven: bool = False) -> tuple[list[Any], int]:
     """Two rows for each rank, or one: gradients take most of a trial, and outputs were tried on more rows of a rank.
 
-    As many for each: an even number, which shows of two ranks what an odd one does not (`_otherwise`).
+    As many for each: an even number, which shows of two ranks what an odd one does not (`_otherwise`). uneven: one row
+    more where there are more ranks, of whose shares not all can be their own reverse.
     """
     ranks = world_size()
     fewer = min(2, way.samples(leaves) // ranks) * ranks
+    fewer += uneven and 2 < ranks < fewer < way.samples(leaves)
     few = way.first(leaves, fewer)
     return (few, fewer) if way.may_mix(few) else ([*leaves], way.samples(leaves))
 

@@ -95,6 +95,41 @@ def test_gradients_are_tried_again_without_another_trial_of_outputs() -> None:
         assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [4, 2, share]]
 
 
+def test_gradients_are_tried_again_on_as_many_rows_for_five_ranks_as_for_three() -> None:
+    for ranks in (3, 5):
+        for rank, (forward, backward) in enumerate(run(ranks, passes, "", 64)):
+            part, share = (3, 2, 2)[rank % 3], len(range(rank, SAMPLES, ranks))
+            assert [[each for each, _ in step] for step in forward[-2:]] == [[share], [7, part, share]]
+            assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [7, part, share]]
+
+
+def test_losses_of_a_forward_are_tried_again_by_all_ranks() -> None:
+    for rank, forward in enumerate(run(5, rows_with_a_loss)):
+        assert forward == [11, (3, 2, 2, 2, 2)[rank], len(range(rank, SAMPLES, 5))]
+
+
+def rows_with_a_loss() -> list[int]:
+    """The rows of the forwards at call 64."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(WithLoss())
+    for _ in range(64):
+        FORWARD.clear()
+        model(torch.randn(SAMPLES, 3)).backward()
+    return [rows for rows, _ in FORWARD]
+
+
+class WithLoss(nn.Module):
+    """Computes its loss, of which the ranks add up their parts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(3, 4)
+
+    def forward(self, x: Tensor) -> Tensor:
+        FORWARD.append((len(x), x.dtype))
+        return F.mse_loss(self.layer(x), torch.zeros(len(x), 4))
+
+
 LATE: list[int] = []
 
 
@@ -105,6 +140,7 @@ def flips_later(module: Deep, hidden: Tensor) -> Tensor:
 
 def begins_to_mix() -> str:
     """What stops a training of which the backward begins to mix samples after three steps."""
+    LATE.clear()
     model = DistributedDataParallel(Deep(flips_later))
     for step in range(64):
         if step == 3:
@@ -116,8 +152,9 @@ def begins_to_mix() -> str:
     return ""
 
 
-def test_a_backward_that_begins_to_mix_samples_stops_the_run() -> None:
-    for said in run(2, begins_to_mix):
+@pytest.mark.parametrize("ranks", [2, 3, 5])
+def test_a_backward_that_begins_to_mix_samples_stops_the_run(ranks: int) -> None:
+    for said in run(ranks, begins_to_mix):
         assert said.startswith(
             "64: ddpify: the training forward of Deep was divided over the processes, but at call 64"
         )
