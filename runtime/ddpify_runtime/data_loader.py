@@ -134,6 +134,7 @@ class DataLoader(TorchDataLoader[T_co]):
         """From a batch that was loaded whole."""
         if self._reason:
             return
+        self._see_labels(loaded)
         form = loaded.form if self._form is None else collated.merged(self._form, loaded.form)
         self._form, self._seen = form, self._seen + 1
         if loaded.reason:
@@ -155,13 +156,25 @@ class DataLoader(TorchDataLoader[T_co]):
             report.note(f"{id(self)} loader", text)
             warnings.warn(f"ddpify: {text}", stacklevel=4)
 
+    def _see_labels(self, loaded: Loaded) -> None:
+        """Those of a batch that was loaded whole need not be seen in parts, too, before it is known that all count."""
+        if self._in_parts is not None and loaded.form is not None:
+            with suppress(TypeError):  # as where indices are noted
+                samples = [*map(index, loaded.indices)]
+                for place, numbers in enumerate(collated.tensors(loaded.batch, loaded.form)):
+                    self._labels_at(place).loaded_whole(samples, numbers)
+
+    def _labels_at(self, place: int) -> Labels:
+        if place == len(self._labels):
+            self._labels.append(Labels())
+        return self._labels[place]
+
     def _each_tensors_labels(self) -> Iterator[Labels]:
         """For each tensor in a batch that is loaded in parts what is known of its labels."""
         for place in count():
-            if place == len(self._labels):
-                self._labels.append(Labels())
-            self._labels[place].batch += 1
-            yield self._labels[place]
+            labels = self._labels_at(place)
+            labels.batch += 1
+            yield labels
 
     def _passed(self) -> None:
         """A pass has ended, to its last batch."""

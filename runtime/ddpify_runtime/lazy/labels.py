@@ -7,14 +7,17 @@ number of targets. Each rank then looks at its own labels: should one be left ou
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch.distributed as dist
 from torch import Tensor
 
 MOST = 10_000_000  # samples of a data set of which it is remembered which were seen
+
+
+Ignored = tuple[int, Any, str]  # the number that is left out, the type and the part that it was looked for in
 
 
 @dataclass
@@ -31,25 +34,26 @@ class Labels:
 
     def __init__(self) -> None:
         self.batch = 0  # the number of batches in this pass
-        self._asked: dict[Hashable, _Asked] = {}
+        self._asked: dict[Ignored, _Asked] = {}
+        self._not_negative: set[int] = set()  # samples in batches that were loaded whole
 
     @property
     def learns(self) -> bool:
         """Whether somebody asks, and it is not known yet."""
         return any(asked.none is None for asked in self._asked.values())
 
-    def all_count(self, mine: Tensor, ignore_index: int, ignored: Hashable) -> bool:
+    def all_count(self, mine: Tensor, ignored: Ignored) -> bool:
         """Whether every target of the whole batch is known to count, and this rank has seen that its own do.
 
         Args:
-            mine: this rank's targets. ignore_index: what is left out. ignored: as for `count`.
+            mine: this rank's targets. ignored: as for `count`.
         """
         asked = self._asked.get(ignored)
-        if asked is None or not asked.none or ignore_index >= 0 or mine.device.type != "cpu":
+        if asked is None or not asked.none or ignored[0] >= 0 or mine.device.type != "cpu":
             return False
         return bool(mine.numel()) and int(mine.min()) >= 0  # a third of the price of counting
 
-    def count(self, counting: Tensor, mine: int, total: int, ignored: Hashable) -> Tensor | int:
+    def count(self, counting: Tensor, mine: int, total: int, ignored: Ignored) -> Tensor | int:
         """How many targets of the whole batch count; a collective unless that is known.
 
         Args:
@@ -75,13 +79,23 @@ class Labels:
             asked.last = self.batch
         return whole
 
+    def loaded_whole(self, samples: Iterable[int], numbers: Tensor) -> None:
+        """What every rank sees of a batch that all have whole, whoever asks for it, and whatever view of it.
+
+        Args:
+            samples: of which the batch is made. numbers: theirs, of any type.
+        """
+        can_be = numbers.device.type == "cpu" and not numbers.is_floating_point() and not numbers.is_complex()
+        if can_be and numbers.numel() and int(numbers.min()) >= 0:
+            self._not_negative.update(samples)
+
     def passed(self, samples: set[int], size: int) -> None:
         """A pass has ended, of which every rank loaded its part: of which samples of a data set of that size."""
-        for asked in self._asked.values():
+        for ignored, asked in self._asked.items():
             if asked.none:
                 _require_none(asked)
             elif asked.none is None and asked.batches == self.batch:
-                asked.seen |= samples
+                asked.seen |= samples if ignored[0] >= 0 else samples | self._not_negative
                 if len(asked.seen) == size > 0:
                     asked.none = not asked.left_out
                     asked.seen = set()

@@ -136,7 +136,7 @@ def _all_count(given: dict[str, Any], mine: Tensor) -> bool:
     if not isinstance(target, HeldRows) or target._labels is None or given["weight"] is not None:
         return False
     labels, which = target._labels
-    return labels.all_count(mine, ignored, (ignored, mine.dtype, which))
+    return labels.all_count(mine, (ignored, mine.dtype, which))
 
 
 def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor | int:

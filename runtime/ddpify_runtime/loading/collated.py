@@ -116,6 +116,15 @@ def padded_sizes(of: Form) -> int:
     return sum(each.sizes.count(None) for each in _rows(of) if each.sizes is not None)
 
 
+def tensors(batch: Any, of: Form) -> Iterator[Tensor]:
+    """The tensors of a batch that have one row for each sample, in the order of its form."""
+    if isinstance(of, Rows):
+        yield batch
+    elif isinstance(of, (dict, list)):
+        for key, each in of.items() if isinstance(of, dict) else enumerate(of):
+            yield from tensors(batch[key], each)
+
+
 def _rows(of: Form) -> Iterator[Rows]:
     if isinstance(of, Rows):
         yield of

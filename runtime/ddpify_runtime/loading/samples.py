@@ -63,6 +63,7 @@ class Loaded:
     rows: how many samples it has. total: how many the whole has; 0 if this is the whole. asked: whether it was to be
     found out if batches can be loaded in parts. form: how it is made of parts. reason: why they cannot; "" if they can.
     drawn: the generators that samples are made with, where a process has learnt that just now, for later workers.
+    indices: of the samples, where it was asked.
     """
 
     batch: Any
@@ -72,6 +73,7 @@ class Loaded:
     form: Form
     reason: str
     drawn: frozenset[str] | None = None
+    indices: Sequence[Any] = ()
 
     @property
     def says_more(self) -> bool:
@@ -285,7 +287,7 @@ class Samples(Dataset[Any]):
         if parts and not reason:
             form = self._form(batch, copies, parts)
             reason = "" if form is not None else _FORM
-        return Loaded(batch, rows, 0, request.parts > 0, form, reason)
+        return Loaded(batch, rows, 0, request.parts > 0, form, reason, indices=[*request] if request.parts else ())
 
     def _form(self, batch: Any, samples: list[Any], parts: int) -> Form:
         """How a batch is made of parts; None if it is not."""

@@ -9,6 +9,7 @@ import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from ddpify_runtime import DataLoader, DistributedDataParallel
+from ddpify_runtime.lazy.labels import Labels, _Asked
 from torch import Tensor, nn
 from torch.utils.data import Dataset, TensorDataset
 
@@ -89,8 +90,26 @@ def test_the_mean_is_that_of_one_process_and_asked_for_no_longer_than_needed(kin
         steps = 4 - (kind == "dropped")
         if kind in ("left out", "weighted"):
             assert counts == [steps - 1, steps, steps]  # the first batch is loaded whole
-        else:
+        elif kind == "dropped":
             assert counts[:2] == [steps - 1, steps] and not counts[-1]
+        else:
+            assert counts == [steps - 1, 0, 0]
+
+
+@pytest.mark.parametrize("numbers", [[[0, -100]], [[0.0, 1.0]], [[]]])
+def test_a_whole_batch_tells_nothing_of_labels_that_may_be_left_out(numbers: list[Any]) -> None:
+    assert asked_after_a_pass(torch.tensor(numbers), -100) and not asked_after_a_pass(torch.tensor([[0, 1]]), -100)
+    assert asked_after_a_pass(torch.tensor([[0, 1]]), 2)
+
+
+def asked_after_a_pass(numbers: Tensor, ignore_index: int) -> bool:
+    """Whether it is still asked after a pass of which one batch was loaded whole, and one in parts."""
+    labels, ignored = Labels(), (ignore_index, torch.int64, "")
+    labels.loaded_whole([0], numbers)
+    labels.batch = 1
+    labels._asked[ignored] = _Asked(torch.tensor(0), batches=1)
+    labels.passed({1}, 2)
+    return labels.learns
 
 
 def test_a_label_that_is_left_out_later_stops_the_run() -> None:
