@@ -19,7 +19,7 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
 from .. import accelerators, engines
-from ..sharding.collectives import is_counted, sum_over_ranks, world_size
+from ..sharding.collectives import once, sum_over_ranks, world_size
 from ..torch_internals import CALL, BatchNorm, SyncBatchNormFunction, call_past_slot, check_dims
 from . import region
 
@@ -246,7 +246,7 @@ class _Normalise(Function):
         of_bias = gradient.sum(_dims(input))
         of_weight = (gradient * centred).sum(_dims(input)) * scale
         both = torch.stack([of_bias, of_weight])
-        dist.all_reduce(both if is_counted() else both.zero_())
+        dist.all_reduce(once(both))
         mean_gradient, mean_product = both / total
         factor = scale if weight is None else scale * weight
         of_input = (gradient - _per_channel(mean_gradient, input)).addcmul_(

@@ -19,6 +19,7 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
 from ..lazy.partial import partial
+from ..sharding.collectives import once
 from .region import Region
 
 _MEANS = {torch.mean, Tensor.mean}
@@ -117,7 +118,7 @@ def reduced(func: Callable[..., Any], given: dict[str, Any], on_enter: Callable[
     part, divisor, dtype = summands(func, given)
     if divisor is not None:
         total = divisor.detach().clone() if isinstance(divisor, Tensor) else torch.tensor(divisor, device=part.device)
-        dist.all_reduce(total)
+        dist.all_reduce(once(total))
         part = part / total
     return partial(part.to(dtype), None, (on_enter,))
 

@@ -122,7 +122,7 @@ _played: ContextVar[tuple[int, int] | None] = ContextVar("played", default=None)
 def played(ranks: int) -> Iterator[None]:
     """While shares are those of some ranks only: this rank is one of them, another one too.
 
-    A sum over ranks then takes each share once (`is_counted`); where that is not asked, nothing may be sent.
+    A sum over ranks then takes each share once (`once`); where that is not seen to, nothing may be sent.
     """
     rank, size = _rank_and_size()
     token = _played.set((rank % ranks, ranks) if ranks < size else None)
@@ -132,10 +132,10 @@ def played(ranks: int) -> Iterator[None]:
         _played.reset(token)
 
 
-def is_counted() -> bool:
-    """Whether this rank's share belongs to a sum over ranks: not if it plays one that another has."""
+def once(summand: Tensor) -> Tensor:
+    """This rank's summand of a sum over ranks, where it is: nothing if it is of a share that another rank has, too."""
     as_played = _played.get()
-    return as_played is None or dist.get_rank() < as_played[1]
+    return summand if as_played is None or dist.get_rank() < as_played[1] else summand.zero_()
 
 
 def _rank_and_size() -> tuple[int, int]:
@@ -287,7 +287,7 @@ class SumOverRanks(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:
         total = tensor.clone()
-        dist.all_reduce(total)
+        dist.all_reduce(once(total))
         return total
 
     @staticmethod

@@ -157,12 +157,13 @@ def _ranks(device: torch.device, size: int) -> int:
 def _ranks_of_gradients(module: nn.Module, leaves: Sequence[Any], known: Division) -> int:
     """How many ranks a repeated trial of gradients divides a batch for: three, whose shares are uneven, show as much.
 
-    All of them where something else than the statistics of BatchNorm is sent, or by other threads than this one.
+    All of them where something is sent that is no sum, or by other threads than this one.
     """
     ranks, device = world_size(), leaves[known.batch[0]].device
-    sends = bool(known.losses) or known.decides or known.graphs is not None
+    sends = known.graphs is not None
     if accelerators.module_of(device.type) is not None:  # backwards have threads there, and SyncBatchNorm is torch's
-        sends = sends or bool(known.places) or any(isinstance(part, BatchNorm) for part in module.modules())
+        sends = sends or bool(known.places or known.losses or known.decides)
+        sends = sends or any(isinstance(part, BatchNorm) for part in module.modules())
     return ranks if sends or known.samples(leaves) < 2 * ranks else min(_RANKS, ranks)
 
 

@@ -103,31 +103,43 @@ def test_gradients_are_tried_again_on_as_many_rows_for_five_ranks_as_for_three()
             assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [7, part, share]]
 
 
-def test_losses_of_a_forward_are_tried_again_by_all_ranks() -> None:
-    for rank, forward in enumerate(run(5, rows_with_a_loss)):
-        assert forward == [11, (3, 2, 2, 2, 2)[rank], len(range(rank, SAMPLES, 5))]
+@pytest.mark.parametrize("kind", ["a mean", "a sum", "used", "ignored", "masked", "decides", "counts"])
+def test_sums_over_ranks_take_each_share_once(kind: str) -> None:
+    for rank, rows in enumerate(run(5, rows_with_a_sum, kind)):
+        assert rows == [7, (3, 2, 2)[rank % 3], len(range(rank, SAMPLES, 5))]
 
 
-def rows_with_a_loss() -> list[int]:
+def rows_with_a_sum(kind: str) -> list[int]:
     """The rows of the forwards at call 64."""
+    os.environ["DDPIFY_RANDOM"] = ""
     torch.manual_seed(0)
-    model = DistributedDataParallel(WithLoss())
+    model = DistributedDataParallel(WithASum(kind))
     for _ in range(64):
         FORWARD.clear()
-        model(torch.randn(SAMPLES, 3)).backward()
+        model(torch.randn(SAMPLES, 3), torch.randint(4, (SAMPLES,))).sum().backward()
     return [rows for rows, _ in FORWARD]
 
 
-class WithLoss(nn.Module):
-    """Computes its loss, of which the ranks add up their parts."""
+class WithASum(nn.Module):
+    """Computes something of which the ranks add up their parts."""
 
-    def __init__(self) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__()
-        self.layer = nn.Linear(3, 4)
+        self.layer, self.kind = nn.Linear(3, 4), kind
 
-    def forward(self, x: Tensor) -> Tensor:
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
         FORWARD.append((len(x), x.dtype))
-        return F.mse_loss(self.layer(x), torch.zeros(len(x), 4))
+        out: Tensor = self.layer(x)
+        if self.kind == "decides":
+            return out if (y < 2).any() else 2 * out
+        if self.kind == "counts":
+            return out if (y >= 0).sum() == y.numel() else 2 * out
+        if self.kind == "ignored":
+            return F.cross_entropy(out, y, ignore_index=1)
+        if self.kind == "masked":
+            return (out.square().sum(1) * (y < 2)).sum() / (y < 2).sum()
+        loss = F.mse_loss(out, torch.zeros_like(out), reduction="sum" if self.kind == "a sum" else "mean")
+        return torch.exp(loss) if self.kind == "used" else loss
 
 
 LATE: list[int] = []
