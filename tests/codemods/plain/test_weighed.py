@@ -21,6 +21,10 @@ def with_criterion(options: str, loss: str = CALL, before: str = WEIGHTS, after:
     [
         (with_criterion("ignore_index=0"), "(y != criterion.ignore_index).sum()"),
         (with_criterion("ignore_index=0, label_smoothing=0.1"), "(y != criterion.ignore_index).sum()"),
+        (
+            with_criterion("ignore_index=0").replace("criterion", "CrossEntropyLoss"),
+            "(y != CrossEntropyLoss.ignore_index).sum()",
+        ),
         (with_criterion("weights"), "criterion.weight[y].sum()"),
         (with_criterion("weights, label_smoothing=0.1"), "criterion.weight[y].sum()"),
         (with_criterion("weight=weights.to('cpu')"), "criterion.weight[y].sum()"),

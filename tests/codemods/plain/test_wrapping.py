@@ -86,16 +86,29 @@ def test_an_object_keeps_the_model_that_it_calls() -> None:
     assert kept in result.code and "self.ddp_model(x)" in result.code and "self.model.state_dict()" in result.code
 
 
+@pytest.mark.parametrize("value", ["model", "self.model"])
+@pytest.mark.parametrize("last", [False, True])
+def test_an_object_moves_the_model_that_it_keeps(value: str, last: bool) -> None:
+    made = f"self.model = model\n        if optimizer:\n            self.model = {value}.cuda()\n"
+    set_ = "        self.optimizer = optimizer\n"
+    trainer = TRAINER.replace(
+        f'        self.model = model.to("cpu")\n{set_}', f"{set_}        {made}{'' if last else set_}"
+    )
+    result = plain(DATA + trainer + "model, optimizer = load()\nTrainer(model, optimizer).fit()\n")
+    assert not refusals(result)
+    made = made.replace("cuda", "cpu")
+    assert f"{made}        self.ddp_model = DistributedDataParallel(self.model)\n" in result.code
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         ("Trainer(model, optimizer).fit()", "Trainer(model, optimizer).fit()\nTrainer(model, optimizer).fit()"),
         ("    def fit(self):\n", "    def fit(self):\n        self.model = self.model.double()\n"),
         ("Trainer(model, optimizer).fit()", "own = Trainer(model, optimizer)\nown.model = model\nown.fit()"),
-        (
-            '        self.model = model.to("cpu")\n        self.optimizer = optimizer\n',
-            '        self.optimizer = optimizer\n        self.model = model.to("cpu")\n',
-        ),
+        ('self.model = model.to("cpu")\n', 'self.model = model.to("cpu")\n        self.model = nn.Linear(4, 3)\n'),
+        ('        self.model = model.to("cpu")\n', "        if optimizer:\n            self.model = model\n"),
+        ('self.model = model.to("cpu")\n', "self.model = model\n        self.model += model\n"),
     ],
 )
 def test_a_model_that_is_kept_in_other_ways_is_refused(old: str, new: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 from ..called_modules import called_model
+from ..eager import is_move
 from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
@@ -14,7 +15,6 @@ from .other_names import by_other_name
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
 from .signatures import argument
-from .wrapping_place import block_of
 
 Bases: TypeAlias = list[tuple[Script, Optimizer, Base]]
 
@@ -93,16 +93,37 @@ def kept_by_object(program: Program) -> Bases:
         for node in other.find(ast.Attribute)
         if node.attr == name and not isinstance(node.ctx, ast.Load)
     ]
-    if len(stored) != 1 or code != f"self.{name}" or any(class_around(script, call) is not owner for call in calls):
+    if not stored or code != f"self.{name}" or any(class_around(script, call) is not owner for call in calls):
         return []
-    kept = script.statement(stored[0][1]) if stored[0][0] is script else None
-    function = script.parents.get(kept) if kept is not None else None
-    if not isinstance(kept, ast.Assign) or getattr(function, "name", "") != "__init__":
+    nodes = sorted((node for other, node in stored if other is script), key=lambda node: node.lineno)
+    if not nodes:
         return []
-    assert isinstance(function, FUNCTIONS)
-    block, made = block_of(script, kept), found.called_with.get(function, set())
-    if class_around(script, kept) is not owner or block[-1] is kept or len(made) != 1:
+    function, made = _initial_of(script, nodes[0]), script.statement(nodes[0])
+    if function is None or len(nodes) < len(stored) or any(_initial_of(script, each) is not function for each in nodes):
+        return []
+    if made not in function.body or not all(_is_moved(script.statement(each), made, code) for each in nodes[1:]):
+        return []
+    kept = next(each for each in reversed(function.body) if not {*nodes}.isdisjoint(ast.walk(each)))
+    if class_around(script, kept) is not owner or len(found.called_with.get(function, ())) != 1:
         return []
     base = Base(code, model)
-    after: Any = block[block.index(kept) + 1]
-    return [(script, Optimizer(after, (base,), False), base)]
+    behind = function.body[function.body.index(kept) + 1 :]
+    at: Any = behind[0] if behind else kept
+    return [(script, Optimizer(at, (base,), False), base)]
+
+
+def _initial_of(script: Script, node: ast.AST) -> ast.FunctionDef | None:
+    """The `__init__` in which an attribute is assigned; None where it is not by `=`, or elsewhere."""
+    function = script.scope(node)
+    assigned = isinstance(script.statement(node), ast.Assign)
+    return function if assigned and isinstance(function, ast.FunctionDef) and function.name == "__init__" else None
+
+
+def _is_moved(again: ast.stmt, first: ast.stmt, code: str) -> bool:
+    """Whether an attribute is given again what it holds, moved to another device: `self.model = model.to(device)`."""
+    assert isinstance(again, ast.Assign) and isinstance(first, ast.Assign)
+    value = again.value
+    while is_move(value):
+        assert isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
+        value = value.func.value
+    return ast.unparse(value) in (code, ast.unparse(first.value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from typing import Literal
 
 from ..eager import is_move
 from ..script import Script
@@ -23,6 +24,11 @@ def place(script: Script, call: ast.AST, base: Base) -> ast.stmt:
         if isinstance(parent, ast.If | ast.Try):
             best = parent
     return best
+
+
+def side(at: ast.stmt, code: str) -> Literal["before", "after"]:
+    """Where a model is wrapped at a statement: behind one that gives the model its name."""
+    return "after" if _assigns(at, code) else "before"
 
 
 def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from ...facts.flow.program import Program
 from ...facts.flow.values import root_of
 from ...facts.flow.wrapping import wrapping
+from ...facts.flow.wrapping_place import side
 from ...facts.following_step import following_steps
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -26,7 +27,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for other, at in found.at:
         if is_here(script, other):
             code = words.parameters.format(found.model)
-            yield Insert(at, code, "begin with the parameters of rank 0", modules=words.imports)
+            message = "begin with the parameters of rank 0"
+            yield Insert(at, code, message, side(at, found.model), modules=words.imports)
     for call, other in made.items():
         if is_here(script, other):
             yield _wrapped(script, call, words.averaging.format(model=found.model), words.imports)

@@ -65,6 +65,7 @@ def _is_called_there_alone(script: Script, one: Weighed) -> bool:
         return False
     name = _last(one.node.func)
     named = [call for each in program.scripts for call in each.find(ast.Call) if _last(call.func) == name]
+    named = [call for call in named if call is not one.made or call is one.node]
     scope = one.script.scope(one.node)
     is_own = isinstance(scope, ast.FunctionDef) and name in bindings(one.script, scope)
     if is_own and isinstance(one.node.func, ast.Name):  # of the function alone

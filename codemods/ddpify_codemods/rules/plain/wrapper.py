@@ -9,6 +9,7 @@ from ...facts.called_modules import called_model
 from ...facts.flow.program import Program
 from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
+from ...facts.flow.wrapping_place import side
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -76,7 +77,8 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> 
     if converts and not target.words.synchronized:
         code = f"{model.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({model.model})\n{code}"
     classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
-    return Insert(at, code, f"make {model.model} distributed as {model.name}", modules=classes)
+    message = f"make {model.model} distributed as {model.name}"
+    return Insert(at, code, message, side(at, model.model), modules=classes)
 
 
 def synchronized(program: Program, target: Target) -> bool:
