@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -11,7 +12,7 @@ from .facts.distribution import unused_code
 from .facts.header import main_guard
 from .facts.ignores import ignored
 from .facts.optimizers import optimizers
-from .facts.reach import reaches_backward
+from .facts.reach import reaches_backward, run_alone
 from .facts.script import KEPT, Script
 from .facts.trail import Lost, computes_gradients
 from .reading import SourceError, parse
@@ -102,9 +103,14 @@ def is_refused(found: Found | Result) -> bool:
 
 
 def _never_started(script: Script) -> set[int]:
-    """The lines below `if __name__ == "__main__":` in a module that another file imports."""
+    """The lines of a module that another file imports which run when it is started itself alone: those below
+    `if __name__ == "__main__":`, and functions that only these call."""
     guard = None if script.is_entry else main_guard(script.tree)
-    return set() if guard is None else set(range(guard.lineno, (guard.end_lineno or guard.lineno) + 1))
+    alone: list[ast.AST] = [guard] if guard is not None else []
+    if guard is not None and script.program is not None:
+        alone += run_alone(script.program.scripts, script)
+    places = [(each.lineno, each.end_lineno or each.lineno) for each in alone]  # type: ignore[attr-defined]
+    return {line for first, last in places for line in range(first, last + 1)}
 
 
 def line_of(item: Edit | Finding) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from ddpify_codemods import convert
 from ddpify_codemods.facts.trail import Lost
 from ddpify_codemods.found import (
     Found,
@@ -25,6 +26,7 @@ from ddpify_codemods.rules import RULES
 from ddpify_codemods.targets import TARGETS
 
 from tests.codemods.checks import script_of
+from tests.codemods.plain.test_followed import training
 
 SCRIPT = script_of("import torch\nx = 3")
 EDIT = ("DDP000", Insert(SCRIPT.tree.body[1], "y = 4", "because"))
@@ -65,3 +67,27 @@ def test_rules_are_asked_and_training_is_seen() -> None:
     training = script_of("import torch\no = torch.optim.SGD(net.parameters(), lr=1)\nnet(x).backward()\no.step()")
     assert trains([training]) and not trains([SCRIPT])
     assert ask(SCRIPT, TARGETS["cpu"], RULES[:3], False).script.path == Path("train.py")
+
+
+WORDS = """\
+import pickle
+
+def save(words):
+    with open("words.pkl", "wb") as f:
+        pickle.dump(words, f)
+
+def main():
+    save({})
+
+if __name__ == "__main__":
+    main()
+"""
+
+
+@pytest.mark.parametrize(("uses", "stays"), [("import WORDS_FILE", True), ("import save\nsave({})", False)])
+def test_what_only_runs_when_another_file_is_started_stays(uses: str, stays: bool) -> None:
+    words = f"WORDS_FILE = 'words.pkl'\n{WORDS}"
+    files = {Path("train.py"): f"from words {uses}\n{training()}", Path("words.py"): words}
+    results = convert(files, "cpu", style="plain")
+    assert "DistributedSampler" in results[Path("train.py")].code
+    assert (results[Path("words.py")].code == words) is stays

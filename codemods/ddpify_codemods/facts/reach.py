@@ -155,15 +155,15 @@ def _looks_up(call: ast.Call) -> bool:
     return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP
 
 
-def runs_alone(scripts: Sequence[Script], script: Script, function: ast.AST) -> bool:
-    """Whether a function of an imported file can only run when that file is started itself.
+def run_alone(scripts: Sequence[Script], script: Script) -> frozenset[ast.AST]:
+    """The functions at the top level of an imported file that can only run when that file is started itself.
 
-    Args: the program; the file, and a function at its top level. The others have to take names from the file
-    (`from main_ce import set_loader`), none of which, and nothing that runs at its import, comes to the function.
+    Args: the program; the file. The others have to take names from it (`from main_ce import set_loader`), and neither
+    these nor anything that runs at its import come to the functions.
     """
     taken = _taken(scripts, script)
-    if script is scripts[0] or taken is None or function not in script.tree.body or not _names(script.tree)[1]:
-        return False
+    if script is scripts[0] or taken is None or not _names(script.tree)[1]:
+        return frozenset()
     waiting: list[ast.AST] = [*_run_at_import(script.tree)]
     waiting += [node for node in script.tree.body if getattr(node, "name", "") in taken]
     reached: set[ast.AST] = set()
@@ -173,7 +173,7 @@ def runs_alone(scripts: Sequence[Script], script: Script, function: ast.AST) -> 
             reached.add(node)
             names = {part.id for part in walk(node) if isinstance(part, ast.Name)}
             waiting += [other for other in script.tree.body if getattr(other, "name", "") in names]
-    return function not in reached
+    return frozenset(node for node in script.tree.body if isinstance(node, _FUNCTIONS) and node not in reached)
 
 
 def _taken(scripts: Sequence[Script], script: Script) -> set[str] | None:

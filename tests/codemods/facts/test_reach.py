@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ddpify_codemods.facts.reach import never_used, reaches_backward, runs_alone
+from ddpify_codemods.facts.reach import never_used, reaches_backward, run_alone
 
 from tests.codemods.checks import script_of
 
@@ -50,7 +50,7 @@ if __name__ == "__main__":
 def test_a_function_runs_only_when_its_file_is_started(entry: str, other: str, alone: bool) -> None:
     script = replace(script_of(other, is_entry=False), path=Path("other.py"))
     function = next(node for node in script.tree.body if getattr(node, "name", "") == "train")
-    assert runs_alone([script_of(entry), script], script, function) is alone
+    assert (function in run_alone([script_of(entry), script], script)) is alone
 
 
 HELPERS = "def init(args):\n    dist.init_process_group('nccl')\ndef rank():\n    return 0\n"

@@ -140,6 +140,7 @@ def test_a_decision_by_the_samples_of_a_rank_is_refused(step: str) -> None:
         ("for p in model.parameters(): p.grad *= loss.item()", "p.grad *= mean_over_ranks(loss.item())"),
         ("model.bias.data.copy_(x.mean(0)[:3])", "model.bias.data.copy_(mean_over_ranks(x.mean(0)[:3]))"),
         ('for g in optimizer.param_groups: g["lr"] = 0.1 * len(x)', 'g["lr"] = 0.1 * len(x) * dist.get_world_size()'),
+        ("import numpy as np; print(np.exp(loss.item()))", "np.exp(mean_over_ranks(loss.item()))"),
         ("total = min(total, loss.item())", "total = min(total, mean_over_ranks(loss.item()))"),
         ("print(loss.item(), len(x))", "print(mean_over_ranks(loss.item()), len(x) * dist.get_world_size())"),
     ],

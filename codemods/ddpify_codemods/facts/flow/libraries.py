@@ -22,8 +22,8 @@ from .operation_names import (
     PICTURES,
     WEIGHTED,
 )
-from .operations import loss_of, runs_over_samples
-from .packed import padded_again
+from .operations import runs_over_samples
+from .packed import packed, padded_again
 from .reductions import reduction_of
 from .values import (
     DRAWN,
@@ -178,7 +178,7 @@ class Libraries(LibraryResults):
             return self.length(node, args, frame)
         if name in ("tuple", "list") and len(args) == 1 and args[0].only(Items) and not args[0].is_local:
             return Value(things=frozenset(args[0].only(Items)))  # tuple(part.to(device) for part in batch)
-        if (sequences := padded_again(name, node, given)) is not None:
+        if (sequences := padded_again(name, node, given) or packed(name, given)) is not None:
             return sequences
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
@@ -193,7 +193,7 @@ class Libraries(LibraryResults):
             self.scores |= scored(node, frame) if last in WEIGHTED else set()
             if last in WEIGHTED and self.is_weighted(node):
                 return self.weighed_loss(node, node, given, reduction, frame)
-            return loss_of(given, reduction, False)
+            return self.loss(node, given, reduction, frame)
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
             return self.library_module(name, node, given, frame)
         if over := [inner for value in given for inner in local_runs(value)]:

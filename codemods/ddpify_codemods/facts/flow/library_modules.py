@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from .dimensions import after_module, implicit, of_dimensions
 from .layout import axis, flattened, over_samples, reshaped
 from .operations import mixes
+from .packed import is_packed
 from .values import COUPLES, OWN_SHAPE, SAME, Items, Kind, Module, Value, entries, made_of, of
 
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN"})
@@ -30,9 +31,11 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         made = next((each.made for each in module.attributes["layers"].things if isinstance(each, Module)), made)
     if not name.startswith("torch.nn.") or not isinstance(made, ast.Call) or last in _CONTAINERS:
         return None
+    local = [value for value in entries(given) if value.is_local]
+    if last in _RECURRENT and is_packed(first):
+        return _states(last, first, local)
     if first.kind not in ("batch", "rows", "rows_second", "rows_last", "rows_moved"):
         return None
-    local = [value for value in entries(given) if value.is_local]
     kind: Kind = "rows" if first.kind == "batch" else first.kind
     if last in _RECURRENT:
         return _recurrent(last, made, kind, local)
@@ -64,9 +67,13 @@ def _recurrent(last: str, made: ast.Call, kind: Kind, local: list[Value]) -> Val
     """Its outputs, laid out as its inputs, and its hidden state: layers, samples, features."""
     if _runs_over_samples(made, kind):
         return made_of("unknown", local, reason=COUPLES)
+    return _states(last, made_of(kind, local), local)
+
+
+def _states(last: str, outputs: Value, local: list[Value]) -> Value:
     hidden = made_of("rows_second", local)
     state = of(Items("tuple", {0: hidden, 1: hidden})) if last == "LSTM" else hidden
-    return of(Items("tuple", {0: made_of(kind, local), 1: state}))
+    return of(Items("tuple", {0: outputs, 1: state}))
 
 
 def _runs_over_samples(made: ast.Call, kind: Kind) -> bool:

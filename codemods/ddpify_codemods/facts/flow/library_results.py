@@ -40,6 +40,8 @@ from .values import (
 
 _OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulate"})  # what they are given
 
+_OF_NUMBERS = frozenset({"numpy.exp", "numpy.log", "numpy.log2", "numpy.log10", "numpy.sqrt", "numpy.power"})
+
 _OF_SIZES = FACTORIES | {"uniform"}
 
 
@@ -185,9 +187,9 @@ class LibraryResults(Modules):
         if last in PREDICATES and first.kind in ("mean", "sum"):
             self.demand(node.args[0], first, frame)
             return SAME
-        if name.startswith(
-            ("math.", "round", "abs", "min", "max", "numpy.round", "str", "repr", "format")
-        ) and not local_rows(given):
+        of_numbers = name.startswith(("math.", "round", "abs", "min", "max", "numpy.round", "str", "repr", "format"))
+        of_numbers = of_numbers or (name in _OF_NUMBERS and all(value.host for value in local))
+        if of_numbers and not local_rows(given):
             if local and all(value.reason == DRAWN for value in local):
                 return made_of("unknown", local, host=True)
             for argument, value in zip(node.args, args, strict=False):

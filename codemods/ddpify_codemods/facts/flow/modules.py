@@ -5,17 +5,18 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import lru_cache
 
 from ..script import Script
 from .beginnings import Beginnings
 from .frames import Frame, Problem, local_entries
 from .library_modules import of_library_module
+from .losses import Losses
 from .operation_names import DRAWN_AT_FIRST, LOSS_CLASSES, WEIGHTED
 from .operations import likelihood, loss_of
+from .packed import PACKED, is_packed
 from .reductions import reduction_of
 from .remembered import Remembered
-from .training import Training, leaves_outputs
+from .training import leaves_outputs
 from .transformers_models import (
     class_name,
     computes_loss,
@@ -43,14 +44,13 @@ from .values import (
     of,
     root_of,
 )
-from .weighing import weighed
 
 _CRF = "torchcrf.CRF"
 _ALL_LAYERS = frozenset({"children", "named_children", "_modules"})
 _UNSEEN = "what this layer computes is not seen: the model calls it in a way that is not followed"
 
 
-class Modules(Training, Beginnings, Remembered):
+class Modules(Losses, Beginnings, Remembered):
     """What models and losses make of batches."""
 
     def forward(
@@ -80,7 +80,7 @@ class Modules(Training, Beginnings, Remembered):
                     return loss_of(given, reduction, True)
                 if self.is_weighted(module.made):
                     return self.weighed_loss(node, module.made, given, reduction, frame)
-            return loss_of(given, reduction, False)
+            return self.loss(node, given, reduction, frame)
         if trained and any(value.whole for value in given):
             self.problem(frame, node, "a model is given the samples of all ranks, which each would compute with")
         if local and any(value.reason == OWN_SHAPE and not value.is_local for value in entries(given)):
@@ -89,6 +89,8 @@ class Modules(Training, Beginnings, Remembered):
             args, keywords = [_relaxed(each) for each in args], {name: _relaxed(v) for name, v in keywords.items()}
             given = [*args, *keywords.values()]
             local = [value for value in given if value.is_local or local_entries(value)]
+        if inside and given and is_packed(given[0]) and (states := of_library_module(module, given)) is not None:
+            return states
         unknown = [value for value in local if value.kind == "unknown" or value.kind in ADDITIVE]
         if unknown and (module.networks or trained):
             self.computing |= {module.cls.node} if module.cls else set()  # what it makes of this stays unknown
@@ -107,7 +109,7 @@ class Modules(Training, Beginnings, Remembered):
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
-        if trained and local and local[0].kind == "picked":
+        if local and local[0].kind == "picked" and (trained or local[0].reason == PACKED):
             result = picked(result)
         if self.in_forward and module.networks and not trained:
             if self.without_gradients > self.quiet_around:
@@ -263,57 +265,11 @@ class Modules(Training, Beginnings, Remembered):
             assert isinstance(thing, Items)
             thing.known = {key: self.lenient(each) for key, each in thing.known.items()}
             thing.rest = None if thing.rest is None else self.lenient(thing.rest)
-        if value.is_kept:
+        if value.is_kept or (value.kind, value.reason) == ("picked", PACKED):
             return value
         if value.kind in ("unknown", "rows", "picked", "rows_moved", "rows_last", "shape"):
             return replace(value, kind="batch", reason="")
         return value
-
-    def is_weighted(self, call: ast.Call) -> bool:
-        """Whether a classification loss weighs its classes, or leaves targets out."""
-        words = {
-            word.arg
-            for word in call.keywords
-            if not (isinstance(word.value, ast.Constant) and word.value.value is None)
-        }
-        is_function = (self.name_of(call.func)).rpartition(".")[2] not in LOSS_CLASSES
-        before = 2 if is_function else 0
-        by_place = [*call.args[before : before + 1], *call.args[before + 2 : before + 3]]  # weight, ignore_index
-        given = any(not (isinstance(each, ast.Constant) and each.value is None) for each in by_place)
-        return self.leaves_out() or bool(words & {"weight", "ignore_index"}) or given
-
-    def weighed_loss(self, node: ast.Call, made: ast.Call, given: list[Value], reduction: str, frame: Frame) -> Value:
-        """A loss of targets of which some count more, or not at all: a mean, if it is divided by what all ranks have.
-
-        made: the call that makes it; the same one for a function.
-        """
-        if reduction != "mean":
-            return loss_of(given, reduction, True)
-        made_in = next(script for script in self.scripts if made in script.parents)
-        one = weighed(frame.script, node, made, made_in, self.leaves_out())
-        together = not any(context.how == "rows" for context in self.contexts)
-        result = loss_of(
-            [replace(each, kind="rows") if each.kind == "picked" else each for each in given], reduction, False
-        )
-        if one is None or not together or result.kind not in ("same", "mean"):
-            self.found.not_weighed.add(made)
-            return loss_of(given, reduction, True)
-        this = self.in_forward[-1] if self.in_forward else None
-        method = frame.node if isinstance(frame.node, ast.FunctionDef) and this is not None else None
-        if method is not None and this is not None and this in frame.owners and method.args.args:
-            one = replace(one, trains=f"{method.args.args[0].arg}.training")
-        self.found.weighed[node] = one
-        self.found.weighs |= {made} if result.kind == "mean" else set()
-        if one.trains and root_of(self.in_forward[0]).evaluates:
-            return result
-        loaders = frozenset(each for each in result.loaders if self.status.get(each) != "training")
-        loaders |= frozenset().union(*(context.loaders for context in self.contexts if self.uneven(context)))
-        if loaders:
-            reason = "what its targets count for together is asked of all ranks, of each batch"
-            self.found.weighed_apart.setdefault(node, set()).add(Problem(frame.script, node, reason, loaders))
-        elif result.kind == "mean":
-            self.found.weighed_together.add(node)
-        return result
 
     def end_layers(self) -> None:
         """Note layers of trained models of which it is not seen what they compute: they may couple samples."""
@@ -341,16 +297,6 @@ class Modules(Training, Beginnings, Remembered):
         by_other_ways = any(node.attr in _ALL_LAYERS for _, node in nodes)
         left_out = all(not self.left_out.isdisjoint(each.ancestors(node)) for each, node in loads)
         return len(names) == 1 and bool(loads) and left_out and not by_other_ways
-
-    def end_weighing(self) -> None:
-        """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets."""
-        for node, problems in self.found.weighed_apart.items():
-            if node in self.found.weighed_together or self.found.weighed[node].trains:
-                self.found.problems += problems
-
-    def leaves_out(self) -> bool:
-        """Whether targets may occur that torch's losses leave out without being told."""
-        return any(-100 in _constants(script) for script in self.scripts)
 
     def backward(self, node: ast.Call, frame: Frame) -> Value:
         assert isinstance(node.func, ast.Attribute)
@@ -448,15 +394,3 @@ def scored(node: ast.Call, frame: Frame) -> set[tuple[ast.AST, str]]:
     """The variable that a loss takes for scores: along its second dimension lie classes."""
     first = node.args[0] if node.args else None
     return {(frame.node, first.id)} if isinstance(first, ast.Name) else set()
-
-
-@lru_cache(maxsize=64)
-def _constants(script: Script) -> frozenset[int]:
-    """The negative numbers that are written in a file."""
-    return frozenset(
-        -node.operand.value
-        for node in script.find(ast.UnaryOp)
-        if isinstance(node.op, ast.USub)
-        and isinstance(node.operand, ast.Constant)
-        and isinstance(node.operand.value, int)
-    )

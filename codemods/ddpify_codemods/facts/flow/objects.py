@@ -19,6 +19,7 @@ from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .own_containers import OwnContainers
 from .own_sizes import batch_sizes, given_to
+from .packed import is_packed, steps_of
 from .padding import code_for
 from .transformers_models import collates, is_model_class, pads
 from .values import (
@@ -74,6 +75,8 @@ class Objects(Loops, OwnContainers):
                 return cut(made_of("scaled", [owner]))
             found = made_of("batch" if owner.kind == "batch" else owner.kind, [owner])
             return cut(found) if name == "data" else found
+        if name == "data" and is_packed(owner):
+            return steps_of(owner)
         if owner.is_local:
             if name == "data":
                 return cut(owner)

@@ -1,13 +1,36 @@
-"""Sequences of different lengths that were packed, and are padded to the longest of a rank's samples again."""
+"""Sequences of different lengths: packed, one step of all samples behind the other, and padded to the longest again.
+
+torch.nn.utils.rnn.PackedSequence: its `data`, also its first entry, has as many rows as samples have steps together.
+"""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 
+from .layout import axis
 from .values import LOCAL_ROWS, LONGEST, Items, Value, made_of, of
 
+PACKED = "its samples are packed, and the steps of a rank's together are not as many as those of another"
+_PACKS = frozenset({"torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pack_sequence"})
 _PADS_AGAIN = "torch.nn.utils.rnn.pad_packed_sequence"
+
+
+def packed(name: str, given: Sequence[Value]) -> Value | None:
+    """What `pack_padded_sequence(x, lengths)` gives; None for other calls."""
+    if name not in _PACKS or not given or not (given[0].kind in LOCAL_ROWS and axis(given[0].kind) in (0, 1)):
+        return None
+    return made_of("unknown", [value for value in given if value.is_local], reason=PACKED)
+
+
+def is_packed(value: Value) -> bool:
+    """Whether something is a PackedSequence."""
+    return value.kind == "unknown" and value.reason == PACKED
+
+
+def steps_of(sequences: Value) -> Value:
+    """Its data: one row for each step of each sample."""
+    return made_of("picked", [sequences], reason=PACKED)
 
 
 def padded_again(name: str, node: ast.Call, given: Sequence[Value]) -> Value | None:

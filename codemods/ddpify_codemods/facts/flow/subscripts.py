@@ -10,7 +10,7 @@ from .frames import Frame
 from .layout import axis, reduced, unsqueezed
 from .operands import operands
 from .operations import element
-from .packed import of_each
+from .packed import is_packed, of_each, steps_of
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -51,6 +51,8 @@ class Subscripts(Comparisons):
         bounds = [self.value(part, frame) for part in operands(node)[1:]] if isinstance(node.slice, ast.Slice) else []
         if owner.kind == "shape":
             return self.size_in(owner, key)
+        if is_packed(owner) and key == 0:
+            return steps_of(owner)
         if owner.reason == LONGEST and isinstance(node.slice, ast.Tuple):
             return of_each(owner, [self.value(part, frame) for part in node.slice.elts])
         if owner.kind in LOCAL_ROWS:

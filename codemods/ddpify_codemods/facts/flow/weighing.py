@@ -25,7 +25,8 @@ _VIEWS = frozenset(
 class Weighed:
     """A call of a loss that has to be divided by what all ranks have: where, what that is, and the loss's making.
 
-    trains: within a model, the code for whether it trains; only then do all ranks call it together.
+    trains: within a model, the code for whether it trains; only then do all ranks call it together. keeps_mean: whether
+    the loss stays a mean over what the rank has, and weighs as much as that is beside the mean over ranks.
     """
 
     script: Script
@@ -33,6 +34,7 @@ class Weighed:
     count: str
     made: ast.Call
     trains: str = ""
+    keeps_mean: bool = False
 
 
 def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ignores: bool) -> Weighed | None:
@@ -44,8 +46,8 @@ def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ign
     """
     is_function = made is node
     options = _options(made, 2 if is_function else 0)
-    target = _target(node)
-    if options is None or target is None or not is_repeatable(target) or not _runs_always(script, node):
+    target = target_of(node)
+    if options is None or target is None or not is_repeatable(target) or not runs_always(script, node):
         return None
     weight, ignored = options.get("weight"), options.get("ignore_index")
     if weight is not None and not _is_tensor(made_in, weight):
@@ -97,7 +99,8 @@ def _is_none(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is None
 
 
-def _target(node: ast.Call) -> ast.expr | None:
+def target_of(node: ast.Call) -> ast.expr | None:
+    """What a call of a loss compares with."""
     named = [word.value for word in node.keywords if word.arg == "target"]
     by_place = [] if any(isinstance(each, ast.Starred) for each in node.args) else node.args[1:2]
     return next(iter([*named, *by_place]), None)
@@ -125,7 +128,7 @@ def _is_index(node: ast.expr) -> bool:
     return isinstance(node, ast.Name | ast.Attribute | ast.Constant | ast.UnaryOp) and is_repeatable(node)
 
 
-def _runs_always(script: Script, node: ast.Call) -> bool:
+def runs_always(script: Script, node: ast.Call) -> bool:
     """Whether all ranks come to a call together: it is part of a plain statement, and of nothing that may skip it."""
     for parent in script.ancestors(node):
         if isinstance(parent, ast.Lambda | ast.ListComp | ast.GeneratorExp | ast.DictComp | ast.SetComp | ast.BoolOp):

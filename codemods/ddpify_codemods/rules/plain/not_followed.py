@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.reach import runs_alone
+from ...facts.reach import run_alone
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -40,7 +40,7 @@ def _may_run(script: Script, call: ast.Call) -> bool:
     around = [each for each in script.ancestors(call) if isinstance(each, ast.FunctionDef)]
     if not around:
         return True
-    if runs_alone(program_of(script).scripts, script, around[-1]):
+    if around[-1] in run_alone(program_of(script).scripts, script):
         return False
     is_method = any(isinstance(each, ast.ClassDef) for each in script.ancestors(around[-1]))
     return any(

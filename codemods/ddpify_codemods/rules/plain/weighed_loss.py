@@ -19,6 +19,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Let losses with class weights, or ignored targets, sum up, and divide by what all ranks have."""
     made: dict[ast.Call, Weighed] = {}
     for each in weighed(script):
+        if each.keeps_mean:
+            yield from _by_share(script, each, target)
+            continue
         if not _is_called_there_alone(script, each):
             message = "class weights or ignored targets weigh the batches of the ranks differently"
             yield Finding(RULE.id, "refused", each.node.lineno, message, REMEDY)
@@ -41,9 +44,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def weighed(script: Script) -> list[Weighed]:
     """The calls of such losses that training makes, in a file or of what the file makes."""
     found = program_of(script).followed.found
-    needed = (each for each in found.weighed.values() if each.made in found.weighs)
+    needed = (each for each in found.weighed.values() if each.keeps_mean or each.made in found.weighs)
     here = (each for each in needed if is_here(script, each.script) or each.made in script.parents)
     return sorted(here, key=lambda each: (each.node.lineno, each.node.col_offset))
+
+
+def _by_share(script: Script, one: Weighed, target: Target) -> Iterator[Edit]:
+    """Let a mean over a rank's own rows weigh as much as these are of all."""
+    if is_here(script, one.script):
+        template = f"{{}} * {one.count} / mean_over_ranks({one.count})"
+        template = template if _stands_free(script.parents[one.node]) else f"({template})"
+        yield Replace(one.node, template, _MESSAGE, modules=target.words.imports)
 
 
 def _summed(made: ast.Call) -> Edit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from ddpify_codemods.result import Result
 
 from tests.codemods.plain.test_followed import plain, refusals
 
@@ -61,3 +62,54 @@ def test_what_is_of_each_sample(body: str) -> None:
 def test_what_depends_on_the_longest(body: str) -> None:
     (problem, *_) = refusals(plain(PROGRAM.format(body)))
     assert "as long as the longest of a rank's samples" in problem
+
+
+EVALUATION = """\
+total = 0.0
+for x, lengths, t in DataLoader(data, batch_size=12):
+    with torch.no_grad():
+        y = pack_padded_sequence(t, lengths, batch_first=True, enforce_sorted=False).data
+        total += F.cross_entropy(model(x, lengths), y).item()
+print(total)
+"""
+STEPS = PROGRAM.replace("F.cross_entropy(model(x, lengths), y)", "{loss}")
+STEPS = STEPS.replace("{}\n", "return self.out(packed.data)\n").replace("lengths, y in", "lengths, t in")
+STEPS = STEPS.replace("torch.randint(2, (48,))", "torch.randint(2, (48, 9))")
+TARGETS = "pack_padded_sequence(t, lengths, batch_first=True, enforce_sorted=False).data"
+CE = "F.cross_entropy(model(x, lengths), y)"
+
+
+def steps(loss: str, targets: str = TARGETS) -> Result:
+    """A script that trains by a loss over the steps of packed sequences."""
+    return plain(STEPS.replace("    loss = ", f"    y = {targets}\n    loss = ").format(loss=loss))
+
+
+@pytest.mark.parametrize("loss", [CE, CE.replace("F.cross_entropy", "nn.CrossEntropyLoss()")])
+@pytest.mark.parametrize("targets", [TARGETS, TARGETS.replace(".data", "[0]")])
+def test_a_mean_over_steps_weighs_as_much_as_a_rank_has(loss: str, targets: str) -> None:
+    result = steps(loss, targets)
+    assert not refusals(result)
+    assert f"loss = {loss.replace('model', 'ddp_model')} * len(y) / mean_over_ranks(len(y))\n" in result.code
+
+
+def test_a_sum_over_steps_is_one_of_all_ranks() -> None:
+    result = steps(CE.replace("y)", "y, reduction='sum')"))
+    assert not refusals(result) and "len(y)" not in result.code
+
+
+def test_an_evaluation_over_steps_is_not_divided_by_samples() -> None:
+    result = plain(STEPS.format(loss=CE.replace("y)", "t[:, 0])")) + EVALUATION)
+    assert "Subset(data" not in result.code
+
+
+@pytest.mark.parametrize(
+    ("loss", "targets"),
+    [
+        ("model(x, lengths).mean()", TARGETS),
+        (CE, f"{TARGETS}[1:]"),
+        (CE.replace("y)", "y.random_(2))"), TARGETS),
+        ("F.mse_loss(model(x, lengths)[1:], y[1:])", TARGETS),
+    ],
+)
+def test_other_numbers_of_steps_are_refused(loss: str, targets: str) -> None:
+    assert refusals(steps(loss, targets))

@@ -1,0 +1,107 @@
+"""Losses of torch: means over the samples of a batch, or over what counts of their targets."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from ..script import Script
+from .frames import Frame, Problem
+from .operation_names import LOSS_CLASSES
+from .operations import loss_of
+from .packed import PACKED
+from .training import Training
+from .values import Value, root_of
+from .weighing import Weighed, is_repeatable, runs_always, target_of, weighed
+
+
+class Losses(Training):
+    """What losses make of batches."""
+
+    def loss(self, node: ast.Call, given: Sequence[Value], reduction: str, frame: Frame) -> Value:
+        """A loss for which all targets count alike."""
+        result, target = loss_of(given, reduction, False), target_of(node)
+        picks = [value for value in given if value.kind == "picked"]
+        mean = _as_if_of_rows(given, reduction)
+        if mean.kind != "mean" or not picks or any(value.reason != PACKED for value in picks):
+            return result
+        trains = all(self.status.get(each) == "training" for value in picks for each in value.loaders)
+        apart = self.in_forward or any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        if not trains or apart or target is None or not is_repeatable(target) or not runs_always(frame.script, node):
+            return result
+        self.found.weighed[node] = Weighed(frame.script, node, f"len({ast.unparse(target)})", node, keeps_mean=True)
+        return mean
+
+    def is_weighted(self, call: ast.Call) -> bool:
+        """Whether a classification loss weighs its classes, or leaves targets out."""
+        words = {
+            word.arg
+            for word in call.keywords
+            if not (isinstance(word.value, ast.Constant) and word.value.value is None)
+        }
+        is_function = (self.name_of(call.func)).rpartition(".")[2] not in LOSS_CLASSES
+        before = 2 if is_function else 0
+        by_place = [*call.args[before : before + 1], *call.args[before + 2 : before + 3]]  # weight, ignore_index
+        given = any(not (isinstance(each, ast.Constant) and each.value is None) for each in by_place)
+        return self.leaves_out() or bool(words & {"weight", "ignore_index"}) or given
+
+    def weighed_loss(self, node: ast.Call, made: ast.Call, given: list[Value], reduction: str, frame: Frame) -> Value:
+        """A loss of targets of which some count more, or not at all: a mean, if it is divided by what all ranks have.
+
+        made: the call that makes it; the same one for a function.
+        """
+        if reduction != "mean":
+            return loss_of(given, reduction, True)
+        made_in = next(script for script in self.scripts if made in script.parents)
+        one = weighed(frame.script, node, made, made_in, self.leaves_out())
+        together = not any(context.how == "rows" for context in self.contexts)
+        result = _as_if_of_rows(given, reduction)
+        if one is None or not together or result.kind not in ("same", "mean"):
+            self.found.not_weighed.add(made)
+            return loss_of(given, reduction, True)
+        this = self.in_forward[-1] if self.in_forward else None
+        method = frame.node if isinstance(frame.node, ast.FunctionDef) and this is not None else None
+        if method is not None and this is not None and this in frame.owners and method.args.args:
+            one = replace(one, trains=f"{method.args.args[0].arg}.training")
+        self.found.weighed[node] = one
+        self.found.weighs |= {made} if result.kind == "mean" else set()
+        if one.trains and root_of(self.in_forward[0]).evaluates:
+            return result
+        loaders = frozenset(each for each in result.loaders if self.status.get(each) != "training")
+        loaders |= frozenset().union(*(context.loaders for context in self.contexts if self.uneven(context)))
+        if loaders:
+            reason = "what its targets count for together is asked of all ranks, of each batch"
+            self.found.weighed_apart.setdefault(node, set()).add(Problem(frame.script, node, reason, loaders))
+        elif result.kind == "mean":
+            self.found.weighed_together.add(node)
+        return result
+
+    def end_weighing(self) -> None:
+        """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets."""
+        for node, problems in self.found.weighed_apart.items():
+            if node in self.found.weighed_together or self.found.weighed[node].trains:
+                self.found.problems += problems
+
+    def leaves_out(self) -> bool:
+        """Whether targets may occur that torch's losses leave out without being told."""
+        return any(-100 in _constants(script) for script in self.scripts)
+
+
+def _as_if_of_rows(given: Sequence[Value], reduction: str) -> Value:
+    """What a loss would be if all samples had as many rows."""
+    rows = [replace(each, kind="rows") if each.kind == "picked" else each for each in given]
+    return loss_of(rows, reduction, False)
+
+
+@lru_cache(maxsize=64)
+def _constants(script: Script) -> frozenset[int]:
+    """The negative numbers that are written in a file."""
+    return frozenset(
+        -node.operand.value
+        for node in script.find(ast.UnaryOp)
+        if isinstance(node.op, ast.USub)
+        and isinstance(node.operand, ast.Constant)
+        and isinstance(node.operand.value, int)
+    )
