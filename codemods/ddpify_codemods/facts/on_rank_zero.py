@@ -23,6 +23,8 @@ _DATABASES = frozenset(
 )
 _CHANGES = re.compile(r"\s*(insert|update|delete|create|replace|drop|alter|merge)\b", re.IGNORECASE)
 _CHANGING = frozenset({"commit", "executemany", "executescript", "insert_one", "insert_many", "update_one", "to_sql"})
+# Data for a run, which needs none to be made: https://docs.wandb.ai/ref/python/data-types
+_DATA = frozenset(f"wandb.{name}" for name in ("Audio", "Histogram", "Html", "Image", "Object3D", "Table", "Video"))
 # What a library keeps of the run in its module.
 _KEPT = ("wandb.config", "wandb.run", "wandb.summary")
 
@@ -55,7 +57,10 @@ def _is_recorder(name: str) -> bool:
 
 def _is_only_named(script: Script, call: ast.Call) -> bool:
     """An exception, a decorator, or data made for a method of the library: `run.log({"x": wandb.Image(x)})`."""
-    is_class = script.qualified(call.func).rpartition(".")[2][:1].isupper()
+    name = script.qualified(call.func)
+    is_class = name.rpartition(".")[2][:1].isupper()
+    if name in _DATA:
+        return True
     child: ast.AST = call
     for parent in script.ancestors(call):
         if isinstance(parent, ast.Raise) or child in getattr(parent, "decorator_list", ()):

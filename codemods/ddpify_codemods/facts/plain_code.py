@@ -110,7 +110,10 @@ dim, value = self.padded
     )
 )
 _BATCHES = r"\[i for i in range\(len\(.+\)\) if i // [^ ]+ % [\w.]+\(\) == [\w.]+\(\)\]"
-_NO_LOGGER = "def __getattr__(self, name):\n    return lambda *args, **kwargs: None"
+_NO_LOGGER = (
+    "def __getattr__(self, name):\n    return self\ndef __call__(self, *args, **kwargs):\n    pass",
+    "def __getattr__(self, name):\n    return lambda *args, **kwargs: None",  # of earlier versions
+)
 _QUIET = "sys.stdout = open(os.devnull, 'w')"
 
 
@@ -239,7 +242,7 @@ def sampler_wrappers(script: Script) -> frozenset[str]:
 
 def is_stand_in(script: Script, node: ast.AST) -> bool:
     """Whether a class is what the other ranks have in place of a logger, and nothing else uses it (DDP612)."""
-    if not isinstance(node, ast.ClassDef) or node.bases or node.keywords or _body(node) != _NO_LOGGER:
+    if not isinstance(node, ast.ClassDef) or node.bases or node.keywords or _body(node) not in _NO_LOGGER:
         return False
     for name in script.find(ast.Name):
         if name.id == node.name:

@@ -17,6 +17,8 @@ HEAD = "import optuna, sqlite3, wandb\n"
         ("study = optuna.create_study()", "optuna.create_study()", True),
         ("raise optuna.TrialPruned()", "optuna.TrialPruned()", False),
         ("run.log({'x': wandb.Image(x)})", "wandb.Image(x)", False),
+        ("kept['x'] = wandb.Histogram(x)", "wandb.Histogram(x)", False),
+        ("api = wandb.Api()", "wandb.Api()", True),
         ("c = sqlite3.connect('a')\nc.execute('INSERT INTO t VALUES (1)')", "sqlite3.connect('a')", True),
         ("c = sqlite3.connect('a')\nc.execute('SELECT 1')", "sqlite3.connect('a')", False),
         ("x = torch.zeros(2)", "torch.zeros(2)", False),

@@ -200,6 +200,17 @@ def test_what_is_done_where_a_folder_is_there_already(handler: str, right: bool)
     assert any(finding.severity == "refused" for finding in result.findings) is not right
 
 
+@pytest.mark.parametrize(
+    ("look", "right"),
+    [("os.path.exists('run0')", True), ("Path('run0').is_dir()", False), ("os.path.exists('b')", False)],
+)
+def test_a_folder_that_was_looked_for_is_not_there_already(look: str, right: bool) -> None:
+    path = Path("train.py")
+    made = f"try:\n    if not {look}:\n        os.makedirs('run0')\nexcept OSError as e:\n    print(e)\n    exit(1)"
+    result = convert({path: TRAINED.format(before=made, each="", after="")}, "cpu", style="plain")[path]
+    assert any(finding.severity == "refused" for finding in result.findings) is not right
+
+
 KEEPS = [
     (
         'for old in sorted(glob.glob("*.pt"))[:-2]:\n        os.remove(old)',

@@ -24,6 +24,17 @@ def test_what_only_calls_methods_is_called_on_rank_0() -> None:
     assert "if dist.get_rank() == 0:\n    logger.close()\n" in code
 
 
+def test_methods_of_what_a_logger_keeps_are_called_on_rank_0() -> None:
+    run = {"made": "wandb.init()", "before": "import wandb\n"}
+    code = plain(logged("logger.config.update({'a': 1})\n", **run)).code
+    assert "if dist.get_rank() == 0:\n    logger.config.update({'a': 1})\n" in code
+    use = "logger.config.update({'norm': model.weight.norm()})\n"
+    code = plain(logged(use, **run)).code
+    assert "NoLogger()\n" in code and use in code
+    assert refusals(plain(logged("print(logger.config.lr)\n", **run)))
+    assert refusals(plain(logged("print(logger.config.get('lr'))\n", **run)))
+
+
 @pytest.mark.parametrize(
     "use",
     [

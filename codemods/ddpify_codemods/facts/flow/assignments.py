@@ -19,6 +19,7 @@ from .values import (
     MIXED,
     PLACED,
     SAME,
+    SEVERAL,
     UNEVEN,
     Class,
     Instance,
@@ -76,7 +77,8 @@ class Assignments(Branches):
                 added = self.counted(uneven[0])
         rows = any(context.how == "rows" for context in self.contexts)
         if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", "mean", *LOCAL_ROWS):
-            added = made_of("sum", [added, self.row_value()], host=added.host)
+            reason = SEVERAL if self.may_be_of_several(added) else ""
+            added = made_of("unknown" if reason else "sum", [added, self.row_value()], host=added.host, reason=reason)
         if into_tensor and isinstance(item, ast.Name | ast.Attribute) and isinstance(node.target, ast.Subscript):
             index = self.value(node.target.slice, frame)
             result = combined(node.op, before, added) if added.is_local else before

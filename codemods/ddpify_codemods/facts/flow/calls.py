@@ -12,6 +12,7 @@ from ..optimizer_classes import is_optimizer_class
 from .draws import SAMPLING, library_of
 from .frames import Frame, local_entries
 from .methods import Methods
+from .named_tuples import instance
 from .operands import are_pairs, operands
 from .operation_names import FACTORIES, LOSSES, MEET, NEW
 from .signatures import takes
@@ -289,6 +290,8 @@ class Calls(Methods):
         self, cls: Class, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> Value:
         """Make an instance of a class of the program."""
+        if (fields := instance(cls, args, keywords)) is not None:
+            return fields
         made: Module | Instance = Module(node, cls=cls) if self.is_module_class(cls) else Instance(cls)
         initial = self.method_of(cls, "__init__", of(made))
         key = node, cls.node, frame.owners

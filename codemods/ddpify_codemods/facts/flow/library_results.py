@@ -15,6 +15,7 @@ from .frames import Frame, local_entries
 from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
+from .named_tuples import named_tuple
 from .operation_names import FACTORIES, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows, one_after_another
 from .own_networks import LOOKS_UP
@@ -29,6 +30,7 @@ from .values import (
     SAME,
     SHUFFLED,
     ZERO,
+    Class,
     Items,
     Loader,
     Module,
@@ -103,8 +105,17 @@ class LibraryResults(Modules):
         known = {ast.unparse(size) for each in training for size, _ in written_sizes(each)}
         return any(not isinstance(each, ast.Constant) and ast.unparse(each) in known for each in each_of)
 
+    def named_tuple(self, node: ast.Call, frame: Frame) -> Class | None:
+        """The class that a call makes, the same each time that it is followed."""
+        known = self.named_tuples.get(node) or named_tuple(frame.script, node)
+        if known is not None:
+            self.named_tuples[node] = known
+        return known
+
     def of_common(self, name: str, last: str, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         """What a library makes of values that are the same on all ranks."""
+        if name == "collections.namedtuple" and (cls := self.named_tuple(node, frame)) is not None:
+            return of(cls)
         if last in ("zeros", "zeros_like") or (name in ("float", "int") and not node.args):
             return ZERO
         if last == "deque" and (len(args) > 1 or any(word.arg == "maxlen" for word in node.keywords)):

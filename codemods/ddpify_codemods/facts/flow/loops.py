@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
 
+from ..script import Script
 from .by_name import ByName
 from .collate_expressions import COLUMNS, Keyed, Part
 from .draws import LIBRARIES
@@ -18,6 +19,7 @@ from .one_by_one import OneByOne, is_site
 from .operations import element
 from .padding import Padded
 from .state import Context
+from .tensor_uses import is_tensor_here
 from .values import (
     LOCAL_ROWS,
     SAME,
@@ -55,7 +57,8 @@ class Loops(OneByOne, ByName):
                 self.problem(frame, node, "the loop runs over divided batches and over whole ones", loaders)
             context: Context | None = Context("batches" if divided else "whole", divided, node, frame)
         else:
-            context = Context("rows", rows.loaders, node, frame) if rows is not None else None
+            several = rows is not None and rows.kind == "batch" and may_be_several(frame.script, node, over)
+            context = Context("rows", rows.loaders, node, frame, several) if rows is not None else None
         if not loaders and isinstance(node, ast.For):
             iterated = {each for call in ast.walk(node.iter) if is_iter(call) for each in call.args}
             self.found.without_loaders |= {each for each in ast.walk(node.iter) if is_site(each)} - iterated
@@ -221,6 +224,10 @@ class Loops(OneByOne, ByName):
     def in_rows(self) -> bool:
         return any(context.how == "rows" for context in self.contexts)
 
+    def may_be_of_several(self, value: Value) -> bool:
+        """Whether a mean through which gradients pass may be one over the batch, in each turn of a loop."""
+        return value.kind == "mean" and bool(value.forwards) and any(each.may_be_several for each in self.contexts)
+
     def row_value(self) -> Value:
         """Something that depends on the samples of the loop that is being followed."""
         return next(Value("rows", context.loaders) for context in self.contexts if context.how == "rows")
@@ -320,3 +327,12 @@ def is_iter(node: ast.AST) -> TypeGuard[ast.Call]:
 def is_length(node: ast.AST) -> bool:
     """Whether it is `len(…)`."""
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "len"
+
+
+def may_be_several(script: Script, loop: ast.AST, over: Value) -> bool:
+    """Whether nothing says that what a loop runs over is one tensorrather than several: `for out in outputs`."""
+    inner = [each for thing in over.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
+    names = ast.walk(loop.iter) if isinstance(loop, ast.For) else ()
+    return not any(each.kind in LOCAL_ROWS - {"batch"} for each in inner) and not any(
+        is_tensor_here(script, name, lambda _: False) for name in names if isinstance(name, ast.Name)
+    )

@@ -25,6 +25,7 @@ from .values import (
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
+    SEVERAL,
     SHUFFLED,
     Class,
     Function,
@@ -326,6 +327,8 @@ class Methods(InPlace):
 
     def append(self, owner: Value, value: Value) -> None:
         """Put a value into a list, dict or set."""
+        if self.may_be_of_several(value):
+            value = made_of("unknown", [value], reason=SEVERAL)
         by_sample = self.in_rows() and value.kind in ("mean", "sum", *LOCAL_ROWS)
         if by_sample and value.kind in ("mean", "sum"):
             value = replace(value, kind="rows")

@@ -36,12 +36,16 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True)
 class Context:
-    """A loop that is being followed: over "batches" of this rank, over "whole" ones, over the "rows" of one."""
+    """A loop that is being followed: over "batches" of this rank, over "whole" ones, over the "rows" of one.
+
+    may_be_several: whether those rows may be several tensors instead, each of which holds the samples.
+    """
 
     how: str
     loaders: frozenset[Loader]
     node: ast.AST
     frame: Frame
+    may_be_several: bool = False
 
 
 @dataclass(frozen=True)
@@ -88,6 +92,7 @@ class State:
         self.modules: dict[tuple[ast.AST, frozenset[Thing]], Module] = {}
         self.own_modules: dict[tuple[ast.AST, ast.ClassDef, frozenset[Thing]], Module] = {}
         self.settings: dict[ast.AST, Instance] = {}
+        self.named_tuples: dict[ast.Call, Class] = {}
         self.commands: dict[str, Value] = {}  # functions that argparse chooses by the command that is given
         self.new_modules: set[Module] = set()
         self.classes: dict[ast.ClassDef, Class] = {}

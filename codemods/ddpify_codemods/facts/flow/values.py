@@ -48,6 +48,7 @@ PLACED = "samples are put at places of it that depend on their number"
 ADDED = "it is added up over this rank's batches"
 PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
 LONGEST = "it is as long as the longest of a rank's samples, which is another one on each"
+SEVERAL = "whether the loop runs over samples, or over several tensors of them, is not seen"
 KEYED = "its keys are those of samples"
 KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST})
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})

@@ -171,7 +171,7 @@ def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Findin
     message = "the folder may be there: every rank makes it"
     around = next((each for each in script.ancestors(call) if isinstance(each, ast.Try)), None)
     in_body = around is not None and any(call is part for each in around.body for part in ast.walk(each))
-    if around is not None and in_body and not all(map(_lets_be, around.handlers)):
+    if around is not None and in_body and not all(map(_lets_be, around.handlers)) and not _is_missing(script, call):
         reason = "what is done where the folder is there already would be done by a rank that is slower"
         yield Finding(RULE.id, "refused", call.lineno, reason, f"look for it before, with os.path.exists, or {REMEDY}")
         return
@@ -181,6 +181,18 @@ def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Findin
     if name == "os.mkdir":
         assert isinstance(call.func, ast.Attribute | ast.Name)
         yield Replace(call.func, "os.makedirs", message, modules=("import os",))
+
+
+def _is_missing(script: Script, call: ast.Call) -> bool:
+    """Whether a folder is only made where it was not found: `if not os.path.exists(path): os.makedirs(path)`."""
+    folder = call.args[0] if call.args else getattr(call.func, "value", call.func)
+    tests = (each.test for each in script.ancestors(call) if isinstance(each, ast.If))
+    looks = (each for test in tests for each in ast.walk(test) if isinstance(each, ast.Call))
+    asked = (each for each in looks if last_name(each.func) in ("exists", "isdir", "is_dir"))
+    return any(
+        ast.unparse(folder) in (*map(ast.unparse, each.args), ast.unparse(each.func).rpartition(".")[0])
+        for each in asked
+    )
 
 
 def _lets_be(handler: ast.ExceptHandler) -> bool:

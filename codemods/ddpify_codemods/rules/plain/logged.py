@@ -20,8 +20,7 @@ def is_logged(script: Script, statement: ast.stmt) -> bool:
     """Whether a statement only calls a logger, or a function that writes, on rank 0."""
     if not isinstance(statement, ast.Expr) or not isinstance(statement.value, ast.Call):
         return False
-    func = statement.value.func
-    is_method = isinstance(func, ast.Attribute) and ast.unparse(func.value) in guarded(script)
+    is_method = any(ast.unparse(each) in guarded(script) for each in _owners(statement.value))
     return is_method or any(call is statement.value for call in effects(script))
 
 
@@ -43,13 +42,14 @@ def uses_of(script: Script, name: str) -> Iterator[ast.Name | ast.Attribute]:
 
 def _is_for_all(script: Script, name: str) -> bool:
     """Whether something has to be there on the other ranks, too, by the name of a logger."""
-    calls = [method_of(script, node) for node in uses_of(script, name)]
+    calls = [method_of(script, node, kept=True) for node in uses_of(script, name)]
     if not all(call and is_quiet(script, call) and is_alone(script, call) for call in calls):
         return True
     program, last = program_of(script), name.rpartition(".")[2]
     made = set(loggers(script)[name])
     elsewhere = (node for node, each in program.followed.found.logged.items() if made & {one.made for one in each})
-    return any(node not in calls for node in elsewhere) or any(
+    known = {part for call in calls if call is not None for part in (call, *_owners(call))}
+    return any(node not in known for node in elsewhere) or any(
         (isinstance(node, ast.Attribute) and "." in name and node.attr == last)
         or (isinstance(node, ast.alias) and node.name == name)
         for other in program.scripts
@@ -58,11 +58,27 @@ def _is_for_all(script: Script, name: str) -> bool:
     )
 
 
-def method_of(script: Script, node: ast.expr) -> ast.Call | None:
-    """The call of a method of something."""
+def method_of(script: Script, node: ast.expr, kept: bool = False) -> ast.Call | None:
+    """The call of a method of something; kept: or of what it keeps, `run.config.update(…)`."""
     attribute = script.parents[node]
+    while kept and isinstance(attribute, ast.Attribute) and isinstance(script.parents[attribute], ast.Attribute):
+        attribute = script.parents[attribute]
     call = script.parents[attribute] if isinstance(attribute, ast.Attribute) else None
     return call if isinstance(call, ast.Call) and call.func is attribute else None
+
+
+def is_kept_for(script: Script, node: ast.expr) -> bool:
+    """Whether something that a logger keeps is only read for a method of its own, a statement: `run.config`."""
+    call = method_of(script, node, kept=True) if isinstance(node, ast.Attribute) else None
+    return call is not None and is_alone(script, call)
+
+
+def _owners(call: ast.Call) -> Iterator[ast.expr]:
+    """What a method is called of, and what keeps that: `run.config` and `run` of `run.config.update(…)`."""
+    part = call.func
+    while isinstance(part, ast.Attribute):
+        part = part.value
+        yield part
 
 
 def is_alone(script: Script, call: ast.Call) -> bool:

@@ -45,8 +45,20 @@ def _seeded_with_none(script: Script, scripts: Sequence[Script]) -> Iterator[ast
         if isinstance(given, ast.Attribute) and any(any(options(each, given.attr)) for each in scripts):
             around = (each for each in script.ancestors(call) if each is not main_guard(script.tree))
             asked = any(isinstance(each, ast.If | ast.IfExp | ast.BoolOp) for each in around)
-            if not asked and _may_be_none(scripts, script, given):
+            if not asked and not _is_given_before(script, call, given) and _may_be_none(scripts, script, given):
                 yield call
+
+
+def _is_given_before(script: Script, call: ast.Call, option: ast.Attribute) -> bool:
+    """Whether an option gets a number above a call if it has none: `if opt.seed is None: opt.seed = randint(1, 9)`."""
+    code, statement = ast.unparse(option), script.statement(call)
+    tests = (f"{code} is None", f"not {code}", f"{code} == None")
+    for before in script.block(statement)[: script.block(statement).index(statement)]:
+        body = before.body if isinstance(before, ast.If) and ast.unparse(before.test) in tests else [before]
+        for each in body:
+            if isinstance(each, ast.Assign) and code in map(ast.unparse, each.targets):
+                return not (isinstance(each.value, ast.Constant) and each.value.value is None)
+    return False
 
 
 def _drawn_from(scripts: Sequence[Script]) -> set[str]:

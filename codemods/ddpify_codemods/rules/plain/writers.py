@@ -10,7 +10,7 @@ from ...facts.loggers import loggers, only_records
 from ...facts.script import Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
-from .logged import answers, guarded, is_alone, method_of, uses_of
+from .logged import answers, guarded, is_alone, is_kept_for, method_of, uses_of
 from .numbers import reduces
 from .words import REMEDY, is_here, program_of
 
@@ -19,10 +19,13 @@ _CLASS = f'''\
 
 
 class {_STAND_IN}:
-    """What the other processes have in place of a logger: its methods do nothing."""
+    """What the other processes have in place of a logger: its methods, and those of what it keeps, do nothing."""
 
     def __getattr__(self, name):
-        return lambda *args, **kwargs: None'''
+        return self
+
+    def __call__(self, *args, **kwargs):
+        pass'''
 _ON_RANK_ZERO = "{} exists on rank 0 only, and is used here in a way that all ranks have to follow"
 
 
@@ -31,7 +34,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     words, alone, stands_in = target.words, guarded(script), False
     answered = set(answers(script))
     for node, other in program_of(script).followed.found.answers.items():
-        if is_here(script, other) and node not in answered:
+        if is_here(script, other) and node not in answered and not is_kept_for(script, node):
             yield Finding(RULE.id, "refused", node.lineno, _ON_RANK_ZERO.format(f"`{ast.unparse(node)}`"), REMEDY)
     for name, calls in loggers(script).items():
         for call in calls:
@@ -60,7 +63,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _can_stand_in(script: Script, node: ast.expr, answered: set[ast.expr]) -> bool:
     """Whether a use of a logger is one of something that does nothing, too."""
     parent = script.parents[node]
-    if (call := method_of(script, node)) is not None:
+    if (call := method_of(script, node, kept=True)) is not None:
         return is_alone(script, call) or call in answered
     if isinstance(parent, ast.keyword):
         parent = script.parents[parent]

@@ -1,0 +1,40 @@
+"""Tuples whose entries have names: `namedtuple("Outputs", ["logits", "features"])`, `class Outputs(NamedTuple)`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+
+from ..script import Script
+from .values import SAME, Class, Items, Value, of
+
+
+def named_tuple(script: Script, call: ast.Call) -> Class | None:
+    """The class that `namedtuple(…)` makes; None where its fields are not written there."""
+    given = call.args[1] if len(call.args) == 2 and not call.keywords else None
+    if isinstance(given, ast.Constant) and isinstance(given.value, str):
+        names = given.value.replace(",", " ").split()
+    elif isinstance(given, ast.List | ast.Tuple):
+        names = [str(each.value) for each in given.elts if isinstance(each, ast.Constant)]
+    else:
+        return None
+    if isinstance(given, ast.List | ast.Tuple) and len(names) != len(given.elts):
+        return None
+    code = "".join(f"    {name}: object\n" for name in names)
+    try:
+        (cls,) = ast.parse(f"class Fields(NamedTuple):\n{code or '    pass'}").body
+    except SyntaxError:
+        return None
+    return Class(cls, script) if isinstance(cls, ast.ClassDef) else None
+
+
+def instance(cls: Class, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
+    """What a call of such a class makes; None for other classes, and for one with methods of its own."""
+    is_one = any(ast.unparse(base).rpartition(".")[2] == "NamedTuple" for base in cls.node.bases)
+    fields = [ast.unparse(each.target) for each in cls.node.body if isinstance(each, ast.AnnAssign)]
+    others = [each for each in cls.node.body if not isinstance(each, ast.AnnAssign | ast.Expr | ast.Pass)]
+    if not is_one or others or len(args) > len(fields):
+        return None
+    given = {**dict(zip(fields, args, strict=False)), **keywords}
+    known: dict[object, Value] = {name: given.get(name, SAME) for name in fields}
+    return of(Items("tuple", {**dict(enumerate(known.values())), **known}))
