@@ -8,7 +8,6 @@ from dataclasses import replace
 from .comparisons import Comparisons
 from .frames import Frame
 from .layout import axis, reduced, unsqueezed
-from .operands import operands
 from .operations import element
 from .packed import is_packed, of_each, steps_of
 from .values import (
@@ -48,7 +47,9 @@ class Subscripts(Comparisons):
         if (layers := self.held(owner, key)) is not None:
             return layers
         index = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice) else SAME
-        bounds = [self.value(part, frame) for part in operands(node)[1:]] if isinstance(node.slice, ast.Slice) else []
+        slices = [part for part in (*ast.iter_child_nodes(node.slice), node.slice) if isinstance(part, ast.Slice)]
+        said = [bound for part in slices for bound in (part.lower, part.upper, part.step) if bound is not None]
+        bounds = [self.value(bound, frame) for bound in said]
         if owner.kind == "shape":
             return self.size_in(owner, key)
         if is_packed(owner) and key == 0:

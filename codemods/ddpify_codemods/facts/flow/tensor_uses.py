@@ -29,6 +29,7 @@ _OF_TENSORS = frozenset(
         "data",
     }
 )
+_GIVE_SEVERAL = frozenset({"max", "min", "size"})
 _OF_SEVERAL = frozenset({"cat", "concat", "stack", "hstack", "vstack", "save", "as_tensor", "tensor"})
 
 
@@ -38,7 +39,7 @@ def is_tensor_here(script: Script, node: ast.expr, is_layer: Callable[[ast.expr]
     is_layer: whether a function that is called is a layer of torch, which takes tensors alone.
     """
     if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TENSORS
+        return isinstance(node.func, ast.Attribute) and node.func.attr in _OF_TENSORS - _GIVE_SEVERAL
     name = _name(node)
     if name is None:
         return False

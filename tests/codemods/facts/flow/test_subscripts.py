@@ -19,3 +19,12 @@ def test_a_loss_over_a_part_of_each_sample_is_divided(taken: str, fine: bool) ->
 def test_the_second_of_what_max_gives_are_indices_of_each_sample() -> None:
     found = of_evaluation("total += (model(x).max(1)[1] == y).float().sum().item()")
     assert found.problems == () and "sharded" in found.status.values()
+
+
+@pytest.mark.parametrize("part", ["[:len(x)]", "[:len(x), :]", "[: x.size(0), ..., :2]", "[-x.shape[0] :, :]"])
+def test_as_many_rows_of_a_table_as_a_rank_has_samples_are_refused(part: str) -> None:
+    """The first samples of each rank would meet the same rows."""
+    source = f"table = torch.rand(8, 3)\n{TRAINING}"
+    loss = "(F.softmax(model(x), 1) * table{}).mean()"
+    assert undivided(source.replace("F.cross_entropy(model(x), y)", loss.format(part)))
+    assert not undivided(source.replace("F.cross_entropy(model(x), y)", loss.format("[:1, :]")))
