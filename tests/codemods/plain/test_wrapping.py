@@ -252,8 +252,10 @@ def test_what_is_trained_beside_frozen_parameters_is_wrapped(frozen: str, late: 
     steps = "optimizer = set_optimizer(net, 0.1)\n{}train(net, optimizer)\n"
     lines = steps.format(freezes) if late else freezes + steps.format("")
     result = plain(f"{DATA}{GENERATORS['parts(net)']}\n\n{NET}{lines}")
-    assert bool(refusals(result)) == late
-    assert ("train(ddp_net, optimizer)" in result.code) != late
+    unclear = late and frozen.startswith("list")
+    assert bool(refusals(result)) == unclear
+    assert ("train(ddp_net, optimizer)" in result.code) != unclear
+    assert (f"{freezes}ddp_net = DistributedDataParallel(net)\n" in result.code) != unclear
 
 
 def test_a_new_head_on_a_frozen_model_is_wrapped() -> None:
@@ -289,10 +291,24 @@ THAWS = [
 ]
 
 
-@pytest.mark.parametrize("thaws", THAWS)
-def test_what_is_unfrozen_after_the_wrapper_was_made_is_refused(thaws: str) -> None:
-    """DistributedDataParallel averages the gradients of the parameters that were not frozen when it was made."""
+@pytest.mark.parametrize(
+    "thaws", [*THAWS, CONDITION.replace('"0"', '"2"'), "def thaw():\n    net.requires_grad_()\nthaw()\n"]
+)
+def test_the_wrapper_is_made_behind_what_is_unfrozen_before_training(thaws: str) -> None:
     lines = f"{CONDITION}optimizer = set_optimizer(net, 0.1)\n{thaws}train(net, optimizer)\n"
+    result = plain(f"{DATA}{NET}{lines}")
+    assert not refusals(result)
+    assert f"{thaws}ddp_net = DistributedDataParallel(net)\ntrain(ddp_net, optimizer)\n" in result.code
+
+
+@pytest.mark.parametrize("thaws", THAWS)
+@pytest.mark.parametrize(
+    "trains", ["train(net, optimizer)\n{}", "for epoch in range(2):\n    train(net, optimizer)\n    {}"]
+)
+def test_what_is_unfrozen_after_the_wrapper_was_made_is_refused(thaws: str, trains: str) -> None:
+    """DistributedDataParallel averages the gradients of the parameters that were not frozen when it was made."""
+    thawed = trains.format(thaws.replace("\n", "\n    ").strip() + "\n" if "for epoch" in trains else thaws)
+    lines = f"{CONDITION}optimizer = set_optimizer(net, 0.1)\n{thawed}train(net, optimizer)\n"
     (refusal,) = refusals(plain(f"{DATA}{NET}{lines}"))
     assert "frozen or unfrozen" in refusal
 

@@ -43,6 +43,12 @@ class Frame:
         """The calls by which it is reached, the innermost first."""
         return () if self.caller is None else (self.call, *self.caller.calls)
 
+    @property
+    def statements(self) -> tuple[ast.stmt, ...]:
+        """The statements that are being followed, the innermost first."""
+        here = () if self.statement is None else (self.statement,)
+        return here if self.caller is None else (*here, *self.caller.statements)
+
     def owner(self, name: str) -> Frame | None:
         """The frame that a name has its value in."""
         frame: Frame | None = self
@@ -51,6 +57,16 @@ class Frame:
                 return frame
             frame = frame.outer
         return None
+
+
+@dataclass(frozen=True)
+class Freeze:
+    """Where parameters are frozen or unfrozen behind the optimizers of their models, before anything is trained: the
+    file, the statements by which the program comes there, and what makes the models."""
+
+    script: Script
+    statements: frozenset[ast.stmt]
+    models: frozenset[ast.AST]
 
 
 @dataclass(frozen=True)
@@ -215,6 +231,7 @@ class FlowFacts:
     passes: set[Pass] = field(default_factory=set)
     first_passes: dict[tuple[Script, ast.stmt], None] = field(default_factory=dict)
     unused: set[ast.AST] = field(default_factory=set)
+    late_freezes: dict[ast.AST, Freeze] = field(default_factory=dict)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
     texts: set[ast.Call] = field(default_factory=set)

@@ -16,7 +16,7 @@ from .operations import likelihood, loss_of
 from .packed import PACKED, is_packed
 from .reductions import reduction_of
 from .remembered import Remembered
-from .training import leaves_outputs
+from .training import FROZEN_LATE, leaves_outputs
 from .transformers_models import (
     class_name,
     computes_loss,
@@ -331,11 +331,7 @@ class Modules(Losses, Beginnings, Remembered):
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")
         if self.frozen is not None and loss.forwards:
-            self.problem(
-                frame,
-                self.frozen,
-                "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see",
-            )
+            self.problem(frame, self.frozen, FROZEN_LATE)
         for bypass in loss.bypasses:
             there = next((each for each in self.scripts if bypass in each.parents), frame.script)
             reason = "the model is used here other than by calling it, which DistributedDataParallel does not see"

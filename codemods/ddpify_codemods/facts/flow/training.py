@@ -8,11 +8,12 @@ from collections.abc import Iterable
 from ..bindings import names_in
 from ..script import Script
 from .expressions import Expressions
-from .frames import Frame, Problem
+from .frames import Frame, Freeze, Problem
 from .values import SAME, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
+FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
 _FROZEN = "whether a model has frozen parameters here cannot be told"
 
 
@@ -85,6 +86,7 @@ class Training(Expressions):
     def makes_optimizer(self, node: ast.Call, modules: Iterable[Module]) -> None:
         """An optimizer is made; models are wrapped before."""
         self.wrapped, self.frozen = True, None
+        self.found.late_freezes.clear()
         for module in modules:
             model = root_of(module).made
             self.optimizers_of.setdefault(model, set()).add(node)
@@ -122,8 +124,11 @@ class Training(Expressions):
             self.has_trained_parts(*reached)
         if not self.wrapped and requires is not True:
             self.partly_frozen |= reached
-        if late and self.wrapped and not self.in_forward and reached & self.trained:
+        wrapped = reached & self.trained & self.optimizers_of.keys()
+        if late and wrapped and not self.in_forward and (self.backwards or self.contexts):
             self.frozen = node
+        elif late and wrapped and not self.in_forward:
+            self.found.late_freezes[node] = Freeze(frame.script, frozenset(frame.statements), frozenset(wrapped))
 
     def end_gradients(self) -> None:
         """Decide which calls have to go through wrappers: those by whose gradients steps are made."""

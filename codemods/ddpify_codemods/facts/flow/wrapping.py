@@ -14,9 +14,10 @@ from .frames import FlowFacts, Problem
 from .listed_models import Listed, listed_models
 from .models_of_optimizers import Bases, by_other_names, given_by_callers, given_models, kept_by_object
 from .program import Program
+from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
-from .wrapping_place import moved_on, once, place
+from .wrapping_place import block_of, is_frozen_by, moved_on, once, place
 
 
 def wrapping(program: Program) -> Wrapping:
@@ -82,6 +83,7 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
                 follow_call(program, result, found.forwards[call][0], called_model(call), each)
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
         follow_uses(program, result, function, name, result.parameters[function, name])
+    result.problems += _frozen_late(program, result)
     return result
 
 
@@ -132,6 +134,15 @@ def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
         reason = f"and no call of `{missing}` is seen that a backward pass goes through"
     if reason:
         result.problems.append(_of_optimizer(program, f"{len(roots)} models are trained, {reason}"))
+
+
+def _frozen_late(program: Program, result: Wrapping) -> Iterator[Problem]:
+    """Where parameters are frozen or unfrozen behind the wrapper of their model."""
+    for node, freeze in program.followed.found.late_freezes.items():
+        places = [(each.script, at) for each in result.models if each.made & freeze.models for at in each.at]
+        blocks = ((block_of(script, at), at) for script, at in places)
+        if not all(is_frozen_by(freeze, block[: block.index(at)]) for block, at in blocks):
+            yield Problem(freeze.script, node, FROZEN_LATE)
 
 
 def _overlap(one: Wrapped, other: Wrapped, found: FlowFacts) -> bool:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections.abc import Sequence
 from typing import Literal
 
 from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
+from .frames import Freeze
 from .program import Program
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
@@ -32,15 +34,26 @@ def side(at: ast.stmt, code: str) -> Literal["before", "after"]:
 
 
 def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:
-    """The statement, or one behind those that move the model to its device later: `optimizer = …; model.to(device)`."""
-    block = [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
+    """The statement, or one behind those that move the model to its device later, or freeze some of its parameters:
+    `optimizer = …; model.to(device)`."""
+    made, block = at, [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
     for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
+        if any(is_frozen_by(freeze, [each]) for freeze in program.followed.found.late_freezes.values()):
+            at = after
+            continue
         value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
-        if isinstance(each, ast.For | ast.While | ast.With) or any(_trains(program, part) for part in ast.walk(each)):
+        trains = not (each is made and _only_makes(program, made))
+        trains = trains and any(_trains(program, part) for part in ast.walk(each))
+        if trains or isinstance(each, ast.For | ast.While | ast.With):
             break
         if value is not None and is_move(value) and ast.unparse(value.func.value) == base.code:  # type: ignore[attr-defined]
             at = after
     return at
+
+
+def is_frozen_by(freeze: Freeze, statements: Sequence[ast.stmt]) -> bool:
+    """Whether parameters are frozen in some statements, or in what these call."""
+    return any(part in freeze.statements for each in statements for part in ast.walk(each))
 
 
 def once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script: Script, code: str) -> list[ast.stmt]:
@@ -74,6 +87,16 @@ def _is_changed(program: Program, script: Script, first: ast.stmt, place: ast.st
     parts = [part for each in between for part in ast.walk(each)]
     unfreezes = any(isinstance(part, ast.Attribute) and part.attr in _FREEZING for part in parts)
     return unfreezes or any(_trains(program, part) for part in parts) or any(_assigns(each, code) for each in between)
+
+
+def _only_makes(program: Program, made: ast.stmt) -> bool:
+    """Whether the functions that a statement calls, which makes an optimizer, call none of the program themselves."""
+    found, parts = program.followed.found, {*ast.walk(made)}
+    called = [function for function, calls in found.called_with.items() if any(call in parts for call, _ in calls)]
+    inner = {part for function in called for part in ast.walk(function)} | (parts & found.training_forwards)
+    return not (inner & found.training_forwards) and not any(
+        call in inner for calls in found.called_with.values() for call, _ in calls
+    )
 
 
 def _trains(program: Program, node: ast.AST) -> bool:
