@@ -112,7 +112,8 @@ RULE = Rule(
     why="""\
 With class weights or an ignored target, the mean of a rank's batch is divided by what its own targets count for, which
 is another number on each rank: the average over ranks is then not the mean of the batch (L3). Each rank takes the sum
-of its targets, and divides it by the mean over ranks of what they count for.""",
+of its targets, and divides it by the mean over ranks of what they count for. A mean over the steps of packed sequences
+weighs as much as the steps of a rank do, beside the mean over ranks.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
