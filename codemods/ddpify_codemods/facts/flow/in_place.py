@@ -50,7 +50,8 @@ class InPlace(Libraries):
         assert isinstance(node.func, ast.Attribute)
         root = root_of_tensor(node.func.value)
         known = value.loaders <= owner.loaders and value.forwards <= owner.forwards
-        if (owner.kind, owner.reason) == (value.kind, value.reason) and known:
+        part = isinstance(root, ast.Subscript) and value.kind == "unknown"  # of something that is known itself
+        if (owner.kind, owner.reason) == (value.kind, value.reason) and known and not part:
             return
         if isinstance(root, ast.Name):
             self.name_changed(root, node, owner, value, frame)

@@ -16,6 +16,7 @@ from ..script import Script
 from .after_loops import left_by
 from .draws import differs_on_ranks, drawn_for_samples
 from .frames import ByNext, FlowFacts, Joined, Problem
+from .left_gradients import left_for_nothing
 from .options import options
 from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
@@ -84,10 +85,10 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
-    joined = Joined()
+    joined, aside = Joined(), set[tuple[ast.Call, ast.AST]]()
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
-        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined)
+        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside)
         found, large = _once(scripts, status, trained, *given)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -124,11 +125,14 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
         coupled = joined.learn(found.terms, found.calls)
         if not stuck and not wanted and not undivided and not coupled:
             wanted = given_whole(found) - of_all
-            if not wanted:
+            left = left_for_nothing(found) - aside
+            if not wanted and not left:
                 break
+            aside |= left
         of_all |= set() if stuck else wanted  # they are computed from the batches of all ranks
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
+    found.aside = aside
     of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.source is None}
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     found.problems += [found.apart[each] for each in found.joined.keys() & found.apart.keys()]
@@ -234,8 +238,11 @@ def _once(
     by_next: ByNext,
     sizes: dict[ast.expr, tuple[Loader, bool]],
     joined: Joined,
+    aside: set[tuple[ast.Call, ast.AST]],
 ) -> tuple[FlowFacts, Problem | None]:
-    follower = Follower(scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined)
+    follower = Follower(
+        scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside
+    )
     try:
         follower.run()
     except (TooLarge, RecursionError):

@@ -26,7 +26,10 @@ class Training(Expressions):
         for forward, model in loss.forwards:
             if model in self.found.called_models.get(forward, ()):
                 models.setdefault(model, set()).add(forward)
+        wanted = self.wanted_by(node, frame)
         for model, forwards in models.items():
+            if (node, model) in self.aside or (wanted is not None and model not in wanted):
+                continue
             frozen = self.gradients.frozen.get(model, False)
             self.found.reached.setdefault((node, model), set()).update(forwards)
             if frozen:
@@ -38,6 +41,12 @@ class Training(Expressions):
             if model not in self.gradients.awaited:
                 self.found.not_averaged[node, model] = Problem(frame.script, node, _TWICE)
             self.gradients = self.gradients.passed(model, node)
+
+    def wanted_by(self, node: ast.Call, frame: Frame) -> set[ast.AST] | None:
+        """The models in which `loss.backward(inputs=…)` leaves gradients; None where all are."""
+        inputs = next((word.value for word in node.keywords if word.arg == "inputs"), None)
+        modules = self.parameters_in([self.value(inputs, frame)]) if inputs is not None else ()
+        return {root_of(each).made for each in modules} if modules else None
 
     def may_be_frozen(self, node: ast.Call, model: ast.AST, frame: Frame) -> None:
         """A backward pass goes through a model that seems frozen: all of it is, unless a step is made with what it

@@ -13,7 +13,8 @@ from ...targets import Target
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
-    """Report backward passes that keep the graph, and are followed by another one."""
+    """Report backward passes that keep the graph, and are followed by another one, but for those that say in whose
+    parameters they leave gradients: they do not go through the others."""
     if not wrap_calls(script):
         return
     calls = backward_calls(script)
@@ -29,6 +30,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _keeps_graph(call: ast.Call) -> bool:
+    if any(word.arg == "inputs" for word in call.keywords):
+        return False
     given = (word.value for word in call.keywords if word.arg == "retain_graph")
     return any(isinstance(value, ast.Constant) and value.value is True for value in given)
 
