@@ -1119,3 +1119,104 @@ evaluate(student, DataLoader(test_set, batch_size=16))
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_functions_and_derived_classes_train_a_model_each(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD[: HEAD.index("model = ")] + TEACHER, ranks, tmp_path)
+
+
+CRITIC = """\
+from collections import namedtuple
+
+Features = namedtuple("Features", ["first", "last"])
+
+
+class Critic(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.hidden, self.out = torch.nn.Linear(4, 6), torch.nn.Linear(6, 1)
+
+    def forward(self, x):
+        hidden = torch.tanh(self.hidden(x))
+        return Features(hidden, self.out(hidden))
+
+
+def penalty(critic, real, fake, at):
+    mixed = at * real + (1 - at) * fake
+    (gradient,) = torch.autograd.grad(critic(mixed).last.sum(), mixed, create_graph=True)
+    return ((gradient.norm(2, dim=1) - 1) ** 2).mean()
+
+
+generator, critic = torch.nn.Linear(2, 4), Critic()
+for_generator = torch.optim.SGD(generator.parameters(), lr=0.1)
+for_critic = torch.optim.SGD(critic.parameters(), lr=0.1)
+for name, p in critic.named_parameters():
+    if name == "hidden.bias":
+        p.requires_grad = False
+data = TensorDataset(train_set.tensors[0], torch.rand(65, 2), torch.rand(65, 1))
+for epoch in range(2):
+    for real, noise, at in DataLoader(data, batch_size=12, shuffle=True):
+        for _ in range(2):
+            fake = generator(noise)
+            loss = 0.0
+            for one, other in zip(critic(fake), critic(real)):
+                loss += one.mean() - other.mean()
+            loss += penalty(critic, real, fake, at)
+            for_critic.zero_grad()
+            loss.backward(retain_graph=True)
+            for_critic.step()
+            print(loss.item())
+        loss = -critic(fake).last.mean()
+        for_generator.zero_grad()
+        loss.backward()
+        for_generator.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_a_critic_whose_backward_pass_leaves_the_generator_out(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD[: HEAD.index("model = ")] + CRITIC, ranks, tmp_path)
+
+
+CAPTIONS = """\
+from torch.nn.utils.rnn import pack_padded_sequence
+
+
+def collate(samples):
+    samples.sort(key=lambda sample: len(sample[1]), reverse=True)
+    images, captions = zip(*samples)
+    lengths = [len(caption) for caption in captions]
+    padded = torch.zeros(len(captions), max(lengths)).long()
+    for i, caption in enumerate(captions):
+        end = lengths[i]
+        padded[i, :end] = caption[:end]
+    return torch.stack(images), padded, lengths
+
+
+class Decoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.rnn = torch.nn.Embedding(9, 4), torch.nn.LSTM(4, 6, batch_first=True)
+        self.out = torch.nn.Linear(6, 9)
+
+    def forward(self, image, caption, lengths):
+        steps = torch.cat((image.unsqueeze(1), self.embed(caption)), 1)
+        hidden, _ = self.rnn(pack_padded_sequence(steps, lengths, batch_first=True))
+        return self.out(hidden.data)
+
+
+data = [(torch.rand(4), torch.randint(1, 9, (n % 7 + 1,))) for n in range(60)]
+model = Decoder()
+criterion = torch.nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.2)
+for epoch in range(2):
+    for images, captions, lengths in DataLoader(data, batch_size=12, shuffle=True, collate_fn=collate):
+        targets = pack_padded_sequence(captions, lengths, batch_first=True)[0]
+        loss = criterion(model(images, captions, lengths), targets)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_mean_over_the_steps_of_packed_sequences(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD[: HEAD.index("model = ")] + CAPTIONS, ranks, tmp_path)

@@ -163,11 +163,11 @@ class FlowFacts:
 
     called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls of
     the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
-    zero before. aside: those that go through no model by whose gradients nothing is stepped. late_freezes: where parameters
-    are frozen behind the optimizers. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
-    that are called again before the backward pass. mixes: what draws an order in which a rank's samples are mixed with
-    each other. pads: the collate functions that pad to the longest sample. sizes_shown: the sizes of a rank's part of a
-    batch that are printed.
+    zero before. aside: those that go through no model by whose gradients nothing is stepped. late_freezes: where
+    parameters are frozen behind the optimizers. not_averaged: those whose gradients DistributedDataParallel would leave
+    as they are. repeated: models that are called again before the backward pass. mixes: what draws an order in which a
+    rank's samples are mixed with each other. pads: the collate functions that pad to the longest sample. sizes_shown:
+    the sizes of a rank's part of a batch that are printed.
     shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with

@@ -28,9 +28,22 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             )
             yield Finding(RULE.id, "refused", backward.lineno, message, REMEDY)
             continue
-        each = [f"*{model}.parameters()" for model in models]
-        code = f"[{', '.join(each)}]" if len(each) > 1 else f"list({each[0][1:]})"
-        yield ChangeArgument(backward, "inputs", code, _MESSAGE)
+        yield ChangeArgument(backward, "inputs", _parameters(models, _freezes(script)), _MESSAGE)
+
+
+def _parameters(models: list[str], some_are_frozen: bool) -> str:
+    """The code of all parameters of some models that get gradients."""
+    each = [f"*{model}.parameters()" for model in models]
+    code = f"[{', '.join(each)}]" if len(each) > 1 else f"list({each[0][1:]})"
+    if not some_are_frozen:
+        return code
+    return f"[p for p in {code if len(each) > 1 else each[0][1:]} if p.requires_grad]"
+
+
+def _freezes(script: Script) -> bool:
+    """Whether the program freezes or unfreezes parameters."""
+    attributes = (node for each in program_of(script).scripts for node in each.find(ast.Attribute))
+    return any(node.attr in ("requires_grad", "requires_grad_") for node in attributes)
 
 
 def _stepped(script: Script, found: FlowFacts, backward: ast.Call) -> list[str] | None:

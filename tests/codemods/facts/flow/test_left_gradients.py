@@ -54,6 +54,13 @@ def test_two_models_are_both_named() -> None:
     assert "retain_graph=True, inputs=[*critic.parameters(), *other.parameters()])" in result.code
 
 
+def test_frozen_parameters_are_left_out() -> None:
+    """torch.autograd.backward takes no inputs that get no gradients."""
+    result = plain(GAN.replace("for x, y in", "critic.bias.requires_grad = False\nfor x, y in"))
+    assert not refusals(result)
+    assert "inputs=[p for p in critic.parameters() if p.requires_grad])" in result.code
+
+
 @pytest.mark.parametrize(
     ("old", "new"),
     [
