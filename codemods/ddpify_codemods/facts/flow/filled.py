@@ -125,7 +125,10 @@ def _fills(function: ast.AST, loop: ast.For, name: str, samples: str) -> bool:
         to, value = statement.targets[0], statement.value
         if isinstance(to, ast.Name) and _is_length(function, value, at, ends, samples):
             ends.add(to.id)
-        elif not _is_row(to, at, ends, function, samples) or not _is_sample(value, each, ends):
+            continue
+        bounds = [part.upper for part in ast.walk(value) if isinstance(part, ast.Slice) and part.upper is not None]
+        known = {ast.unparse(each) for each in bounds if _is_length(function, each, at, ends, samples)}
+        if not _is_row(to, at, ends, function, samples) or not _is_sample(value, each, known):
             return False
     return True
 

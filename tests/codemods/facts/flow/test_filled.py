@@ -46,6 +46,7 @@ def made(source: str) -> object:
         ("max(lengths)", "max(max(len(t) for t in texts), min_len)", "0"),
         ("padded[i, :len(t)] = t\n", "end = lengths[i]\n        padded[i][:end] = t[:end]\n", "0"),
         ("padded[i, :len(t)] = t\n", "padded[i, :lengths[i]] = torch.LongTensor(t)\n", "0"),
+        ("padded[i, :len(t)] = t\n", "padded[i, :lengths[i]] = t[:lengths[i]]\n", "0"),
     ],
 )
 def test_samples_that_are_padded_in_a_loop(before: str, after: str, value: str) -> None:
@@ -59,6 +60,7 @@ def test_samples_that_are_padded_in_a_loop(before: str, after: str, value: str) 
         ("padded[i, :len(t)] = t\n", "padded[i, longest - len(t):] = t\n"),
         ("padded[i, :len(t)] = t\n", "padded[i, :len(t)] = t.flip(0)\n"),
         ("padded[i, :len(t)] = t\n", "padded[i, :3] = t[:3]\n"),
+        ("padded[i, :len(t)] = t\n", "padded[i, :lengths[i]] = t[:lengths[0]]\n"),
         ("padded[i, :len(t)] = t\n", "padded[i, :len(t)] = t\n        padded[0, 0] = 1\n"),
         ("padded[i, :len(t)] = t\n", "padded[i, :len(t)] = texts[0]\n"),
         ("max(lengths)", "min(max(lengths), 9)"),
