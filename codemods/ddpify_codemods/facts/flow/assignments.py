@@ -6,9 +6,9 @@ import ast
 from dataclasses import replace
 
 from .after_loops import begins_in, mentions
+from .arithmetic import combined
 from .branches import Branches
 from .frames import Frame, local_entries
-from .operations import combined
 from .values import (
     ADDED,
     ADDITIVE,

@@ -8,12 +8,13 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
 
+from .arithmetic import combined
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
 from .operands import are_pairs, measures, operands, says_places
 from .operation_names import LOSS_CLASSES
-from .operations import combined, one_behind_the_other, runs_over_samples
+from .operations import one_behind_the_other, runs_over_samples
 from .subscripts import Subscripts
 from .values import (
     ADDITIVE,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..called_modules import last_name
+from .arithmetic import combined, on_number
 from .dimensions import of_dimensions, of_sizes_given
 from .draws import changes, library_drawn_from, library_of
 from .einops import einops
@@ -17,7 +18,7 @@ from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .named_tuples import named_tuple
 from .operation_names import FACTORIES, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
-from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows, one_after_another
+from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
 from .values import (

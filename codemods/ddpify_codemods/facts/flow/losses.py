@@ -10,8 +10,8 @@ from functools import lru_cache
 from ..script import Script
 from .frames import Frame, Problem
 from .operation_names import LOSS_CLASSES
-from .operations import loss_of
 from .packed import PACKED
+from .reductions import loss_of
 from .training import Training
 from .values import Value, root_of
 from .weighing import Weighed, is_repeatable, runs_always, target_of, weighed

@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from ..script import KEPT, Script
+from .arithmetic import combined, on_number
 from .draws import DRAWING, SAMPLING
 from .frames import Frame, local_entries
 from .hooks import only_counts
@@ -16,7 +17,7 @@ from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis
 from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
-from .operations import combined, for_each_sample, of_numpy, of_sizes, on_number, on_rows, repeated_along
+from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .values import (
     ADDITIVE,
     COUPLES,

@@ -12,9 +12,8 @@ from .frames import Frame, Problem, local_entries
 from .library_modules import of_library_module
 from .losses import Losses
 from .operation_names import DRAWN_AT_FIRST, LOSS_CLASSES, WEIGHTED
-from .operations import likelihood, loss_of
 from .packed import PACKED, is_packed
-from .reductions import reduction_of
+from .reductions import likelihood, loss_of, reduction_of
 from .remembered import Remembered
 from .training import FROZEN_LATE, leaves_outputs
 from .transformers_models import (

@@ -3,11 +3,10 @@ unknown: what becomes of it can then not be said."""
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
-from .dimensions import IMPLICIT, after_arithmetic, after_operation, implicit, of_dimensions
+from .dimensions import IMPLICIT, after_operation, implicit, of_dimensions
 from .layout import (
     along,
     axis,
@@ -28,8 +27,6 @@ from .operation_names import (
     COUPLE,
     CUTS,
     EACH,
-    HOST,
-    KEEP_NUMBER,
     KEEP_SHAPE,
     LAST,
     LAYOUTS,
@@ -43,9 +40,7 @@ from .values import (
     ADDITIVE,
     COUPLES,
     LOCAL_ROWS,
-    MIXED,
     OWN_SHAPE,
-    OWN_SIZE,
     PICKED,
     SAME,
     TAKEN,
@@ -53,106 +48,11 @@ from .values import (
     Iteration,
     Kind,
     Value,
-    are_mixed,
     entries,
     join,
     made_of,
     of,
 )
-
-
-def combined(operator: ast.operator, left: Value, right: Value) -> Value:
-    """What an arithmetic operation makes of two values."""
-    both = (left, right)
-    if not left.is_local and not right.is_local:
-        zero = left.zero and right.zero and isinstance(operator, ast.Add | ast.Sub)
-        return replace(made_of("same", both, host=left.host and right.host), zero=zero)
-    if are_mixed(left, right):
-        return made_of("unknown", both, reason=MIXED)
-    host = all(value.host or not value.is_local for value in both)
-    kind = _combined_kind(operator, left, right)
-    reason = "" if kind != "unknown" else _reason(operator, left, right)
-    made = of_dimensions(made_of(kind, both, host=host, reason=reason), after_arithmetic(left, right))
-    if kind == "mean" and "inverse" in (left.kind, right.kind):  # what was not known of the divisor is known of it
-        return replace(made, made_at=frozenset().union(*(each.made_at for each in both if each.kind != "inverse")))
-    return made
-
-
-def _reason(operator: ast.operator, left: Value, right: Value) -> str:
-    if "unknown" in (left.kind, right.kind):
-        return ""
-    kinds = {left.kind, right.kind}
-    rows = kinds & LOCAL_ROWS
-    if rows and kinds & {"size", "inverse"}:
-        return OWN_SIZE
-    if rows and (kinds & {"mean", "sum"} or differ(rows) or _contracts(operator, left, right)):
-        return COUPLES
-    if isinstance(operator, ast.MatMult):
-        return "it may couple samples of a batch with each other"
-    return f"a {_word(left)} and a {_word(right)} are combined, which cannot be added up over ranks"
-
-
-def _contracts(operator: ast.operator, left: Value, right: Value) -> bool:
-    """Whether a product of matrices runs over the samples, or makes something for each two of them."""
-    if not isinstance(operator, ast.MatMult):
-        return False
-    both = left.is_local and right.is_local
-    return left.kind == "rows_last" or (both and (left.kind == "rows_second" or right.kind == "rows_last"))
-
-
-def _word(value: Value) -> str:
-    words = {
-        "inverse": "number by batch size",
-        "same": "number",
-        "mean": "mean over a batch",
-        "sum": "sum over a batch",
-        "size": "batch size",
-    }
-    return words.get(value.kind, "batch")
-
-
-def _combined_kind(operator: ast.operator, left: Value, right: Value) -> Kind:
-    kinds = {left.kind, right.kind}
-    if "unknown" in kinds or "shape" in kinds:
-        return "unknown"
-    rows = kinds & LOCAL_ROWS
-    if rows:
-        if kinds - LOCAL_ROWS - {"same"} or differ(rows):
-            return "unknown"
-        if isinstance(operator, ast.MatMult):
-            whole = right.kind == "same" and left.kind != "rows_last"
-            return together(rows) if left.kind in LOCAL_ROWS and whole else "unknown"
-        return together(rows)
-    if isinstance(operator, ast.Add | ast.Sub):
-        return _added(left, right)
-    if isinstance(operator, ast.Mult):
-        if kinds == {"sum", "inverse"}:
-            return "mean"
-        if kinds <= {"mean", "size"} and len(kinds) == 2:
-            return "sum"
-        if "same" in kinds:
-            return left.kind if right.kind == "same" else right.kind
-        return "unknown"
-    if isinstance(operator, ast.Div) and right.kind == "same":
-        return left.kind
-    if isinstance(operator, ast.Div) and right.kind == "size":
-        return {"sum": "mean", "size": "mean", "same": "inverse"}.get(left.kind, "unknown")  # type: ignore[return-value]
-    return "unknown"
-
-
-def _added(left: Value, right: Value) -> Kind:
-    kinds = {left.kind, right.kind}
-    if kinds <= {"sum", "size"}:
-        return "sum"
-    if kinds == {"mean"}:
-        return "mean"
-    if "same" in kinds:
-        same, other = (left, right) if left.kind == "same" else (right, left)
-        if other.kind == "mean":
-            return "mean"
-        if same.zero and other.kind in ("sum", "size"):
-            return "sum"
-    return "unknown"
 
 
 def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:
@@ -329,29 +229,6 @@ def _laid_out(name: str, kind: Kind, dimension: object, given: Sequence[Value]) 
     return kind if axis(kind) == 0 and name == "unflatten" and at else "rows_moved"
 
 
-def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
-    """What a method or function makes of a mean or a sum; None where that is not known."""
-    operator = _ARITHMETIC.get(name)
-    if operator is not None and len(given) == 1:
-        return combined(operator, value, given[0])
-    if any(each.is_local for each in given):
-        return None
-    if name in KEEP_NUMBER:
-        return replace(made_of(value.kind, [value]), host=value.host or name in HOST)
-    if name in ("sum", "mean") and not value.host:
-        return replace(made_of(value.kind, [value]))
-    return None
-
-
-_ARITHMETIC: dict[str, ast.operator] = {
-    "mul": ast.Mult(),
-    "div": ast.Div(),
-    "true_divide": ast.Div(),
-    "add": ast.Add(),
-    "sub": ast.Sub(),
-}
-
-
 def of_sizes(given: Sequence[Value]) -> Value | None:
     """A new tensor of some sizes, or of those in a tuple; None where they are not those of a rank's samples."""
     sizes = _flat(given)
@@ -373,41 +250,6 @@ def for_each_sample(given: Sequence[Value]) -> Value | None:
     if any(each.reason == PICKED for each in sizes):
         return replace(made_of("picked", sizes), reason="")
     return made_of("rows", sizes) if len(sizes) == 1 else made_of("unknown", sizes, reason=COUPLES)
-
-
-def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
-    """What a loss function makes of its arguments.
-
-    Args:
-        given: its arguments. reduction: "mean", "sum", "none", "batchmean", or "?" where that is not known.
-        weighted: whether some targets count more than others, or not at all.
-    """
-    local = [value for value in given if value.is_local]
-    if not local:
-        return made_of("same", given)
-    kinds = {value.kind for value in local}
-    local += [value for value in given if value.reason == OWN_SHAPE and not value.is_local]
-    if reduction == "?" or not kinds <= {*LOCAL_ROWS, "size", "shape"}:
-        reason = "" if reduction != "?" else "whether it is a mean or a sum cannot be seen"
-        return made_of("unknown", local, reason=reason)
-    if reduction == "none":
-        return made_of("picked" if "picked" in kinds else "rows", local)
-    if reduction == "sum":
-        return made_of("sum", local)
-    if weighted:
-        return made_of(
-            "unknown", local, reason="class weights or ignored targets weigh the batches of the ranks differently"
-        )
-    if "picked" in kinds:
-        return made_of("unknown", local, reason=PICKED)
-    return made_of("mean", local)
-
-
-def likelihood(given: Sequence[Value], reduction: Value | None) -> Value:
-    """What a CRF of pytorch-crf makes of its arguments: the log likelihood, a sum over samples without a reduction."""
-    said = "sum" if reduction is None else reduction.constant
-    how = said if said in ("none", "sum", "mean") else "?"
-    return loss_of([replace(each, kind="rows") if each.kind == "batch" else each for each in given], str(how), False)
 
 
 def element(value: Value, key: object) -> Value:

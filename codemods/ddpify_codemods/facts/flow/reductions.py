@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from .values import LOCAL_ROWS, OWN_SHAPE, PICKED, Value, made_of
 
 # Where torch's losses take size_average by place, after what the functions among them compute with: behind a weight.
 _AFTER_WEIGHT = frozenset(
@@ -52,3 +55,38 @@ def _is_default(given: ast.expr | None, value: object) -> bool:
 
 def _text(value: object) -> str:
     return value if isinstance(value, str) and value in ("mean", "sum", "none", "batchmean") else "?"
+
+
+def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
+    """What a loss function makes of its arguments.
+
+    Args:
+        given: its arguments. reduction: "mean", "sum", "none", "batchmean", or "?" where that is not known.
+        weighted: whether some targets count more than others, or not at all.
+    """
+    local = [value for value in given if value.is_local]
+    if not local:
+        return made_of("same", given)
+    kinds = {value.kind for value in local}
+    local += [value for value in given if value.reason == OWN_SHAPE and not value.is_local]
+    if reduction == "?" or not kinds <= {*LOCAL_ROWS, "size", "shape"}:
+        reason = "" if reduction != "?" else "whether it is a mean or a sum cannot be seen"
+        return made_of("unknown", local, reason=reason)
+    if reduction == "none":
+        return made_of("picked" if "picked" in kinds else "rows", local)
+    if reduction == "sum":
+        return made_of("sum", local)
+    if weighted:
+        return made_of(
+            "unknown", local, reason="class weights or ignored targets weigh the batches of the ranks differently"
+        )
+    if "picked" in kinds:
+        return made_of("unknown", local, reason=PICKED)
+    return made_of("mean", local)
+
+
+def likelihood(given: Sequence[Value], reduction: Value | None) -> Value:
+    """What a CRF of pytorch-crf makes of its arguments: the log likelihood, a sum over samples without a reduction."""
+    said = "sum" if reduction is None else reduction.constant
+    how = said if said in ("none", "sum", "mean") else "?"
+    return loss_of([replace(each, kind="rows") if each.kind == "batch" else each for each in given], str(how), False)

@@ -1,11 +1,11 @@
-"""What operations make of values that depend on a rank's samples."""
+"""What arithmetic makes of values that depend on a rank's samples."""
 
 from __future__ import annotations
 
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.operations import combined
+from ddpify_codemods.facts.flow.arithmetic import combined
 from ddpify_codemods.facts.flow.values import Value
 
 
