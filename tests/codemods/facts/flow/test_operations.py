@@ -1,0 +1,30 @@
+"""What operations make of something that holds each sample."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.facts.flow.operations import on_rows
+from ddpify_codemods.facts.flow.values import Kind, Value
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "dimension", "result"),
+    [
+        ("mean", "rows", None, "mean"),
+        ("mean", "rows", 0, "mean"),
+        ("mean", "rows", 1, "rows"),
+        ("sum", "rows", 0, "sum"),
+        ("sum", "rows_second", 0, "rows"),
+        ("softmax", "rows", 1, "rows"),
+        ("softmax", "rows", 0, "unknown"),
+        ("softmax", "rows_second", 1, "unknown"),
+        ("relu", "rows_last", None, "rows_last"),
+    ],
+)
+def test_what_runs_over_samples(name: str, kind: Kind, dimension: int | None, result: str) -> None:
+    made = on_rows(name, Value(kind), dimension, [], set())
+    assert made is not None and made.kind == result
+
+
+def test_an_operation_that_is_not_listed_is_unknown() -> None:
+    assert on_rows("betainc", Value("rows"), None, [], set()) is None
