@@ -224,12 +224,9 @@ class _Normalise(Function):
         ctx.eps = eps
         ctx.save_for_backward(input, weight, bias, mean, scale, total)
         ctx.mark_non_differentiable(mean, variance, total)
-        if weight is not None and bias is not None:
-            factor, shift = scale * weight, bias
-        else:
-            factor, shift = scale, torch.zeros_like(mean)
-        centred = input - _per_channel(mean, input)
-        return torch.addcmul(_per_channel(shift, input), centred, _per_channel(factor, input)), mean, variance, total
+        # torch's own kernel, as one process has it: a pass over the values, where a formula takes two and their memory.
+        factor, shift = (None if each is None else each.to(input.dtype) for each in (weight, bias))
+        return F.batch_norm(input, mean, variance, factor, shift, eps=eps), mean, variance, total
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, Tensor | None, Tensor | None, None]:
@@ -251,7 +248,8 @@ class _Normalise(Function):
         factor = scale if weight is None else scale * weight
         of_input = (gradient - _per_channel(mean_gradient, input)).addcmul_(
             centred, _per_channel(-mean_product * scale, input)
-        ) * _per_channel(factor, input)
+        )
+        of_input *= _per_channel(factor, input)
         return of_input, None if weight is None else of_weight, None if bias is None else of_bias, None
 
 
