@@ -301,6 +301,14 @@ def test_the_wrapper_is_made_behind_what_is_unfrozen_before_training(thaws: str)
     assert f"{thaws}ddp_net = DistributedDataParallel(net)\ntrain(ddp_net, optimizer)\n" in result.code
 
 
+def test_a_second_optimizer_does_not_hide_what_the_function_that_trains_freezes() -> None:
+    frozen = "def pretrain(model, optimizer):\n    for p in model[0].parameters():\n        p.requires_grad = False\n"
+    frozen += "    train(model, optimizer)\n    for p in model[0].parameters():\n        p.requires_grad = True\n\n\n"
+    lines = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n{}(net, optimizer)\n"
+    (refusal, *_) = refusals(plain(f"{DATA}{frozen}{NET}{lines.format('pretrain')}{lines.format('train')}"))
+    assert "frozen or unfrozen" in refusal
+
+
 @pytest.mark.parametrize("thaws", THAWS)
 @pytest.mark.parametrize(
     "trains", ["train(net, optimizer)\n{}", "for epoch in range(2):\n    train(net, optimizer)\n    {}"]

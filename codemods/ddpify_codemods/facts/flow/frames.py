@@ -164,7 +164,8 @@ class FlowFacts:
     called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls of
     the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
     zero before. aside: those that go through no model by whose gradients nothing is stepped. late_freezes: where
-    parameters are frozen behind the optimizers. not_averaged: those whose gradients DistributedDataParallel would leave
+    parameters are frozen behind the optimizers. training_statements: those by which backward passes are come to,
+    calls of functions among them. not_averaged: those whose gradients DistributedDataParallel would leave
     as they are. repeated: models that are called again before the backward pass. mixes: what draws an order in which a
     rank's samples are mixed with each other. pads: the collate functions that pad to the longest sample. sizes_shown:
     the sizes of a rank's part of a batch that are printed.
@@ -233,6 +234,7 @@ class FlowFacts:
     first_passes: dict[tuple[Script, ast.stmt], None] = field(default_factory=dict)
     unused: set[ast.AST] = field(default_factory=set)
     late_freezes: dict[ast.AST, Freeze] = field(default_factory=dict)
+    training_statements: set[ast.stmt] = field(default_factory=set)
     aside: set[tuple[ast.Call, ast.AST]] = field(default_factory=set)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)

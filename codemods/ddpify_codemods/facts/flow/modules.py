@@ -329,6 +329,9 @@ class Modules(Losses, Beginnings, Remembered):
             self.problem(frame, node, "it is trained here on what a loop without a backward pass has read")
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")
+        if loss.forwards:
+            self.found.late_freezes |= self.frozen_behind
+            self.found.training_statements |= {*frame.statements}
         if self.frozen is not None and loss.forwards:
             self.problem(frame, self.frozen, FROZEN_LATE)
         for bypass in loss.bypasses:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..inherited import _local as imported_file
 from ..script import Script
 from .collate_expressions import Part
-from .frames import ByNext, FlowFacts, Frame, Joined, Problem
+from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Problem
 from .gradients import Gradients
 from .own_networks import hands_over_networks, has_networks
 from .values import (
@@ -111,6 +111,7 @@ class State:
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
         self.quiet_around, self.in_factory = 0, 0
         self.frozen: ast.AST | None = None
+        self.frozen_behind: dict[ast.AST, Freeze] = {}  # where parameters were frozen since an optimizer was made
         self.parts: set[tuple[Module, str]] = set()
         self.set_now: set[tuple[Thing, str]] = set()  # what the forward that is being followed has set so far
         self.read_before: set[tuple[Thing, str]] = set()  # what a forward has read that another one may have set

@@ -95,7 +95,7 @@ class Training(Expressions):
     def makes_optimizer(self, node: ast.Call, modules: Iterable[Module]) -> None:
         """An optimizer is made; models are wrapped before."""
         self.wrapped, self.frozen = True, None
-        self.found.late_freezes.clear()
+        self.frozen_behind.clear()
         for module in modules:
             model = root_of(module).made
             self.optimizers_of.setdefault(model, set()).add(node)
@@ -137,7 +137,7 @@ class Training(Expressions):
         if late and wrapped and not self.in_forward and (self.backwards or self.contexts):
             self.frozen = node
         elif late and wrapped and not self.in_forward:
-            self.found.late_freezes[node] = Freeze(frame.script, frozenset(frame.statements), frozenset(wrapped))
+            self.frozen_behind[node] = Freeze(frame.script, frozenset(frame.statements), frozenset(wrapped))
 
     def end_gradients(self) -> None:
         """Decide which calls have to go through wrappers: those by whose gradients steps are made."""

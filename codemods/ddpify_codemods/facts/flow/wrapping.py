@@ -141,7 +141,7 @@ def _frozen_late(program: Program, result: Wrapping) -> Iterator[Problem]:
     for node, freeze in program.followed.found.late_freezes.items():
         places = [(each.script, at) for each in result.models if each.made & freeze.models for at in each.at]
         blocks = ((block_of(script, at), at) for script, at in places)
-        if not all(is_frozen_by(freeze, block[: block.index(at)]) for block, at in blocks):
+        if not all(is_frozen_by(program, freeze, block[: block.index(at)]) for block, at in blocks):
             yield Problem(freeze.script, node, FROZEN_LATE)
 
 

@@ -38,7 +38,7 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
     `optimizer = …; model.to(device)`."""
     made, block = at, [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
     for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
-        if any(is_frozen_by(freeze, [each]) for freeze in program.followed.found.late_freezes.values()):
+        if any(is_frozen_by(program, freeze, [each]) for freeze in program.followed.found.late_freezes.values()):
             at = after
             continue
         value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
@@ -51,9 +51,10 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
     return at
 
 
-def is_frozen_by(freeze: Freeze, statements: Sequence[ast.stmt]) -> bool:
-    """Whether parameters are frozen in some statements, or in what these call."""
-    return any(part in freeze.statements for each in statements for part in ast.walk(each))
+def is_frozen_by(program: Program, freeze: Freeze, statements: Sequence[ast.stmt]) -> bool:
+    """Whether parameters are frozen in some statements, or in what these call, and nothing is trained there."""
+    quiet = (each for each in statements if each not in program.followed.found.training_statements)
+    return any(part in freeze.statements for each in quiet for part in ast.walk(each))
 
 
 def once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script: Script, code: str) -> list[ast.stmt]:
