@@ -1,4 +1,5 @@
-"""Data sets whose samples depend on what was loaded before: a counter, a running mean, a generator (D20)."""
+"""Data sets whose samples depend on what was loaded before: a counter, a running mean, a generator, also of what
+changes their samples (D20)."""
 
 from __future__ import annotations
 
@@ -8,13 +9,16 @@ from collections.abc import Iterator, Sequence
 from .script import Script
 
 _LOADS = ("__getitem__", "__getitems__")
+_CHANGES = ("__call__", "forward")
+_DATA = ("torchvision.", "torch.utils.data.")
 _GENERATORS = frozenset({"numpy.random.RandomState", "numpy.random.default_rng", "random.Random", "torch.Generator"})
 
 
 def by_earlier_samples(script: Script, scripts: Sequence[Script]) -> Iterator[ast.stmt]:
     """Where a data set of a file goes on from what it has kept of other samples, by which later ones are made.
 
-    What is only counted changes no sample, nor does what is kept under the index of one.
+    So for an object that one is given, to change each sample with. What is only counted changes no sample, nor does
+    what is kept under the index of one.
     """
     made = {
         _last(call.func)
@@ -24,13 +28,40 @@ def by_earlier_samples(script: Script, scripts: Sequence[Script]) -> Iterator[as
     }
     for owner in script.find(ast.ClassDef):
         if owner.name in made:
-            yield from _of_class(owner)
+            yield from _of_class(owner, _LOADS)
+        if any(isinstance(each, ast.FunctionDef) and each.name in _CHANGES for each in owner.body) and any(
+            _is_given_to_data(each, owner.name, scripts) for each in scripts
+        ):
+            yield from _of_class(owner, _CHANGES)
+
+
+def _is_given_to_data(script: Script, name: str, scripts: Sequence[Script]) -> bool:
+    """Whether a file gives an object of a class to a data set that it makes, itself or in a list of transforms."""
+    made: list[ast.AST] = [call for call in script.find(ast.Call) if _last(call.func) == name]
+    named = {
+        target.id
+        for call in made
+        if isinstance(assigned := script.statement(call), ast.Assign)
+        for target in assigned.targets
+        if isinstance(target, ast.Name)
+    }
+    made += [each for each in script.find(ast.Name) if each.id in named and isinstance(each.ctx, ast.Load)]
+    loading = {
+        owner.name
+        for each in scripts
+        for owner in each.find(ast.ClassDef)
+        if any(isinstance(part, ast.FunctionDef) and part.name in _LOADS for part in owner.body)
+    }
+    around = (
+        call for each in made for call in script.ancestors(each) if isinstance(call, ast.Call) and each is not call.func
+    )
+    return any(_last(call.func) in loading or script.qualified(call.func).startswith(_DATA) for call in around)
 
 
 def own_generators(script: Script) -> Iterator[ast.Assign]:
     """Where a data set of a file makes itself a generator with a seed, by which it draws something for its samples."""
     for owner in script.find(ast.ClassDef):
-        used = {_of_self(node) for node in _loading(owner)}
+        used = {_of_self(node) for node in _loading(owner, _LOADS)}
         for node in ast.walk(owner):
             if isinstance(node, ast.Assign) and _of_self(node.targets[0]) in used and _is_seeded(script, node.value):
                 yield node
@@ -43,10 +74,10 @@ def _is_seeded(script: Script, value: ast.expr) -> bool:
     return makes and any(each.args or each.keywords for each in calls)
 
 
-def _loading(owner: ast.ClassDef) -> list[ast.AST]:
-    """The code of a class by which a sample is loaded."""
+def _loading(owner: ast.ClassDef, names: Sequence[str]) -> list[ast.AST]:
+    """The code of a class by which a sample is loaded: its methods of some names, and those that they call."""
     methods = {each.name: each for each in owner.body if isinstance(each, ast.FunctionDef)}
-    waiting = [methods[name] for name in _LOADS if name in methods]
+    waiting = [methods[name] for name in names if name in methods]
     found: list[ast.FunctionDef] = []
     while waiting:
         method = waiting.pop()
@@ -57,8 +88,8 @@ def _loading(owner: ast.ClassDef) -> list[ast.AST]:
     return [node for method in found for node in ast.walk(method)]
 
 
-def _of_class(owner: ast.ClassDef) -> Iterator[ast.stmt]:
-    nodes = _loading(owner)
+def _of_class(owner: ast.ClassDef, names: Sequence[str]) -> Iterator[ast.stmt]:
+    nodes = _loading(owner, names)
     going_on = {
         node: name for node in nodes if isinstance(node, ast.Assign | ast.AugAssign) and (name := _goes_on(node))
     }

@@ -78,3 +78,57 @@ def test_a_generator_of_the_data_sets_own_is_said(made: str, draws: str, alike: 
     result = plain(source.replace("DataLoader(train_set", "DataLoader(Numbers(train_set)", 1))
     said = [finding.message for finding in result.findings]
     assert any("of the data set's own" in each for each in said) is alike
+
+
+CHANGED = """\
+class Changed(torch.utils.data.Dataset):
+    def __init__(self, base, change):
+        self.base, self.change = base, change
+
+    def __len__(self):
+        return len(self.base)
+
+    def __getitem__(self, i):
+        return self.change(self.base[i][0]), self.base[i][1]
+
+
+class Fading{bases}:
+    def __init__(self):
+        {begins}self.calls = 0
+
+    def {name}(self, x):
+        self.calls += 1
+        {gives}
+
+
+fading = Fading()
+train_loader = """
+
+
+@pytest.mark.parametrize(
+    ("makes", "found"),
+    [
+        ("Changed(train_set, Fading())", True),
+        ("Changed(train_set, change=fading)", True),
+        ("Changed(train_set, transforms.Compose([fading]))", True),
+        ("CIFAR10(transform=fading)", True),
+        ("Changed(train_set, print)", False),
+    ],
+)
+@pytest.mark.parametrize(
+    ("bases", "begins", "name"), [("", "", "__call__"), ("(nn.Module)", "super().__init__(); ", "forward")]
+)
+def test_what_changes_samples_by_how_many_there_were_is_refused(
+    makes: str, found: bool, bases: str, begins: str, name: str
+) -> None:
+    for gives, goes_on in (("return x * min(1.0, self.calls / 50)", True), ("return x * 2", False)):
+        head = CHANGED.format(bases=bases, begins=begins, name=name, gives=gives)
+        source = "from torchvision import transforms\nfrom torchvision.datasets import CIFAR10\n" + training()
+        source = source.replace("train_loader = ", head, 1).replace("DataLoader(train_set", f"DataLoader({makes}", 1)
+        assert any("(D20)" in each for each in refusals(plain(source))) is (found and goes_on)
+
+
+def test_an_object_that_the_training_loop_calls_may_count() -> None:
+    head = CHANGED.format(bases="", begins="", name="__call__", gives="return self.calls > x")
+    source = training(step="if fading(3): break").replace("train_loader = ", head, 1)
+    assert not refusals(plain(source))
