@@ -46,3 +46,22 @@ model = Net()
         source = training("F.nll_loss(torch.log(model(x)), y)")
         source = source.replace("model = nn.Linear(4, 3)\n", net.format(sizes=sizes))
         assert bool(refusals(plain(source))) is not right
+
+
+@pytest.mark.parametrize(
+    ("loss", "right"),
+    [
+        ("model(x).unflatten(1, (3, 1)).softmax(1).mean()", True),
+        ("model(x).unflatten(0, (len(x), 1)).softmax(2).mean()", True),
+        ("model(x).unflatten(0, (2, -1)).softmax(1).mean()", False),
+        ("model(x).unflatten(0, (-1, 2)).softmax(1).mean()", False),
+        ("torch.unflatten(model(x), 0, (2, -1)).softmax(1).mean()", False),
+        ("model(x.view(-1, 4)).mT.softmax(0).mean()", True),
+        ("model(x.view(-1, 4)).mT.softmax(1).mean()", False),
+        ("model(x.view(-1, 4)).transpose(-1, -2).softmax(1).mean()", False),
+        ("model(x.view(-1, 1, 4)).transpose(-1, -2).softmax(1).mean()", True),
+        ("model(x.view(-1, 1, 4)).transpose(-3, -2).softmax(1).mean()", False),
+    ],
+)
+def test_where_samples_lie_after_a_tensor_is_laid_out_anew(loss: str, right: bool) -> None:
+    assert bool(undivided(plain(training(loss)))) is not right

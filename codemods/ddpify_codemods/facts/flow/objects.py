@@ -70,7 +70,8 @@ class Objects(Loops, OwnContainers):
             if name == "shape":
                 return self.shape_of(owner)
             if name in ("T", "mT"):
-                return made_of(turned(owner.kind) if name == "T" else "rows_moved", [owner])
+                of_matrix = name == "T" or owner.dimensions == 2
+                return made_of(turned(owner.kind) if of_matrix else "rows_moved", [owner])
             if name == "grad":
                 return cut(made_of("scaled", [owner]))
             found = made_of("batch" if owner.kind == "batch" else owner.kind, [owner])

@@ -92,7 +92,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     kind = together(rows)
     if name in LAYOUTS:
         sizes = _flat(given)
-        found = _laid_out(name, value.kind, dimension, sizes)
+        found = _laid_out(name, value, dimension, sizes)
         if found is None:
             return made_of("unknown", all_of, reason=OWN_SHAPE)
         merges = name in ("view", "reshape", "flatten", "ravel") and not (sizes and sizes[0].kind == "size")
@@ -202,9 +202,12 @@ def _flat(values: Sequence[Value]) -> list[Value]:
     return list(values)
 
 
-def _laid_out(name: str, kind: Kind, dimension: object, given: Sequence[Value]) -> Kind | None:
+def _laid_out(name: str, value: Value, dimension: object, given: Sequence[Value]) -> Kind | None:
     """Along which dimension the samples lie in a tensor that is laid out anew; None where that is not for ranks."""
+    kind = value.kind
     numbers = [each.constant if isinstance(each.constant, int) else None for each in given]
+    if value.dimensions and name in _EXCHANGE:  # counted from the last one
+        numbers = [each and each % value.dimensions for each in numbers]
     at = dimension if isinstance(dimension, int) else None
     if name in ("view", "reshape"):
         if kind in ("rows_second", "rows_last") and len(given) == 1 and given[0].constant == -1:
@@ -226,6 +229,10 @@ def _laid_out(name: str, kind: Kind, dimension: object, given: Sequence[Value]) 
         return transposed(kind, *(numbers[:2] if len(numbers) > 1 else (None, None)))
     if name in ("flatten", "ravel"):
         return flattened(kind, numbers[0] if numbers else 0)
+    if name == "unflatten" and at == 0 and axis(kind) == 0:
+        sizes = _flat(given[1:])
+        cuts = bool(sizes) and sizes[0].constant == -1 and not value.merged  # into groups of samples
+        return reshaped(kind, sizes) if not cuts else None
     return kind if axis(kind) == 0 and name == "unflatten" and at else "rows_moved"
 
 
