@@ -1220,3 +1220,34 @@ for epoch in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_a_mean_over_the_steps_of_packed_sequences(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD[: HEAD.index("model = ")] + CAPTIONS, ranks, tmp_path)
+
+
+TASKS = """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 6)
+        self.classes, self.sizes = torch.nn.Linear(6, 3), torch.nn.Linear(6, 1)
+        self.log_vars = torch.nn.Parameter(torch.zeros(2))
+
+    def forward(self, x):
+        x = torch.tanh(self.body(x))
+        return self.classes(x), self.sizes(x).squeeze(1)
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+    classes, sizes = model(x)
+    first, second = torch.exp(-model.log_vars)
+    loss = first * F.cross_entropy(classes, y) + second * F.mse_loss(sizes, x.sum(1)) + model.log_vars.sum()
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item(), model.log_vars.tolist())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_losses_that_are_weighed_by_parameters_which_the_forward_does_not_use(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD[: HEAD.index("model = ")] + TASKS, ranks, tmp_path)

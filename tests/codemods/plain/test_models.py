@@ -134,3 +134,39 @@ def test_a_module_keeps_something_of_each_sample_within_a_forward(sets: str, is_
     """Of the sample alone, and set before it is read: not of the batch before (RevIN)."""
     script = training().replace("model = nn.Linear(4, 3)\n", KEEPS.format(sets=sets))
     assert bool(undivided(plain(script))) is is_refused
+
+
+WEIGHED = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+        self.weight = nn.Parameter(torch.zeros(1))
+        {more}
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+model = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("loss", "more", "finds"),
+    [
+        ("F.cross_entropy(model(x), y) * torch.exp(-model.weight).sum() + model.weight.sum()", "pass", False),
+        ("F.cross_entropy(model(x), y)", "pass", True),
+        ("F.cross_entropy(model(x), y)", "self.other = nn.Linear(4, 3)", True),
+        ("F.cross_entropy(model(x), y) + model.weight.sum()", "self.other = nn.Linear(4, 3)", None),
+    ],
+)
+def test_a_parameter_that_the_loss_uses_is_not_left_out(loss: str, more: str, finds: bool | None) -> None:
+    """The wrapper would take it for one without a gradient, and stop where it gets one."""
+    source = training(loss).replace("model = nn.Linear(4, 3)\n", WEIGHED.format(more=more), 1)
+    result = plain(source)
+    if finds is None:
+        assert any("its forward does not use" in each for each in refusals(result))
+    else:
+        assert not refusals(result)
+        assert ("find_unused_parameters=True" in result.code) is finds

@@ -48,6 +48,8 @@ _CRF = "torchcrf.CRF"
 _ALL_LAYERS = frozenset({"children", "named_children", "_modules"})
 _UNSEEN = "what this layer computes is not seen: the model calls it in a way that is not followed"
 
+_PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
+
 
 class Modules(Losses, Beginnings, Remembered):
     """What models and losses make of batches."""
@@ -234,7 +236,7 @@ class Modules(Losses, Beginnings, Remembered):
             for part in value.only(Module):
                 assert isinstance(part, Module)
                 if part.networks and (module, name) not in self.parts:
-                    self.found.unused.add(root_of(module).made)
+                    self.not_in_forward[module, name] = part
         return self.lenient(result) if module.networks or trained else result
 
     def forwards_of(self, module: Module) -> list[Function] | None:
@@ -269,6 +271,24 @@ class Modules(Losses, Beginnings, Remembered):
         if value.kind in ("unknown", "rows", "picked", "rows_moved", "rows_last", "shape"):
             return replace(value, kind="batch", reason="")
         return value
+
+    def end_parts(self) -> None:
+        """Note what forwards do not use of their models: nothing does, or losses do, `torch.exp(-net.log_vars)`."""
+        by_losses: dict[ast.AST, ast.AST] = {}
+        for (module, name), part in self.not_in_forward.items():
+            if (module, name) in self.read_in_training and self.is_parameter(part):
+                by_losses[root_of(module).made] = part.made
+            else:
+                self.found.unused.add(root_of(module).made)
+        for made in self.found.unused & by_losses.keys():
+            reason = "a loss uses these parameters of a model, which its forward does not use, nor others of it"
+            part_made = by_losses[made]
+            self.found.problems.append(Problem(_script_of(self.scripts, part_made), part_made, reason))
+
+    def is_parameter(self, part: Module) -> bool:
+        """Whether it is a tensor that is trained by itself, `nn.Parameter(torch.zeros(2))`."""
+        made = part.made
+        return isinstance(made, ast.Call) and _script_of(self.scripts, made).qualified(made.func) in _PARAMETERS
 
     def end_layers(self) -> None:
         """Note layers of trained models of which it is not seen what they compute: they may couple samples."""

@@ -92,6 +92,9 @@ class Objects(Loops, OwnContainers):
             return self.contents(thing) if name == "__dict__" else names.get(name)
         if isinstance(thing, Module | Instance):
             if name in thing.attributes:
+                in_training = any(context.how == "batches" for context in self.contexts) and not self.without_gradients
+                if isinstance(thing, Module) and not self.in_forward and in_training:
+                    self.read_in_training.add((thing, name))
                 if isinstance(thing, Module) and self.in_forward:
                     self.parts.add((thing, name))
                     self.read_before |= {(thing, name)} - self.set_now

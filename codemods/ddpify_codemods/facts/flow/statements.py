@@ -44,6 +44,7 @@ class Follower(Assignments):
         self.end_gradients()
         self.end_weighing()
         self.end_layers()
+        self.end_parts()
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         dead = never_run(frame.script)
