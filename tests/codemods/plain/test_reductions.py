@@ -51,3 +51,17 @@ criterion = Own({})
         result = plain(training(f"{used}(model(x), y)").replace("for epoch", both + "for epoch", 1))
         assert not refusals(result)
         assert ("(loss * dist.get_world_size()).backward()" in result.code) is scaled
+
+
+@pytest.mark.parametrize(
+    ("losses", "right"),
+    [
+        ("{'a': F.cross_entropy(model(x), y), 'b': model(x).pow(2).mean()}", True),
+        ("{'a': F.cross_entropy(model(x), y), 'b': sum(p.pow(2).sum() for p in model.parameters())}", True),
+        ("{'a': F.cross_entropy(model(x), y), 'b': model(x).sum()}", False),
+        ("{'a': F.cross_entropy(model(x), y), 'b': model(x).mean(0).norm()}", False),
+    ],
+)
+def test_a_loss_is_the_sum_of_those_in_a_dictionary(losses: str, right: bool) -> None:
+    source = training("sum(losses.values())").replace("        loss = ", f"        losses = {losses}\n        loss = ")
+    assert bool(undivided(plain(source))) is not right

@@ -22,7 +22,7 @@ from .operation_names import (
     PICTURES,
     WEIGHTED,
 )
-from .operations import runs_over_samples
+from .operations import runs_over_samples, values_of
 from .packed import packed, padded_again
 from .reductions import reduction_of
 from .values import (
@@ -196,6 +196,9 @@ class Libraries(LibraryResults):
             return self.loss(node, given, reduction, frame)
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
             return self.library_module(name, node, given, frame)
+        if name == "sum" and len(args) == 1 and (values := values_of(args[0])) is not None:
+            args = given = [values]  # sum(losses.values())
+            local = [value for value in given if value.is_local or local_entries(value)]
         if over := [inner for value in given for inner in local_runs(value)]:
             return made_of("unknown", over, reason=f"{ast.unparse(node.func)} runs over numbers of this rank")
         if not local:

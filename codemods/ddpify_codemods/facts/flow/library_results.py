@@ -298,6 +298,8 @@ class LibraryResults(Modules):
             and not args[1:]
         ):
             return made_of("sum", inner, host=all(entry.host for entry in inner))
+        if kinds == {"mean", "same"}:  # a penalty of the weights among losses
+            kinds = {"mean"}
         if len(kinds) != 1 or not kinds <= {"mean", "sum", "size"} or args[1:]:
             return None
         kind = kinds.pop()

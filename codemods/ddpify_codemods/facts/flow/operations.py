@@ -286,6 +286,16 @@ def runs_over_samples(over: Value) -> bool:
     return any(runs_over_samples(each) for each in inner)
 
 
+def values_of(over: Value) -> Value | None:
+    """What `losses.values()` gives, as a list; None for others."""
+    (thing, *others) = over.things or (None,)
+    inner = thing.inner if isinstance(thing, Iteration) and thing.how == "entries" and not others else ()
+    found = [each for value in inner for each in value.things if isinstance(each, Items)]
+    if len(inner) != 1 or len(inner[0].things) != 1 or not found or inner[0].is_local or found[0].shape != "dict":
+        return None
+    return of(Items("list", dict(enumerate(found[0].known.values())), found[0].rest))
+
+
 def one_behind_the_other(left: Value, right: Value) -> Value | None:
     """`(loss,) + outputs`: a tuple of which each entry is known by its place, and what it is put before; None for
     others."""
