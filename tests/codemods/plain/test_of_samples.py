@@ -72,6 +72,8 @@ class Named(Dataset):
         ("y[0].item()", "whole_batch(y)[0].item()"),
         ("x[0].mean()", "whole_batch(x)[0].mean()"),
         ("y[-1]", "whole_batch(y)[-1]"),
+        ("x[random.randint(0, 3)]", "whole_batch(x)[random.randint(0, 3)]"),
+        ("x[(y > 0).sum().item()]", "whole_batch(x)[sum_over_ranks((y > 0).sum().item())]"),
     ],
 )
 def test_the_first_sample_is_that_of_the_batch_of_all_ranks(shown: str, expected: str) -> None:

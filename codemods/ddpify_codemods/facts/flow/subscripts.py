@@ -59,7 +59,7 @@ class Subscripts(Comparisons):
         if owner.kind in LOCAL_ROWS:
             if drawn := self.drawn_in(node.slice, frame):
                 return made_of("unknown", [owner, *drawn], reason=DRAWN)
-            in_use = owner.kind == "batch" and isinstance(key, int) and self.is_a_tensor(node.value, frame)
+            in_use = owner.kind == "batch" and not isinstance(key, slice | str) and self.is_a_tensor(node.value, frame)
             owner = (
                 replace(owner, kind="rows") if owner.kind == "batch" and (in_use or is_tensor(node.value)) else owner
             )
