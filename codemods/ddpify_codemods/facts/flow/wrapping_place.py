@@ -12,6 +12,7 @@ from ..script import Script
 from ..trained_modules import Base
 from .frames import Freeze
 from .program import Program
+from .scopes import FUNCTIONS
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
 _FREEZING = ("requires_grad", "requires_grad_")
@@ -53,7 +54,8 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
 
 def is_frozen_by(program: Program, freeze: Freeze, statements: Sequence[ast.stmt]) -> bool:
     """Whether parameters are frozen in some statements, or in what these call, and nothing is trained there."""
-    quiet = (each for each in statements if each not in program.followed.found.training_statements)
+    trains = program.followed.found.training_statements
+    quiet = (each for each in statements if each not in trains and not isinstance(each, (*FUNCTIONS, ast.ClassDef)))
     return any(part in freeze.statements for each in quiet for part in ast.walk(each))
 
 
