@@ -100,6 +100,13 @@ def test_generators_that_are_drawn_from_are_seeded(draws: str, inserted: list[st
         (None, "if args.seed is not None:\n    np.random.seed(args.seed)\n", False),
         (None, "torch.manual_seed(args.seed)\n", False),  # it raises
         (None, "if args.seed is None:\n    args.seed = 3\nrandom.seed(args.seed)\n", False),
+        (None, "if args.seed is None:\n    args.seed = random.randint(1, 9)\nrandom.seed(args.seed)\n", False),
+        (None, "if args.seed is None:\n    args.seed = uuid.uuid4().int % 9\nrandom.seed(args.seed)\n", True),
+        (
+            None,
+            "if args.seed is None:\n    args.seed = random.SystemRandom().random()\nrandom.seed(args.seed)\n",
+            True,
+        ),
         (None, "if args.seed:\n    args.seed = 3\nrandom.seed(args.seed)\n", True),
         (None, "if args.seed is None:\n    args.seed = None\nrandom.seed(args.seed)\n", True),
         (None, "random.seed(args.seed)\nif args.seed is None:\n    args.seed = 3\n", True),

@@ -15,6 +15,7 @@ from ...targets import Target
 from .words import module_name, program_of
 
 _CODE = {"torch": "{}.manual_seed(0)", "numpy": "{}.random.seed(0)", "random": "{}.seed(0)"}
+_ALIKE = ("random.rand", "numpy.random.", "torch.", "int")  # what draws the same on all ranks, once these are seeded
 _DRAWS = {"numpy": "numpy.random.", "random": "random."}
 
 
@@ -57,7 +58,9 @@ def _is_given_before(script: Script, call: ast.Call, option: ast.Attribute) -> b
         body = before.body if isinstance(before, ast.If) and ast.unparse(before.test) in tests else [before]
         for each in body:
             if isinstance(each, ast.Assign) and code in map(ast.unparse, each.targets):
-                return not (isinstance(each.value, ast.Constant) and each.value.value is None)
+                calls = (part.func for part in ast.walk(each.value) if isinstance(part, ast.Call))
+                drawn = all(script.qualified(func).startswith(_ALIKE) for func in calls)
+                return drawn and not (isinstance(each.value, ast.Constant) and each.value.value is None)
     return False
 
 
