@@ -86,6 +86,13 @@ def test_an_object_keeps_the_model_that_it_calls() -> None:
     assert kept in result.code and "self.ddp_model(x)" in result.code and "self.model.state_dict()" in result.code
 
 
+def test_a_statement_that_makes_the_optimizer_may_give_the_model_its_name_again() -> None:
+    fit = "def fit(model, optimizer):\n    train(model, optimizer)\n    return model\n\n\n"
+    result = plain(f"{DATA}{fit}net = nn.Linear(4, 3)\nnet = fit(net, torch.optim.SGD(net.parameters(), lr=0.1))\n")
+    assert not refusals(result)
+    assert "ddp_net = DistributedDataParallel(net)\nnet = fit(ddp_net, " in result.code
+
+
 @pytest.mark.parametrize("value", ["model", "self.model"])
 @pytest.mark.parametrize("last", [False, True])
 def test_an_object_moves_the_model_that_it_keeps(value: str, last: bool) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass, field
+from typing import Literal
 
 from ..called_modules import called_model
 from ..eager import is_move
@@ -23,7 +24,8 @@ SHARED = frozenset({"train", "eval", "parameters", "zero_grad", "training", "req
 class Wrapped:
     """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. bases:
     where optimizers are given its parameters, in a file. at: the statements before which it is wrapped. each: a name
-    for each of them, where they are a list. is_moved_later: whether a function that is given the wrapper moves it.
+    for each of them, where they are a list. side: whether it is wrapped before these statements, or behind the one that
+    keeps it. is_moved_later: whether a function that is given the wrapper moves it.
     """
 
     made: frozenset[ast.AST]
@@ -33,6 +35,7 @@ class Wrapped:
     bases: list[Base]
     at: list[ast.stmt]
     each: str = ""
+    side: Literal["before", "after"] = "before"
     is_moved_later: bool = False
 
 
@@ -52,6 +55,11 @@ class Wrapping:
     def model(self) -> str:
         """The code of the first model; "" for none."""
         return self.models[0].model if self.models else ""
+
+    @property
+    def side(self) -> Literal["before", "after"]:
+        """On which side of these statements."""
+        return self.models[0].side if self.models else "before"
 
     @property
     def at(self) -> list[tuple[Script, ast.stmt]]:

@@ -17,7 +17,7 @@ from .program import Program
 from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
-from .wrapping_place import block_of, is_frozen_by, moved_on, once, place
+from .wrapping_place import block_of, is_frozen_by, is_kept_there, moved_on, once, place
 
 
 def wrapping(program: Program) -> Wrapping:
@@ -70,9 +70,9 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
         at = [moved_on(program, script, place(script, each.call, one), one) for _, each, one in ones]
         parts = [roots if len(roots) == 1 else _is_made(program, one.node) for _, _, one in ones]
         at = once(program, [*zip(at, parts, strict=True)], script, base.code)
-        result.models.append(
-            Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)
-        )
+        wrapped = Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)
+        wrapped.side = "after" if is_kept_there(optimizer.call, base.code) else "before"
+        result.models.append(wrapped)
     result.models.sort(key=lambda each: (each.at[0].lineno, each.bases[0].node.lineno, each.bases[0].node.col_offset))
     _check(program, result, roots)
     if result.problems:

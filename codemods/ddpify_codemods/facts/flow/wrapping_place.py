@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Sequence
-from typing import Literal
 
 from ..eager import is_move
 from ..script import Script
@@ -29,9 +28,10 @@ def place(script: Script, call: ast.AST, base: Base) -> ast.stmt:
     return best
 
 
-def side(at: ast.stmt, code: str) -> Literal["before", "after"]:
-    """Where a model is wrapped at a statement: behind one that gives the model its name."""
-    return "after" if _assigns(at, code) else "before"
+def is_kept_there(at: ast.AST, code: str) -> bool:
+    """Whether a model is wrapped behind a statement, the last that keeps it: `self.model = model.to(device)`; not
+    before it, as where an optimizer is made, which may give the model its name again."""
+    return isinstance(at, ast.stmt) and _assigns(at, code)
 
 
 def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from ...facts.flow.program import Program
 from ...facts.flow.values import root_of
 from ...facts.flow.wrapping import wrapping
-from ...facts.flow.wrapping_place import side
 from ...facts.following_step import following_steps
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -28,7 +27,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if is_here(script, other):
             code = words.parameters.format(found.model)
             message = "begin with the parameters of rank 0"
-            yield Insert(at, code, message, side(at, found.model), modules=words.imports)
+            yield Insert(at, code, message, found.side, modules=words.imports)
     for call, other in made.items():
         if is_here(script, other):
             yield _wrapped(script, call, words.averaging.format(model=found.model), words.imports)

@@ -9,7 +9,6 @@ from ...facts.called_modules import called_model
 from ...facts.flow.program import Program
 from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
-from ...facts.flow.wrapping_place import side
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -78,7 +77,7 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> 
         code = f"{model.model} = torch.nn.SyncBatchNorm.convert_sync_batchnorm({model.model})\n{code}"
     classes = _CLASS if "DistributedDataParallel" in code else target.words.imports
     message = f"make {model.model} distributed as {model.name}"
-    return Insert(at, code, message, side(at, model.model), modules=classes)
+    return Insert(at, code, message, model.side, modules=classes)
 
 
 def synchronized(program: Program, target: Target) -> bool:
