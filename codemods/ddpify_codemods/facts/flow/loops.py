@@ -330,7 +330,7 @@ def is_length(node: ast.AST) -> bool:
 
 
 def may_be_several(script: Script, loop: ast.AST, over: Value) -> bool:
-    """Whether nothing says that what a loop runs over is one tensorrather than several: `for out in outputs`."""
+    """Whether nothing says that a loop runs over one tensor rather than over several: `for out in outputs`."""
     inner = [each for thing in over.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
     names = ast.walk(loop.iter) if isinstance(loop, ast.For) else ()
     return not any(each.kind in LOCAL_ROWS - {"batch"} for each in inner) and not any(

@@ -43,8 +43,8 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
             at = after
             continue
         value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
-        trains = not (each is made and _only_makes(program, made))
-        trains = trains and any(_trains(program, part) for part in ast.walk(each))
+        training = program.followed.found.training_statements
+        trains = made in training if each is made else any(_trains(program, part) for part in ast.walk(each))
         if trains or isinstance(each, ast.For | ast.While | ast.With):
             break
         if value is not None and is_move(value) and ast.unparse(value.func.value) == base.code:  # type: ignore[attr-defined]
@@ -90,16 +90,6 @@ def _is_changed(program: Program, script: Script, first: ast.stmt, place: ast.st
     parts = [part for each in between for part in ast.walk(each)]
     unfreezes = any(isinstance(part, ast.Attribute) and part.attr in _FREEZING for part in parts)
     return unfreezes or any(_trains(program, part) for part in parts) or any(_assigns(each, code) for each in between)
-
-
-def _only_makes(program: Program, made: ast.stmt) -> bool:
-    """Whether the functions that a statement calls, which makes an optimizer, call none of the program themselves."""
-    found, parts = program.followed.found, {*ast.walk(made)}
-    called = [function for function, calls in found.called_with.items() if any(call in parts for call, _ in calls)]
-    inner = {part for function in called for part in ast.walk(function)} | (parts & found.training_forwards)
-    return not (inner & found.training_forwards) and not any(
-        call in inner for calls in found.called_with.values() for call, _ in calls
-    )
 
 
 def _trains(program: Program, node: ast.AST) -> bool:
