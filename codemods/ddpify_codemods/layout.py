@@ -8,7 +8,14 @@ from collections.abc import Collection
 from .facts.tree import parsed
 
 # What is laid out on several lines where a conversion has made it too long for one.
-CALLS = ("DataLoader", "EquallyPaddedLoader", "auto_dataloader", "ZeroRedundancyOptimizer", "restore")
+CALLS = (
+    "DataLoader",
+    "EquallyPaddedLoader",
+    "pad_packed_sequence",
+    "auto_dataloader",
+    "ZeroRedundancyOptimizer",
+    "restore",
+)
 _LONGEST_LINE = 100
 
 

@@ -12,7 +12,7 @@ PAIRS = """\
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
-from torch.nn.utils.rnn import pad_sequence
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence, pad_sequence
 from torch.utils.data import DataLoader
 
 torch.manual_seed(3)
@@ -238,6 +238,51 @@ for epoch in range(2):
             loss, kind_logits, tag_logits = model(ids, mask, kinds=kinds, tags=tags)
             total += loss.item()
             hits += (kind_logits.argmax(1) == kinds).sum().item()
+    print(total / len(test_loader), hits)
+""",
+    "a tagger whose outputs are padded again, and whose loss is one over all steps": """\
+def collate_fn(batch):
+    words, tags = zip(*batch)
+    lengths = torch.tensor([len(each) for each in words])
+    return pad_sequence(words, batch_first=True), pad_sequence(tags, batch_first=True, padding_value=1), lengths
+
+
+class Tagger(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(20, 8)
+        self.rnn = nn.LSTM(8, 8, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(16, 5)
+
+    def forward(self, words, lengths):
+        packed = pack_padded_sequence(self.embedding(words), lengths, batch_first=True, enforce_sorted=False)
+        outputs, _ = self.rnn(packed)
+        outputs, _ = pad_packed_sequence(outputs, batch_first=True)
+        return self.head(outputs + outputs.mean(1, keepdim=True))
+
+
+train_set, test_set = ([(each, each % 5) for each in (text() for _ in range(n))] for n in (48, 20))
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True, collate_fn=collate_fn)
+test_loader = DataLoader(test_set, batch_size=6, collate_fn=collate_fn)
+model, criterion = Tagger(), nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for epoch in range(2):
+    model.train()
+    total = 0
+    for words, tags, lengths in train_loader:
+        loss = criterion(model(words, lengths).view(-1, 5), tags.view(-1))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(total / len(train_loader))
+    model.eval()
+    total = hits = 0
+    with torch.no_grad():
+        for words, tags, lengths in test_loader:
+            scores = model(words, lengths)
+            total += criterion(scores.view(-1, 5), tags.view(-1)).item()
+            hits += (scores.argmax(2) == tags).sum().item()
     print(total / len(test_loader), hits)
 """,
 }

@@ -45,8 +45,19 @@ _DIFFERENTIABLE = (
     "return DifferentiableBatch.apply(value)",
 )
 _IN_EVALUATIONS = "if not torch.is_grad_enabled():\n    return value\n"
+_MAX = _SUM.replace("total", "largest").replace("largest)", "largest, dist.ReduceOp.MAX)", 1).replace("tolist", "item")
 _BODIES = frozenset(
-    {_SUM, _SUM_OF_BATCHES, _MEAN, _OF_RANK_0, _GATHER, _GATHER_TEXTS + _GATHER, *_DIFFERENTIABLE}
+    {
+        _MAX,
+        _IN_EVALUATIONS + _MAX,
+        _SUM,
+        _SUM_OF_BATCHES,
+        _MEAN,
+        _OF_RANK_0,
+        _GATHER,
+        _GATHER_TEXTS + _GATHER,
+        *_DIFFERENTIABLE,
+    }
     | {_IN_EVALUATIONS + each for each in _DIFFERENTIABLE}
 )
 _SUMS = """\

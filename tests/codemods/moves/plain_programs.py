@@ -26,6 +26,17 @@ NOT_KEPT: dict[str, tuple[set[str], set[str]]] = {
         {f"return ({_TRAINING}, DataLoader(test, batch_size=batch_size, shuffle=False))"},
         {f"return ({_TRAINING}, DataLoader(test, batch_size=batch_size))"},
     ),
+    # A mean over the targets that count is the sum of these, divided by how many they are.
+    "sorted_rnn": (
+        {
+            "criterion = nn.CrossEntropyLoss(ignore_index=IGNORE)",
+            "loss = criterion(scores.view(-1, TAGS), tags.view(-1))",
+        },
+        {
+            "criterion = nn.CrossEntropyLoss(ignore_index=IGNORE, reduction='sum')",
+            "loss = criterion(scores.view(-1, TAGS), tags.view(-1)) / (tags.view(-1) != criterion.ignore_index).sum()",
+        },
+    ),
     # A folder may be there.
     "saved_images": ({"os.mkdir(out_dir)"}, {"os.makedirs(out_dir, exist_ok=True)"}),
     "vae": ({"os.mkdir(args.results)"}, {"os.makedirs(args.results, exist_ok=True)"}),

@@ -201,7 +201,8 @@ class FlowFacts:
     that cannot be divided. joined: what these compute with, brought together from all ranks; joined_quietly: where
     nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without gradients.
     measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read of a batch,
-    and may be a list of texts.
+    and may be a list of texts. agreed: the calls that ask how long the longest sample is, where all ranks train;
+    agreed_quietly: where nothing is differentiated; agreed_apart: those that ask it elsewhere.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -282,6 +283,9 @@ class FlowFacts:
     apart: dict[ast.expr, Problem] = field(default_factory=dict)
     apart_quietly: set[ast.expr] = field(default_factory=set)
     may_be_texts: set[ast.expr] = field(default_factory=set)
+    agreed: dict[ast.Call, Script] = field(default_factory=dict)
+    agreed_quietly: set[ast.Call] = field(default_factory=set)
+    agreed_apart: set[ast.Call] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

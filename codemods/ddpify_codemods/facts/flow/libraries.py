@@ -15,6 +15,7 @@ from .draws import LIBRARIES, SEED_ALL, SEEDS
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
+from .longest import Longest
 from .modules import scored
 from .one_by_one import loops_around
 from .operation_names import (
@@ -23,7 +24,7 @@ from .operation_names import (
     WEIGHTED,
 )
 from .operations import runs_over_samples, values_of
-from .packed import packed, padded_again
+from .packed import is_named, is_packed, packed, padded_again, pads_again
 from .reductions import reduction_of
 from .values import (
     DRAWN,
@@ -73,7 +74,7 @@ _NOT_ALL = "which batches are taken, and what with, would be others in a rank's 
 _BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 
 
-class Libraries(LibraryResults):
+class Libraries(LibraryResults, Longest):
     """What libraries make of values."""
 
     def library(
@@ -178,8 +179,13 @@ class Libraries(LibraryResults):
             return self.length(node, args, frame)
         if name in ("tuple", "list") and len(args) == 1 and args[0].only(Items) and not args[0].is_local:
             return Value(things=frozenset(args[0].only(Items)))  # tuple(part.to(device) for part in batch)
-        if (sequences := padded_again(name, node, given) or packed(name, given)) is not None:
+        if (sequences := packed(name, given)) is not None:
             return sequences
+        if pads_again(name, node):
+            asks = is_named(node) and (is_packed(args[0]) or not local)
+            agreed = asks and self.agree(node, given, frame)
+            first = keywords.get("batch_first", args[1] if args[1:] else SAME)
+            return padded_again(given, first, agreed) if local else SAME
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
         if (name in SEEDS or name in SEED_ALL) and given and not self.contexts and not self.undecided:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .layout import axis
-from .values import LOCAL_ROWS, LONGEST, Items, Value, made_of, of
+from .values import LOCAL_ROWS, LONGEST, Items, Kind, Value, made_of, of
 
 PACKED = "its samples are packed, and the steps of a rank's together are not as many as those of another"
 _PACKS = frozenset({"torch.nn.utils.rnn.pack_padded_sequence", "torch.nn.utils.rnn.pack_sequence"})
@@ -33,14 +34,26 @@ def steps_of(sequences: Value) -> Value:
     return made_of("picked", [sequences], reason=PACKED)
 
 
-def padded_again(name: str, node: ast.Call, given: Sequence[Value]) -> Value | None:
-    """What `outputs, lengths = pad_packed_sequence(packed)` gives; None for other calls, and if the length is given."""
+def pads_again(name: str, node: ast.Call) -> bool:
+    """Whether a call is `outputs, lengths = pad_packed_sequence(packed)`, to the longest sample."""
+    said = {word.arg for word in node.keywords}
+    return name == _PADS_AGAIN and 0 < len(node.args) <= 3 and said.isdisjoint({"total_length", None})
+
+
+def is_named(node: ast.Call) -> bool:
+    """Whether what a call is given first is a name, which can be asked once more."""
+    return isinstance(node.args[0], ast.Name)
+
+
+def padded_again(given: Sequence[Value], batch_first: object, agreed: bool) -> Value:
+    """What pads packed sequences gives. agreed: whether to the longest sample of all ranks."""
     local = [value for value in given if value.is_local]
-    if name != _PADS_AGAIN or not local or len(node.args) > 3:
-        return None
-    if any(word.arg in ("total_length", None) for word in node.keywords):
-        return None
-    return of(Items("tuple", {0: made_of("unknown", local, reason=LONGEST), 1: made_of("rows", local)}))
+    lengths = made_of("rows", local)
+    if not agreed:
+        return of(Items("tuple", {0: made_of("unknown", local, reason=LONGEST), 1: lengths}))
+    known = isinstance(batch_first, bool) or batch_first is None
+    kind: Kind = "rows_moved" if not known else "rows" if batch_first else "rows_second"
+    return of(Items("tuple", {0: replace(made_of(kind, local), reason=""), 1: replace(lengths, reason="")}))
 
 
 def of_each(sequences: Value, indices: Sequence[Value]) -> Value:

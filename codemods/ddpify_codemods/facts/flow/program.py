@@ -17,6 +17,7 @@ from .after_loops import left_by
 from .draws import differs_on_ranks, drawn_for_samples
 from .frames import ByNext, FlowFacts, Joined, Problem
 from .left_gradients import left_for_nothing
+from .longest import learn_lengths
 from .options import options
 from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
@@ -85,10 +86,10 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
-    joined, aside = Joined(), set[tuple[ast.Call, ast.AST]]()
+    joined, aside, lengths = Joined(), set[tuple[ast.Call, ast.AST]](), set[ast.Call]()
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
-        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside)
+        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths)
         found, large = _once(scripts, status, trained, *given)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -113,6 +114,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             new
             or (status, trained, drawn, wrapped, indistinct, sizes) != before
             or _evaluates_training(found, status, evaluated)
+            or learn_lengths(lengths, found, status)
         ):
             continue
         stuck = _whole(scripts, found, status, whole, evaluated, "torch" in drawn)
@@ -133,6 +135,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
     found.aside = aside
+    found.agreed = {call: there for call, there in found.agreed.items() if call in lengths}
     of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.source is None}
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     found.problems += [found.apart[each] for each in found.joined.keys() & found.apart.keys()]
@@ -239,9 +242,10 @@ def _once(
     sizes: dict[ast.expr, tuple[Loader, bool]],
     joined: Joined,
     aside: set[tuple[ast.Call, ast.AST]],
+    lengths: set[ast.Call],
 ) -> tuple[FlowFacts, Problem | None]:
     follower = Follower(
-        scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside
+        scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths
     )
     try:
         follower.run()

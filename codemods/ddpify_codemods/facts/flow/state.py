@@ -74,11 +74,13 @@ class State:
         own_sizes: dict[ast.expr, tuple[Loader, bool]],
         joined: Joined,
         aside: set[tuple[ast.Call, ast.AST]],
+        lengths: set[ast.Call],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
         self.chooses, self.registers = has_networks(scripts), hands_over_networks(scripts)
         self.wrapped_calls, self.by_next, self.own_sizes = wrapped_calls, by_next, own_sizes
         self.joined, self.joined_parts = joined, joined.parts()
+        self.lengths = lengths  # the calls by which ranks agree on the longest sample of all
         self.aside = aside  # backward passes, and models in which no step follows what they leave
         self.latest: dict[ast.expr, Value] = {}  # of what expressions were last, where something is joined
         self.gradients, self.left_early = Gradients(), list[Gradients]()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from ...facts.plain_code import brings_meter, helpers, is_differentiable, is_helper, is_of_meter, is_rank_0
 from ...facts.script import Script
-from ...rule import Delete, Edit, Finding, Replace, Rule
+from ...rule import ChangeArgument, Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
 from .rank_zero import is_bare
 
@@ -35,12 +35,25 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call in script.find(ast.Call):
         if is_helper(script, call):
             called.add(call.func)
+            if (padding := _pads_to(script, call)) is not None:
+                yield ChangeArgument(padding, "", "", "", "total_length")
+                continue
             taken = _taken(call)
             yield Replace(call, "{}", _MESSAGE, parts=(taken,), bare=is_bare(script, call, taken))
     for name in script.find(ast.Name):
         if name.id in own and name not in called:
             message = f"{name.id} is used in a way of its own here"
             yield Finding(RULE.id, "refused", name.lineno, message, "call it with what is brought together")
+
+
+def _pads_to(script: Script, call: ast.AST) -> ast.Call | None:
+    """The call that pads packed sequences to the longest of all ranks, where another one asks how long that is."""
+    word = script.parents[call]
+    padding = script.parents[word]
+    if not isinstance(word, ast.keyword) or word.arg != "total_length" or not isinstance(padding, ast.Call):
+        return None
+    known = ast.unparse(_taken(word.value)) == f"len({ast.unparse(padding.args[0])}.batch_sizes)"
+    return padding if known else None
 
 
 def _meters(script: Script) -> Iterator[Edit]:
@@ -119,8 +132,8 @@ RULE = Rule(
     id="DDP705",
     title="Take numbers as they are",
     why="""\
-The inverse of DDP605 and DDP614. The functions are known by what they do: a sum or a mean over one process is the
-number itself (E2), and what rank 0 has is what there is.""",
+The inverse of DDP605, DDP614 and DDP647. The functions are known by what they do: a sum or a mean over one process is
+the number itself (E2), and what rank 0 has is what there is.""",
     before='''\
 import os
 import sys

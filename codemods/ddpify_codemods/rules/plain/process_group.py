@@ -11,6 +11,7 @@ from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from ..exact.entry import never_returns
+from .longest_sample import asks
 from .numbers import reduces
 from .padded_loader import padded_loaders
 from .parallel import own_flags, rank_0_prints, starts
@@ -65,7 +66,8 @@ def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before
     code = "\n".join([*lines, *joined, *quiet])
     message = "join the process group before anything else; rank 0 prints"
     if where == "after":
-        code = "\n" * (1 + (reduces(script) or bool(padded_loaders(script)) or bool(drawing_loaders(script)))) + code
+        functions = reduces(script) or padded_loaders(script) or drawing_loaders(script) or asks(script)
+        code = "\n" * (1 + bool(functions)) + code
     return Insert(at, code, message, where, modules=(*needed, *modules), last=where == "after")
 
 

@@ -56,12 +56,16 @@ def test_what_is_of_each_sample(body: str) -> None:
     [
         PADS + "return self.out(outputs.mean(1))",
         PADS + "return self.out(outputs)[:, -1]",
+        PADS.replace("=True", "=self.rnn.batch_first") + "return self.out(outputs.mean(1))",
         "return self.out(pad_packed_sequence(packed, batch_first=True)[0].max(1)[0])",
+        "outputs, _ = pad_packed_sequence(packed)\n        return self.out(outputs.mean(0))",
     ],
 )
-def test_what_depends_on_the_longest(body: str) -> None:
-    (problem, *_) = refusals(plain(PROGRAM.format(body)))
-    assert "as long as the longest of a rank's samples" in problem
+def test_what_depends_on_the_longest_is_as_long_as_that_of_all_ranks(body: str) -> None:
+    result = plain(PROGRAM.format(body))
+    assert not refusals(result)
+    assert "total_length=max_over_ranks(len(packed.batch_sizes))" in result.code
+    assert "is_grad_enabled" not in result.code  # there is no evaluation
 
 
 EVALUATION = """\
