@@ -16,16 +16,19 @@ from torch import Tensor, nn
 from ..processes import run
 
 DEPTH, SAMPLES = 40, 16
+SHALLOW = 4  # where it is counted what steps compute, not how rounding grows: 64 steps of 40 layers take minutes
 Passes = list[tuple[int, torch.dtype]]  # the rows of each, and their type
 
 
 class Deep(nn.Module):
     """Convolutions, batch normalisations and ReLUs, which make rounding grow as those of a ResNet-101 do."""
 
-    def __init__(self, mix: Callable[[Deep, Tensor], Tensor] = lambda module, hidden: hidden) -> None:
+    def __init__(
+        self, mix: Callable[[Deep, Tensor], Tensor] = lambda module, hidden: hidden, depth: int = DEPTH
+    ) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(nn.Conv2d(3 if not i else 8, 8, 3, padding=1, bias=False) for i in range(DEPTH))
-        self.norms = nn.ModuleList(nn.BatchNorm2d(8) for _ in range(DEPTH))
+        self.layers = nn.ModuleList(nn.Conv2d(3 if not i else 8, 8, 3, padding=1, bias=False) for i in range(depth))
+        self.norms = nn.ModuleList(nn.BatchNorm2d(8) for _ in range(depth))
         self.factor = nn.Parameter(torch.zeros(()))
         self.mix = mix
 
@@ -33,7 +36,7 @@ class Deep(nn.Module):
         FORWARD.append((len(x), x.dtype))
         for i, (layer, norm) in enumerate(zip(self.layers, self.norms, strict=True)):
             x = F.relu(norm(layer(x)), inplace=True)
-            if i == DEPTH // 2:
+            if i == len(self.layers) // 2:
                 x = self.mix(self, x)
         if x.requires_grad:
             x.register_hook(lambda gradient: BACKWARD.append((len(gradient), gradient.dtype)))
@@ -62,14 +65,14 @@ MIXES: dict[str, Callable[[Deep, Tensor], Tensor]] = {
 }
 
 
-def passes(mix: str, steps: int) -> tuple[list[Passes], list[Passes]]:
+def passes(mix: str, steps: int, depth: int = DEPTH) -> tuple[list[Passes], list[Passes]]:
     """What each step computes forward and backward."""
     os.environ["DDPIFY_RANDOM"] = ""
     torch.manual_seed(0)
     forward, backward = [], []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = DistributedDataParallel(Deep(MIXES[mix]) if mix else Deep())
+        model = DistributedDataParallel(Deep(MIXES[mix], depth) if mix else Deep(depth=depth))
         for _ in range(steps):
             FORWARD.clear()
             BACKWARD.clear()
@@ -89,7 +92,7 @@ def test_trials_take_a_few_rows_and_no_wider_type() -> None:
 
 
 def test_gradients_are_tried_again_without_another_trial_of_outputs() -> None:
-    for forward, backward in run(2, passes, "", 64):
+    for forward, backward in run(2, passes, "", 64, SHALLOW):
         share = SAMPLES // 2
         assert [[each for each, _ in step] for step in forward[-2:]] == [[share], [4, 2, share]]
         assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [4, 2, share]]
@@ -97,7 +100,7 @@ def test_gradients_are_tried_again_without_another_trial_of_outputs() -> None:
 
 def test_gradients_are_tried_again_on_as_many_rows_for_five_ranks_as_for_three() -> None:
     for ranks in (3, 5):
-        for rank, (forward, backward) in enumerate(run(ranks, passes, "", 64)):
+        for rank, (forward, backward) in enumerate(run(ranks, passes, "", 64, SHALLOW)):
             part, share = (3, 2, 2)[rank % 3], len(range(rank, SAMPLES, ranks))
             assert [[each for each, _ in step] for step in forward[-2:]] == [[share], [7, part, share]]
             assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [7, part, share]]
@@ -153,7 +156,7 @@ def flips_later(module: Deep, hidden: Tensor) -> Tensor:
 def begins_to_mix() -> str:
     """What stops a training of which the backward begins to mix samples after three steps."""
     LATE.clear()
-    model = DistributedDataParallel(Deep(flips_later))
+    model = DistributedDataParallel(Deep(flips_later, SHALLOW))
     for step in range(64):
         if step == 3:
             LATE.append(step)
