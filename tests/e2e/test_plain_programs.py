@@ -45,6 +45,31 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "batches of two loaders that a model computes at once, and two views of each sample": """\
+def contrast(features, labels):
+    alike = (labels.view(-1, 1) == labels.view(1, -1)).double().repeat(2, 2)
+    rows = torch.cat(torch.unbind(features, dim=1), dim=0)
+    likely = (rows @ rows.t() - rows.square().sum(1).max().detach()).log_softmax(1)
+    return -(alike * likely).sum(1).div(alike.sum(1)).mean()
+
+
+labelled = DataLoader(train_set, batch_size=6, shuffle=True, drop_last=True)
+unlabelled = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    for (x, y), (u, _) in zip(labelled, unlabelled):
+        n = x.shape[0]
+        out = model(torch.cat((x, u, 1.1 * u)))
+        weak, strong = out[n:].chunk(2)
+        sure, guessed = weak.detach().softmax(1).max(1)
+        loss = F.cross_entropy(out[:n], y)
+        loss = loss + (F.cross_entropy(strong, guessed, reduction="none") * (sure > 0.34)).mean()
+        first, second = torch.split(model(torch.cat([x, 0.9 * x])), [n, n])
+        loss = loss + 0.1 * contrast(torch.cat([first.unsqueeze(1), second.unsqueeze(1)], dim=1), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
     "numbers that numpy makes, and a rank without a batch": """\
 import numpy as np
 

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .batches import alike, counted, of_batches
 from .dimensions import after_arithmetic, of_dimensions
 from .layout import differ, together
 from .operation_names import HOST, KEEP_NUMBER
@@ -21,9 +22,15 @@ def combined(operator: ast.operator, left: Value, right: Value) -> Value:
     if are_mixed(left, right):
         return made_of("unknown", both, reason=MIXED)
     host = all(value.host or not value.is_local for value in both)
+    if isinstance(operator, ast.FloorDiv) and host and (batches := counted(operator, left, right)):
+        return of_batches(made_of("size", both, host=True), batches)
     kind = _combined_kind(operator, left, right)
     reason = "" if kind != "unknown" else _reason(operator, left, right)
     made = of_dimensions(made_of(kind, both, host=host, reason=reason), after_arithmetic(left, right))
+    if kind in LOCAL_ROWS - {"picked"} and not isinstance(operator, ast.MatMult):
+        made = of_batches(made, alike(both))
+    elif kind in ("size", "sum") and host:
+        made = of_batches(made, counted(operator, left, right))
     if kind == "mean" and "inverse" in (left.kind, right.kind):  # what was not known of the divisor is known of it
         return replace(made, made_at=frozenset().union(*(each.made_at for each in both if each.kind != "inverse")))
     return made

@@ -100,7 +100,8 @@ class Expressions(Subscripts):
             return self.of_all_ranks(node, frame)
         if node in self.own_sizes and self.is_size_of(node, frame):
             self.found.full_batches[node] = frame.script
-            return Value("size", frozenset({self.own_sizes[node][0]}), host=True)
+            loader, _ = self.own_sizes[node]
+            return Value("size", frozenset({loader}), host=True, batches=(loader,))
         method = getattr(self, _METHODS.get(type(node), ""), None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if self.joined.terms or self.joined.calls:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..called_modules import last_name
 from .arithmetic import combined, on_number
+from .batches import of_batches
 from .dimensions import of_dimensions, of_sizes_given
 from .draws import changes, library_drawn_from, library_of
 from .einops import einops
@@ -245,7 +246,8 @@ class LibraryResults(Modules):
             if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):
                 return made_of("unknown", inner, reason=COUPLES)
             if kinds <= LOCAL_ROWS:
-                return one_after_another(inner)
+                at = self.dimension(node, 1, frame) if "cat" in last else "unknown"
+                return one_after_another(self.parts_of(node.args[0], frame) or inner, at)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
                 return made_of(next(iter(kinds)), inner)
         if name in ("torch.randperm", "numpy.random.permutation") and first.kind == "size" and not self.in_forward:
@@ -286,6 +288,10 @@ class LibraryResults(Modules):
         own = (each for each in made if frame.script.qualified(each.func).rpartition(".")[2] in FACTORIES)
         return any(not self.value(each, frame).is_local for each in own)
 
+    def parts_of(self, joined: ast.expr, frame: Frame) -> list[Value]:
+        """What a list or tuple holds that is written down, one by one."""
+        return [self.value(each, frame) for each in joined.elts] if isinstance(joined, ast.List | ast.Tuple) else []
+
     def of_list(self, name: str, args: list[Value]) -> Value | None:
         """The sum, or mean, of a list of numbers or of a generator."""
         lists = [thing for thing in args[0].only(Items) if isinstance(thing, Items)]
@@ -317,7 +323,8 @@ class LibraryResults(Modules):
         if value.kind in LOCAL_ROWS and axis(value.kind) != 0:
             return SAME
         if value.kind in LOCAL_ROWS:
-            return made_of("size" if value.kind != "picked" else "sum", [value], host=True)
+            size = made_of("size" if value.kind != "picked" else "sum", [value], host=True)
+            return of_batches(size, value.batches if value.kind != "picked" else ())
         if value.kind == "unknown":
             return value
         lists = [thing for thing in value.only(Items) if isinstance(thing, Items) and thing.by_sample]

@@ -305,8 +305,10 @@ class Loops(OneByOne, ByName):
             }
             return of(Items("dict" if isinstance(part, Keyed) else "tuple", known))
         if isinstance(part, Padded):
-            return Value(along(part.samples), loaders)
-        return Value("rows", loaders, host=True) if part in COLUMNS else Value("batch", loaders)
+            return Value(along(part.samples), loaders, batches=tuple(loaders))
+        if part in COLUMNS:
+            return Value("rows", loaders, host=True)
+        return Value("batch", loaders, batches=tuple(loaders))
 
 
 def name_of(function: ast.expr) -> str:

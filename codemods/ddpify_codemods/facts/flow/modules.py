@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..script import Script
+from .batches import passed_on
 from .beginnings import Beginnings
 from .frames import Frame, Problem, local_entries
 from .library_modules import of_library_module
@@ -110,6 +111,8 @@ class Modules(Losses, Beginnings, Remembered):
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
+        if last not in ("Flatten", "Unflatten"):
+            result = passed_on(result, given)
         if local and local[0].kind == "picked" and (trained or local[0].reason == PACKED):
             result = picked(result)
         if self.in_forward and module.networks and not trained:

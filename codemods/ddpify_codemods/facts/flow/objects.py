@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..keyword_dictionaries import may_say
 from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
+from .batches import of_batches
 from .collate import collated, is_apart, paddings, stacks
 from .collate_expressions import DEFAULTS, Part
 from .encodings import TOKENS, keeps_masks, pads_to_longest
@@ -74,7 +75,7 @@ class Objects(Loops, OwnContainers):
                 return made_of(turned(owner.kind) if of_matrix else "rows_moved", [owner])
             if name == "grad":
                 return cut(made_of("scaled", [owner]))
-            found = made_of("batch" if owner.kind == "batch" else owner.kind, [owner])
+            found = of_batches(made_of(owner.kind, [owner]), owner.batches)
             return cut(found) if name == "data" else found
         if name == "data" and is_packed(owner):
             return steps_of(owner)
@@ -156,7 +157,7 @@ class Objects(Loops, OwnContainers):
         if self.status.get(loader) not in ("training", *UNEVEN):
             return None
         if name == "batch_size" and self.status[loader] == "training":
-            return Value("size", frozenset({loader}), host=True)
+            return Value("size", frozenset({loader}), host=True, batches=(loader,))
         if name in ("sampler", "batch_sampler"):
             return Value("unknown", frozenset({loader}), reason="the sampler of this loader is another one here")
         return None
@@ -266,14 +267,16 @@ class Objects(Loops, OwnContainers):
     def shape_of(self, owner: Value) -> Value:
         """The sizes of a tensor; their constant is the dimension of the samples."""
         reason = PICKED if owner.kind == "picked" else ""
-        return replace(cut(made_of("shape", [owner])), constant=axis(owner.kind), reason=reason)
+        shape = replace(cut(made_of("shape", [owner])), constant=axis(owner.kind), reason=reason)
+        return of_batches(shape, owner.batches if owner.kind != "picked" else ())
 
     def size_in(self, shape: Value, key: object) -> Value:
         """One of the sizes of a tensor."""
         if shape.constant is None or not isinstance(key, int):
             return SAME
         kind: Kind = "sum" if shape.reason == PICKED else "size"
-        return made_of(kind, [replace(shape, reason="")], host=True) if key == shape.constant else SAME
+        size = of_batches(made_of(kind, [replace(shape, reason="")], host=True), shape.batches)
+        return size if key == shape.constant else SAME
 
     def loader(self, node: ast.Call, frame: Frame) -> Value:
         """A DataLoader is made."""

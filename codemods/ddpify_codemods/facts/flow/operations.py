@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .batches import alike, are_paired, cut_apart, in_a_row, in_front, of_batches
 from .dimensions import IMPLICIT, after_operation, implicit, of_dimensions
 from .layout import (
     along,
@@ -65,7 +66,11 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     if name in IMPLICIT and dimension is None and value.dimensions is not None and "dim" not in keywords:
         dimension = implicit(value.dimensions)
     found = _on_rows(name, value, dimension, given, keywords)
-    return found and of_dimensions(found, after_operation(name, value, dimension, given))
+    if found is None:
+        return None
+    kept = (name in EACH and name not in _MORE_ROWS) or (name in ALONG and found.kind in LOCAL_ROWS)
+    found = of_batches(found, alike([value, *given])) if kept else found
+    return of_dimensions(found, after_operation(name, value, dimension, given))
 
 
 def of_numpy(value: Value) -> Value:
@@ -84,7 +89,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
     if name in NEW:
-        return made_of("rows", all_of) if others else SAME
+        return of_batches(made_of("rows", all_of), value.batches) if others else SAME
     if name in ("bmm", "baddbmm"):
         return made_of("rows" if _lie_first(rows) else "unknown", all_of)
     if name in COUPLE or differ(rows):
@@ -92,13 +97,18 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     kind = together(rows)
     if name in LAYOUTS:
         sizes = _flat(given)
+        of_each = sizes if name in ("view", "reshape") else _flat(given[1:]) if name == "unflatten" else []
+        if of_each and axis(kind) == 0 and (found_in_front := in_front(value, of_each)) is not None:
+            return found_in_front
+        if name in ("view", "reshape") and of_each and are_paired(value, of_each[0]):
+            return made_of("unknown", all_of, reason=COUPLES)
         found = _laid_out(name, value, dimension, sizes)
         if found is None:
             return made_of("unknown", all_of, reason=OWN_SHAPE)
         merges = name in ("view", "reshape", "flatten", "ravel") and not (sizes and sizes[0].kind == "size")
         merges = merges and not (name == "flatten" and dimension == 1)
         made = made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
-        return made and replace(made, merged=value.merged or merges)
+        return made and replace(made, merged=value.merged or merges, batches=() if merges else value.batches)
     over = over_samples(value.kind, dimension)
     unsure = dimension == "unknown" or (over and axis(value.kind) == -1 and dimension is not None)
     if name in ("sum", "nansum", "count_nonzero") and over:
@@ -119,9 +129,11 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         made = made_of(value.kind if value.kind == "batch" else kind, all_of)
         return replace(made, part=value.part) if value.part else made
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
-        return one_after_another(all_of)
+        return one_after_another(all_of, "unknown")
     if name == "normalize" and dimension is None:
         dimension, over = 1, over_samples(value.kind, 1)
+    if name in CUTS and dimension in (0, None) and axis(kind) == 0 and (parts := cut_apart(name, value, given)):
+        return parts
     if name in (*_TAKE, *_GATHERS, *CUTS) and over and dimension != "unknown":
         return made_of("unknown", all_of, reason=COUPLES)
     if name in ALONG and dimension is None and name in LAST:
@@ -150,11 +162,12 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
 _EXCHANGE = ("permute", "transpose", "swapaxes", "swapdims")
 _SEVERAL = ("var_mean", "std_mean", "aminmax", "cummax", "cummin", "nanmedian", "kthvalue")
 
+_MORE_ROWS = frozenset({"expand", "repeat_interleave", "view_as"})
 _TAKE = ("select", "index_select", "narrow", "take_along_dim")
 _GATHERS = ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_")
 
 
-def one_after_another(parts: Sequence[Value]) -> Value:
+def one_after_another(parts: Sequence[Value], dimension: object = 0) -> Value:
     """Tensors that are put together along a dimension: their samples lie where they lay, and as many as there were."""
     kinds = {each.kind for each in parts if each.kind in LOCAL_ROWS}
     if not kinds:
@@ -162,7 +175,10 @@ def one_after_another(parts: Sequence[Value]) -> Value:
     if differ(kinds):
         return made_of("unknown", parts, reason=COUPLES)
     kind = together(kinds)
-    return made_of("rows" if kind == "batch" else kind, parts)
+    made = made_of("rows" if kind == "batch" else kind, parts)
+    if axis(kind) == 0 and dimension in (0, None):
+        return of_batches(made, in_a_row(parts) if len(parts) > 1 else ())
+    return of_batches(made, alike(parts)) if dimension in (1, 2, 3) else made
 
 
 def repeated_along(value: Value, at_least: int, given: Sequence[Value]) -> Value | None:
@@ -245,7 +261,7 @@ def of_sizes(given: Sequence[Value]) -> Value | None:
         return None
     if len(places) > 1:  # something for each two samples
         return made_of("unknown", local, reason=COUPLES)
-    made = made_of(along(places[0]), local)
+    made = of_batches(made_of(along(places[0]), local), sizes[places[0]].batches)
     return replace(made, kind="picked", reason="") if any(value.reason == PICKED for value in local) else made
 
 
@@ -256,7 +272,9 @@ def for_each_sample(given: Sequence[Value]) -> Value | None:
         return None
     if any(each.reason == PICKED for each in sizes):
         return replace(made_of("picked", sizes), reason="")
-    return made_of("rows", sizes) if len(sizes) == 1 else made_of("unknown", sizes, reason=COUPLES)
+    if len(sizes) > 1:
+        return made_of("unknown", sizes, reason=COUPLES)
+    return of_batches(made_of("rows", sizes), sizes[0].batches)
 
 
 def element(value: Value, key: object) -> Value:

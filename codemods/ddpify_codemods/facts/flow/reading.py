@@ -95,7 +95,11 @@ class Reading(Objects):
         if value.only(Items):
             return element(value, key)
         if value.kind in LOCAL_ROWS:
-            return replace(made_of("batch", [value]), part=True)
+            return replace(
+                made_of("batch", [value]),
+                part=True,
+                batches=value.batches if value.kind in ("batch", "rows_second") else (),
+            )
         if value.kind == "shape":
             return self.size_in(value, key)
         if value.is_local:

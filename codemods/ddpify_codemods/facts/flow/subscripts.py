@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from .batches import between
 from .comparisons import Comparisons
 from .frames import Frame
 from .layout import axis, reduced, unsqueezed
@@ -103,12 +104,17 @@ class Subscripts(Comparisons):
         self.as_long_as_all(longest, frame)
         if whole:
             return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
+        if isinstance(first, ast.Slice) and first.step is None:
+            bounds = (first.lower, first.upper)
+            lower, upper = (None if bound is None else self.value(bound, frame) for bound in bounds)
+            if (batches := between(owner, lower, upper)) is not None:
+                return batches
         if index.kind in LOCAL_ROWS:
             return made_of("picked", [owner, index])
         if self.value(first, frame).reason == SHUFFLED and all(isinstance(each, ast.Slice) for each in parts[1:]):
             return made_of("rows", [owner])
         if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):
-            return replace(made_of("batch", [owner]), part=True)
+            return replace(made_of("batch", [owner]), part=True, batches=owner.batches)
         if (
             owner.kind == "batch"
             and key is None

@@ -225,7 +225,8 @@ class Value:
     it was computed from the batches of all ranks. dimensions: how many a tensor has. merged: whether a sample may have
     several rows of it, or what seems to be a number of the batch may be one for each sample. whole: whether it may have
     a row for each sample of all ranks. terms: the operations that made something unknown of means and sums. calls:
-    those that did of samples, the outermost. part: whether it is one of the things that a batch holds.
+    those that did of samples, the outermost. part: whether it is one of the things that a batch holds. batches: whose
+    samples lie one after another in a tensor, `torch.cat([x, y])`, or are counted by a size; empty where not known.
     """
 
     kind: Kind = "same"
@@ -247,6 +248,7 @@ class Value:
     terms: frozenset[ast.expr] = frozenset()
     calls: frozenset[ast.expr] = frozenset()
     part: bool = False
+    batches: tuple[Loader, ...] = ()
 
     @property
     def is_kept(self) -> bool:
@@ -362,6 +364,7 @@ def join(first: Value, second: Value) -> Value:
         dimensions=first.dimensions if first.dimensions == second.dimensions else None,
         is_none=first.is_none if first.is_none == second.is_none else None,
         part=first.part and second.part,
+        batches=first.batches if first.batches == second.batches else (),
     )
 
 
