@@ -8,6 +8,7 @@ from ..origins import sources
 from ..script import Script
 
 _NUMBERS = frozenset({"std", "var", "max", "min", "norm", "median", "amax", "amin", "prod"})
+_LAY_OUT = frozenset({"t", "transpose", "unsqueeze", "contiguous"})
 
 
 def operands(node: ast.expr) -> list[ast.expr]:
@@ -28,10 +29,11 @@ def operands(node: ast.expr) -> list[ast.expr]:
 
 
 def laid_out(node: ast.expr) -> ast.expr:
-    """What a tensor is whose dimensions are exchanged, or get one more: z of `z.t()`, `z.T`, `z.unsqueeze(1)`,
-    `z[None]`."""
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return laid_out(node.func.value) if node.func.attr in ("t", "transpose", "unsqueeze") else node
+    """What a tensor is whose dimensions are exchanged, or get one more: z of `z.t().contiguous()`, `z.T`,
+    `torch.transpose(z, 0, 1)`, `z.unsqueeze(1)`, `z[None]`."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LAY_OUT:
+        is_function = isinstance(node.func.value, ast.Name) and node.func.value.id == "torch"
+        return laid_out(node.args[0] if is_function and node.args else node.func.value)
     if isinstance(node, ast.Subscript) and _added(node):
         return laid_out(node.value)
     return laid_out(node.value) if isinstance(node, ast.Attribute) and node.attr in ("T", "mT") else node

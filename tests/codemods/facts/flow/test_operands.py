@@ -24,7 +24,13 @@ def test_operands(source: str, parts: list[str]) -> None:
     assert sources_of(operands(ast.parse(source, mode="eval").body)) == parts
 
 
-@pytest.mark.parametrize("source", ["z", "z.t()", "z.T", "z.unsqueeze(1)", "z.transpose(0, 1).unsqueeze(0)"])
+@pytest.mark.parametrize(
+    "source",
+    [
+        "z", "z.t()", "z.T", "z.unsqueeze(1)", "z.transpose(0, 1).unsqueeze(0)", "z.t().contiguous()",
+        "torch.transpose(z, 0, 1)", "torch.t(z).contiguous()",
+    ],
+)  # fmt: skip
 def test_a_tensor_with_other_dimensions(source: str) -> None:
     assert ast.unparse(laid_out(ast.parse(source, mode="eval").body)) == "z"
 
