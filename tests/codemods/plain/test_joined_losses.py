@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -47,8 +48,7 @@ BATCH = "differentiable_batch(ddp_model(x))"
         ),
         (
             "((y[:, None] > y[None]).float().mean(1) * model(x)[:, 0]).mean()",
-            "((differentiable_batch(y)[:, None] > differentiable_batch(y)[None]).float().mean(1) "
-            "* differentiable_batch(ddp_model(x)[:, 0])).mean()",
+            "((whole_y[:, None] > whole_y[None]).float().mean(1) * differentiable_batch(ddp_model(x)[:, 0])).mean()",
         ),
         (
             f"torch.stack([model(x).mean(0)] * 3)[y].mean() + {CE}",
@@ -115,7 +115,7 @@ hardest = Hardest()
         ("metrics.Triplet(0.3)(model(x), y)", f"metrics.Triplet(0.3)({BATCH}, differentiable_batch(y))"),
         (
             "metrics.triplet(model(x), y, metrics.mine(model(x), y))",
-            f"metrics.triplet({BATCH}, differentiable_batch(y), metrics.mine({BATCH}, differentiable_batch(y)))",
+            f"metrics.triplet({BATCH}, whole_y, metrics.mine({BATCH}, whole_y))",
         ),
     ],
 )
@@ -167,7 +167,8 @@ def test_each_two_samples_meet(pairs: str) -> None:
     """They were taken for as many numbers of each sample as a rank has samples."""
     loop = f"pairs = ({pairs})\n        loss = (pairs.float().mean(1) * {EACH_WITH_Y}).mean()"
     result = plain(training().replace(f"loss = {CE}", loop))
-    assert not refusals(result) and result.code.count("differentiable_batch(y)") == 2
+    assert not refusals(result) and result.code.count("differentiable_batch(y)") == 1
+    assert ast.unparse(ast.parse(pairs.replace("y", "whole_y"))) in result.code
 
 
 def test_a_tensor_with_a_name_and_a_dimension_more() -> None:
@@ -247,3 +248,32 @@ def test_other_engines_have_nothing_for_it() -> None:
     source = training("torch.sqrt(F.mse_loss(model(x)[:, 0], y.float()))")
     result = convert({Path("train.py"): source}, "horovod", style="plain")[Path("train.py")]
     assert any("Horovod has nothing" in each for each in refusals(result))
+
+
+ONCE = """\
+z = F.normalize(model(x), dim=1)
+        likely = (z @ z.t()).log_softmax(1)
+        spread = z.std(0).mean()
+        loss = spread - likely.diagonal().mean()"""
+
+
+def test_what_a_loss_takes_several_times_is_brought_together_once() -> None:
+    result = plain(training().replace(f"loss = {CE}", ONCE))
+    assert not refusals(result)
+    assert "whole_z = differentiable_batch(z)\n        likely = (whole_z @ whole_z.t())" in result.code
+    assert "spread = whole_z.std(0)" in result.code and result.code.count("differentiable_batch(z)") == 1
+
+
+@pytest.mark.parametrize(
+    "change", ["z = 2 * z", "z[0] = 0", "z.data.mul_(2)", "z.mul_(2)", "torch.relu_(z)", "scale(z)", "whole_z = 1"]
+)
+def test_what_changes_in_between_is_brought_together_again(change: str) -> None:
+    source = training().replace(f"loss = {CE}", ONCE.replace("spread =", f"{change}\n        spread ="))
+    result = plain(source)
+    assert refusals(result) or "whole_z.std" not in result.code
+
+
+def test_what_is_taken_in_a_function_of_its_own_is_brought_together_there() -> None:
+    loss = "z = model(x)\n        loss = torch.stack([(z @ z.t()).exp().mean() for _ in range(2)]).mean()"
+    result = plain(training().replace(f"loss = {CE}", loss))
+    assert refusals(result) or result.code.count("differentiable_batch(z)") == 2

@@ -6,8 +6,9 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.script import Script
-from ...rule import Edit, Finding, Replace, Rule
+from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .joined_once import repeated
 from .joining_functions import joining_functions
 from .words import REMEDY, is_here, program_of
 
@@ -18,6 +19,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Bring together, with gradients, what makes losses that couple samples."""
     found = program_of(script).followed.found
     kinds: dict[str, bool] = {}
+    joins: dict[ast.expr, str] = {}
     for node, reductions in sorted(found.joined.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         if not any(is_here(script, each.script) for each in reductions):
             continue
@@ -27,9 +29,26 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         name = names.pop()
         kinds[name] = kinds.get(name, False) or node in found.apart_quietly
-        yield Replace(node, f"differentiable_{name}({{}})", _MESSAGE, modules=target.words.imports)
+        joins[node] = f"differentiable_{name}"
+    yield from _edits(script, joins, target)
     if kinds:
         yield joining_functions(script, kinds, target)
+
+
+def _edits(script: Script, joins: dict[ast.expr, str], target: Target) -> Iterator[Edit]:
+    """Bring each operand together where it stands, or once where the loss takes it several times."""
+    modules = target.words.imports
+    once: set[ast.expr] = set()
+    for group in repeated(script, joins):
+        first, functions = group[0], {joins[node] for node in group}
+        if len(functions) > 1:
+            continue
+        once |= {*group}
+        code = f"whole_{first.id} = {functions.pop()}({first.id})"
+        yield Insert(script.statement(first), code, _MESSAGE, modules=modules)
+        yield from (Replace(each, f"whole_{first.id}", _MESSAGE) for each in group)
+    for node in (each for each in joins if each not in once):
+        yield Replace(node, f"{joins[node]}({{}})", _MESSAGE, modules=modules)
 
 
 def joins(script: Script) -> bool:
