@@ -352,6 +352,25 @@ def test_an_evaluation_of_training_whose_loader_is_an_entry() -> None:
     assert not refusals(result) and "each_sample_once(loaders['train'])" in result.code
 
 
+CHOSEN = """\
+import sys
+chosen = train_loader
+if "o" in sys.argv:
+    chosen = DataLoader(test_set, batch_size=8)
+"""
+
+
+def test_an_evaluation_of_training_by_one_of_two_loaders() -> None:
+    """As StarGAN does: a setting says which data set is trained, and tested."""
+    source = (
+        training()
+        .replace("for x, y in train_loader:", "for x, y in chosen:")
+        .replace("for epoch", CHOSEN + "for epoch", 1)
+    )
+    result = plain(source + ACCURACY.replace("accuracy(train_loader), accuracy(test_loader)", "accuracy(chosen)"))
+    assert not refusals(result) and "for x, y in each_sample_once(loader):" in result.code
+
+
 def test_the_first_batch_of_training_is_that_of_all_ranks() -> None:
     result = plain(training(after="x, y = next(iter(train_loader))\nprint(x.shape)\n"))
     assert not refusals(result)

@@ -92,8 +92,9 @@ class Loops(OneByOne, ByName):
         candidates: list[ast.AST] = [each for each in ast.walk(node.iter) if each not in lengths]  # type: ignore[attr-defined]
         place: Frame | None = frame
         while place is not None:
-            for each in candidates:
-                if is_site(each) and self.value(each, place).things == {loader}:
+            for each in filter(is_site, candidates):
+                things = self.value(each, place).things
+                if loader in things and all(isinstance(thing, Loader) for thing in things):
                     yield Site(place.script, each)
             candidates = [*place.call.args, *(w.value for w in place.call.keywords)] if is_call(place.call) else []
             place = place.caller
