@@ -6,11 +6,13 @@ import ast
 from collections.abc import Iterable
 
 from ..bindings import names_in
+from ..origins import sources
 from ..script import Script
 from .expressions import Expressions
 from .frames import Frame, Freeze, Problem
 from .values import SAME, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
+_LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
 _TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
@@ -124,7 +126,7 @@ class Training(Expressions):
             return
         models = {each.made for each in modules if root_of(each) is each}
         whole = len(owner.things) == 1 and len(models) == len(modules) and not (loop and chooses(loop))
-        reached = {root_of(each).made for each in modules} or self.trained
+        reached = {root_of(each).made for each in modules or self.layers_of(node.value, frame)} or self.trained
         late = True
         if whole and isinstance(requires, bool):
             self.gradients = self.gradients.froze(models, not requires)
@@ -138,6 +140,14 @@ class Training(Expressions):
             self.frozen = node
         elif late and wrapped and not self.in_forward:
             self.frozen_behind[node] = Freeze(frame.script, frozenset(frame.statements), frozenset(wrapped))
+
+    def layers_of(self, node: ast.expr, frame: Frame, depth: int = 8) -> list[Module]:
+        """The networks of whose layers or parameters something is one: `for m in list(net.children())[:5]`."""
+        found = [thing for thing in self.value(node, frame).things if isinstance(thing, Module)]
+        if found or not depth:
+            return found
+        inner = [self.layers_of(part, frame, depth - 1) for part in given_by(frame.script, node)]
+        return [each for several in inner for each in several] if all(inner) else []
 
     def end_gradients(self) -> None:
         """Decide which calls have to go through wrappers: those by whose gradients steps are made."""
@@ -166,6 +176,28 @@ def loop_over(script: Script, node: ast.expr) -> ast.For | None:
         if isinstance(parent, ast.For) and isinstance(node, ast.Name) and node.id in names_in(parent.target):
             return parent
     return None
+
+
+def given_by(script: Script, node: ast.expr) -> list[ast.expr]:
+    """What something is one of, or a part of: a loop, what a list holds, the network of `net.children()`."""
+    if isinstance(node, ast.Attribute | ast.Subscript):
+        return [node.value]
+    if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _LAYERS:
+            return [node.func.value]
+        return node.args[:1] if ast.unparse(node.func) in ("list", "enumerate", "reversed", "iter") else []
+    if isinstance(node, ast.List):
+        return node.elts
+    if (loop := loop_over(script, node)) is not None:
+        return [loop.iter]
+    made = sources(script, node)
+    appended = (
+        call.args[0]
+        for call in script.find(ast.Call)
+        if ast.unparse(call.func) == f"{ast.unparse(node)}.append" and call.args
+    )
+    lists = any(isinstance(each, ast.List) for each in made)
+    return [each for each in made if not isinstance(each, ast.List) or each.elts] + (list(appended) if lists else [])
 
 
 def chooses(loop: ast.For) -> bool:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from tests.codemods.facts.flow.followed import TRAINING, followed
+import pytest
+
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
 
 
 def test_a_backward_pass_is_known_with_the_calls_that_it_goes_through() -> None:
@@ -24,3 +26,46 @@ def test_a_second_backward_pass_of_one_call_is_not_averaged() -> None:
 def test_parts_may_name_each_other() -> None:
     descriptors = "import pb\na, b = pb.make(), pb.make()\na.other = b\nb.other = a\na.fields[0].other = b\n"
     assert not followed(descriptors + TRAINING).problems
+
+
+PERCEPTUAL = """\
+class Perceptual(nn.Module):
+    def __init__(self, network):
+        super().__init__()
+        {layers}
+            {freezes}
+        self.extractor = nn.Sequential(*layers)
+
+    def forward(self, a, b):
+        return F.mse_loss(self.extractor(a), self.extractor(b))
+
+
+import torchvision
+for epoch in range(2):
+    loss_of = Perceptual({network})
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        loss = loss_of(model(x), x)
+        loss.backward()
+        optimizer.step()
+"""
+LAYERS = [
+    "layers = list(network.children())[0]\n        for layer in layers:",
+    "layers = list(network.children())[:5]\n        for at, layer in enumerate(layers):",
+    "layers = []\n        for each in network.modules():\n            layers.append(each)\n        for layer in layers:",
+]
+FREEZES = ["layer.requires_grad = False", "for p in layer.parameters():\n                p.requires_grad = False"]
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("freezes", FREEZES)
+def test_layers_of_a_network_that_is_not_trained_are_frozen(layers: str, freezes: str) -> None:
+    made = "torchvision.models.vgg19(pretrained=True).eval()"
+    assert reasons(PERCEPTUAL.format(layers=layers, freezes=freezes, network=made)) == []
+
+
+@pytest.mark.parametrize("layers", LAYERS)
+@pytest.mark.parametrize("network", ["model", "unseen"])
+def test_layers_of_one_that_is_trained_or_not_seen(layers: str, network: str) -> None:
+    source = PERCEPTUAL.format(layers=layers, freezes=FREEZES[1], network=network)
+    assert any("frozen" in each for each in reasons(source))
