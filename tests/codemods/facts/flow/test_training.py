@@ -52,7 +52,7 @@ for epoch in range(2):
 LAYERS = [
     "layers = list(network.children())[0]\n        for layer in layers:",
     "layers = list(network.children())[:5]\n        for at, layer in enumerate(layers):",
-    "layers = []\n        for each in network.modules():\n            layers.append(each)\n        for layer in layers:",
+    "layers = []\n        for m in network.modules():\n            layers.append(m)\n        for layer in layers:",
 ]
 FREEZES = ["layer.requires_grad = False", "for p in layer.parameters():\n                p.requires_grad = False"]
 
