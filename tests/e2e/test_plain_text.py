@@ -285,6 +285,100 @@ for epoch in range(2):
             hits += (scores.argmax(2) == tags).sum().item()
     print(total / len(test_loader), hits)
 """,
+    "a bag of the words of each text, which lie one behind the other": """\
+def collate_batch(batch):
+    labels, texts, offsets = [], [], [0]
+    for label, text in batch:
+        labels.append(label)
+        words = torch.tensor([int(w) for w in text.split()], dtype=torch.int64)
+        texts.append(words)
+        offsets.append(words.size(0))
+    labels = torch.tensor(labels, dtype=torch.int64)
+    offsets = torch.tensor(offsets[:-1]).cumsum(dim=0)
+    texts = torch.cat(texts)
+    return labels, texts, offsets
+
+
+class Classifier(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.EmbeddingBag(30, 8)
+        self.fc = nn.Linear(8, 4)
+
+    def forward(self, text, offsets):
+        return self.fc(self.embedding(text, offsets))
+
+
+def news(n):
+    return [(i % 4, " ".join(str((i * 7 + j * j) % 30) for j in range(i % 6 + 1))) for i in range(n)]
+
+
+train_loader = DataLoader(news(96), batch_size=12, shuffle=True, collate_fn=collate_batch)
+test_loader = DataLoader(news(31), batch_size=8, collate_fn=collate_batch)
+model, criterion = Classifier(), nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.5)
+for epoch in range(2):
+    model.train()
+    hits = count = 0
+    for labels, texts, offsets in train_loader:
+        optimizer.zero_grad()
+        scores = model(texts, offsets)
+        loss = criterion(scores, labels)
+        loss.backward()
+        optimizer.step()
+        hits += (scores.argmax(1) == labels).sum().item()
+        count += labels.size(0)
+    print(hits / count)
+    model.eval()
+    hits = count = 0
+    with torch.no_grad():
+        for labels, texts, offsets in test_loader:
+            scores = model(texts, offsets)
+            hits += (scores.argmax(1) == labels).sum().item()
+            count += labels.size(0)
+    print(hits / count)
+""",
+    "characters that are read by a CTC loss": """\
+def collate_fn(batch):
+    images, targets, lengths = zip(*batch)
+    return torch.stack(images, 0), torch.cat(targets, 0), torch.cat(lengths, 0)
+
+
+class Reader(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(4, 8, 3, padding=1)
+        self.rnn = nn.LSTM(8, 8, bidirectional=True)
+        self.out = nn.Linear(16, 6)
+
+    def forward(self, x):
+        x = self.conv(x).permute(2, 0, 1)
+        return self.out(self.rnn(x)[0])
+
+
+def pictures(n):
+    return [
+        (torch.randn(4, 12), torch.randint(1, 6, (i % 4 + 1,)), torch.LongTensor([i % 4 + 1])) for i in range(n)
+    ]
+
+
+loader = DataLoader(pictures(48), batch_size=12, shuffle=True, collate_fn=collate_fn)
+model = Reader()
+criterion = nn.CTCLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+for epoch in range(2):
+    total = 0
+    for images, targets, lengths in loader:
+        logits = model(images)
+        log_probs = F.log_softmax(logits, dim=2)
+        input_lengths = torch.LongTensor([logits.size(0)] * images.size(0))
+        loss = criterion(log_probs, targets, input_lengths, torch.flatten(lengths))
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(total)
+""",
 }
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from ..script import Script
 from .collate_expressions import (
     COLUMNS,
     CollateExpressions,
     Keyed,
+    Laid,
     Names,
     Part,
     Unclear,
@@ -20,6 +21,7 @@ from .collate_expressions import (
     of_one,
     stored,
 )
+from .concatenated import Concatenated, Offsets, appended_to
 from .filled import filled, is_longest
 from .padding import Padded, in_words_of
 from .values import Function
@@ -54,10 +56,13 @@ _APART = frozenset({"stacked", "column", "opened"})
 
 
 def is_apart(part: Part) -> bool:
-    """Whether something has its samples one by one: lists and tensors with an entry for each, padded or not."""
+    """Whether something has its samples one by one: lists and tensors with an entry for each, padded or not; or one
+    behind the other, where what tells where each begins tells it of these."""
     if isinstance(part, tuple):
-        return bool(part) and all(map(is_apart, part))
-    return isinstance(part, Padded) or part in _APART
+        of = {each.samples for each in flat(part) if isinstance(each, Concatenated)}
+        told = all(each.samples in of for each in flat(part) if isinstance(each, Offsets))
+        return bool(part) and all(map(is_apart, part)) and told
+    return isinstance(part, Laid) or part in _APART
 
 
 def paddings(part: Part) -> dict[str | int | None, Padded]:
@@ -91,10 +96,12 @@ def _given_back(
 
 
 class _Follow(CollateExpressions):
-    """Follows the statements, too. returned: what the function gives back. at_times: where not every sample comes."""
+    """Follows the statements, too. returned: what the function gives back. at_times: where not every sample comes.
+    counting: lists of something to which a loop appends something of each sample."""
 
     returned: Part | None = None
     at_times = False
+    counting: Set[str] = frozenset()
 
     def given_back(
         self, function: ast.FunctionDef | ast.Lambda, names: dict[str, Part], codes: Mapping[str, ast.expr]
@@ -168,6 +175,10 @@ class _Follow(CollateExpressions):
         if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
             raise Unclear
         holder = node.func.value
+        if node.func.attr == "append" and isinstance(holder, ast.Name) and holder.id in self.counting:
+            if not (self.in_turn and len(node.args) == 1 and of_one(self.part(node.args[0]))):
+                raise Unclear
+            return
         owner = self.part(holder)
         if node.func.attr == "sort" and isinstance(holder, ast.Name) and self.is_untouched(holder.id):
             return
@@ -191,6 +202,9 @@ class _Follow(CollateExpressions):
         for name in stored(node):  # what it has from the turn before
             self.names.pop(name, None)
         if over in COLUMNS:
+            self.counting = {name for name in appended_to(node) if isinstance(self.names.get(name), tuple)}
+            for name in self.counting:  # `[0]`, with something of each sample behind: it tells of those before
+                del self.names[name]
             self.in_turn = True
             self.assign(node.target, "one")
             self.run(node.body)

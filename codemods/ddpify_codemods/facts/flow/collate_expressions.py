@@ -9,6 +9,7 @@ from typing import Literal, NoReturn
 
 from ..bindings import bindings
 from ..script import Script
+from .concatenated import Concatenated, Offsets, offsets
 from .encodings import NAMES, is_encoding
 from .padding import Padded, compared, in_words_of, padded_by, pads, turned
 
@@ -17,7 +18,8 @@ from .padding import Padded, compared, in_words_of, padded_by, pads, turned
 # columns: a list of columns.  stacked: tensors with a row for each sample.  new: an empty list.
 # A tuple: what a collection holds, by its keys where it is Keyed.
 Kind = Literal["same", "one", "first", "column", "opened", "columns", "stacked", "new"]
-Part = Kind | Padded | tuple["Part", ...]
+Laid = Padded | Concatenated | Offsets
+Part = Kind | Laid | tuple["Part", ...]
 Names = Mapping[str, "Part"]
 
 DEFAULTS = frozenset(f"torch.utils.data.{place}default_collate" for place in ("", "dataloader.", "_utils.collate."))
@@ -219,6 +221,8 @@ class CollateExpressions:
             return "columns" if name == "zip" and len(node.args) == 1 and starred == ["column"] else unclear()
         if name in ("sorted", "map") and node.args:
             return self.sorted(node) if name == "sorted" else self.mapped(node)
+        if (begins := offsets(self.script, self.script.scope(node), node)) is not None:
+            return begins if self.named(begins.samples) in ("column", Concatenated(begins.samples)) else unclear()
         args = [self.part(each) for each in node.args]
         words = {str(word.arg): self.part(word.value) for word in node.keywords}
         first: Part = args[0] if args else "new"
@@ -235,6 +239,8 @@ class CollateExpressions:
             return "stacked" if not name.endswith("stack") or all(map(_is_zero, along)) else unclear()
         if name in _JOINS and first == "opened":
             return "stacked" if all(map(_is_zero, along)) else unclear()
+        if name in _JOINS and first == "column" and name.startswith("torch.") and isinstance(node.args[0], ast.Name):
+            return Concatenated(node.args[0].id) if all(map(_is_zero, along)) else unclear()
         if name == "torch.nn.functional.one_hot" and first == "stacked":
             return "stacked" if len(args) > 1 or words else unclear()  # as many as the largest label, otherwise
         if pads(name) and first == "column" and set(args[1:]) | {*words.values()} <= {"same"}:
@@ -277,7 +283,7 @@ class CollateExpressions:
     ) -> Part:
         """What a function makes of its arguments; nodes: these, by place and by name."""
         name = self.known_name(function)
-        kinds: set[Kind | Padded] = {kind for part in (*given, *words.values()) for kind in flat(part)}
+        kinds: set[Kind | Laid] = {kind for part in (*given, *words.values()) for kind in flat(part)}
         if isinstance(function, ast.Lambda):
             names = {**self.names, **dict(zip(parameters(function), given, strict=False))}
             return self.given_back(function, names, self.codes_in(function, nodes))
@@ -309,13 +315,15 @@ class CollateExpressions:
             codes[name] = in_words_of(node, self.codes)
         return codes
 
-    def method(self, function: ast.Attribute, given: list[Part], kinds: set[Kind | Padded]) -> Part:
+    def method(self, function: ast.Attribute, given: list[Part], kinds: set[Kind | Laid]) -> Part:
         """What a method makes of its arguments, and of what has it."""
         owner, name = self.part(function.value), function.attr
         if owner == "first" and name in _OF_A_TYPE and not given:
             return "same"
         if isinstance(owner, Padded) and kinds <= {"same"}:
             return self.of_padded(owner, function)
+        if isinstance(owner, Concatenated | Offsets) and kinds <= {"same"} and name in _OF_ANY_TYPE:
+            return owner
         if owner == "stacked" and kinds <= {"same"} and (name in _ROW_BY_ROW or _keeps_rows(self.script, function)):
             return "stacked"
         if owner == "one" and kinds <= {"same", "one"}:
@@ -343,7 +351,7 @@ def unclear() -> NoReturn:
     raise Unclear
 
 
-def flat(part: Part) -> list[Kind | Padded]:
+def flat(part: Part) -> list[Kind | Laid]:
     """The kinds of all that a part holds."""
     return [kind for each in part for kind in flat(each)] if isinstance(part, tuple) else [part]
 

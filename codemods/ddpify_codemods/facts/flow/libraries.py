@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
+from .bags import bags, of_each_sample
 from .bare_tensors import bare_tensors, parameters_given
 from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
@@ -179,7 +180,7 @@ class Libraries(LibraryResults, Longest):
             return self.length(node, args, frame)
         if name in ("tuple", "list") and len(args) == 1 and args[0].only(Items) and not args[0].is_local:
             return Value(things=frozenset(args[0].only(Items)))  # tuple(part.to(device) for part in batch)
-        if (sequences := packed(name, given)) is not None:
+        if (sequences := packed(name, given) or bags(name, [*given[:1], *given[2:]])) is not None:
             return sequences
         if pads_again(name, node):
             asks = is_named(node) and (is_packed(args[0]) or not local)
@@ -199,7 +200,7 @@ class Libraries(LibraryResults, Longest):
             self.scores |= scored(node, frame) if last in WEIGHTED else set()
             if last in WEIGHTED and self.is_weighted(node):
                 return self.weighed_loss(node, node, given, reduction, frame)
-            return self.loss(node, given, reduction, frame)
+            return self.loss(node, of_each_sample(last, given), reduction, frame)
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
             return self.library_module(name, node, given, frame)
         if name == "sum" and len(args) == 1 and (values := values_of(args[0])) is not None:

@@ -12,6 +12,7 @@ from typing import TypeGuard
 from ..script import Script
 from .by_name import ByName
 from .collate_expressions import COLUMNS, Keyed, Part
+from .concatenated import Concatenated, Offsets
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .layout import along
@@ -21,7 +22,9 @@ from .padding import Padded
 from .state import Context
 from .tensor_uses import is_tensor_here
 from .values import (
+    CONCATENATED,
     LOCAL_ROWS,
+    OFFSETS,
     SAME,
     UNEVEN,
     Instance,
@@ -307,6 +310,8 @@ class Loops(OneByOne, ByName):
             return of(Items("dict" if isinstance(part, Keyed) else "tuple", known))
         if isinstance(part, Padded):
             return Value(along(part.samples), loaders, batches=tuple(loaders))
+        if isinstance(part, Concatenated | Offsets):  # some rows for each sample, not as many for each
+            return Value("picked", loaders, reason=CONCATENATED if isinstance(part, Concatenated) else OFFSETS)
         if part in COLUMNS:
             return Value("rows", loaders, host=True)
         return Value("batch", loaders, batches=tuple(loaders))

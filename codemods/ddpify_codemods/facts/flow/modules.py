@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from ..script import Script
+from .bags import bags, is_in_one, of_each_sample
 from .batches import passed_on
 from .beginnings import Beginnings
 from .frames import Frame, Problem, local_entries
@@ -30,6 +31,7 @@ from .transformers_models import (
 from .values import (
     ADDITIVE,
     DRAWN,
+    IN_ONE,
     LOCAL_ROWS,
     OWN_SHAPE,
     SAME,
@@ -82,7 +84,7 @@ class Modules(Losses, Beginnings, Remembered):
                     return loss_of(given, reduction, True)
                 if self.is_weighted(module.made):
                     return self.weighed_loss(node, module.made, given, reduction, frame)
-            return self.loss(node, given, reduction, frame)
+            return self.loss(node, of_each_sample(last, given), reduction, frame)
         if trained and any(value.whole for value in given):
             self.problem(frame, node, "a model is given the samples of all ranks, which each would compute with")
         if local and any(value.reason == OWN_SHAPE and not value.is_local for value in entries(given)):
@@ -111,9 +113,10 @@ class Modules(Losses, Beginnings, Remembered):
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
+        apart = local and is_in_one(local[0]) and own is result and (module.cls or own.kind == "rows")
         if last not in ("Flatten", "Unflatten"):
             result = passed_on(result, given)
-        if local and local[0].kind == "picked" and (trained or local[0].reason == PACKED):
+        if local and local[0].kind == "picked" and (trained or local[0].reason in (PACKED, *IN_ONE)) and not apart:
             result = picked(result)
         if self.in_forward and module.networks and not trained:
             if self.without_gradients > self.quiet_around:
@@ -171,7 +174,7 @@ class Modules(Losses, Beginnings, Remembered):
     def through(self, module: Module, node: ast.Call, given: list[Value], frame: Frame) -> Value | None:
         """What a module of torch gives back, or one after the other of nn.Sequential; None where that is not known."""
         if module.contents is None:
-            return of_library_module(module, given)
+            return bags(module.name, given) or of_library_module(module, given)
         value = self.in_turn(module, node, given, frame) if given else SAME
         return value if value.is_kept else None
 
@@ -269,7 +272,7 @@ class Modules(Losses, Beginnings, Remembered):
             assert isinstance(thing, Items)
             thing.known = {key: self.lenient(each) for key, each in thing.known.items()}
             thing.rest = None if thing.rest is None else self.lenient(thing.rest)
-        if value.is_kept or (value.kind, value.reason) == ("picked", PACKED):
+        if value.is_kept or (value.kind == "picked" and value.reason in (PACKED, *IN_ONE)):
             return value
         if value.kind in ("unknown", "rows", "picked", "rows_moved", "rows_last", "shape"):
             return replace(value, kind="batch", reason="")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from .bags import is_in_one
 from .batches import between
 from .comparisons import Comparisons
 from .frames import Frame
@@ -110,7 +111,7 @@ class Subscripts(Comparisons):
             if (batches := between(owner, lower, upper)) is not None:
                 return batches
         if index.kind in LOCAL_ROWS:
-            return made_of("picked", [owner, index])
+            return made_of("unknown" if is_in_one(owner) else "picked", [owner, index])
         if self.value(first, frame).reason == SHUFFLED and all(isinstance(each, ast.Slice) for each in parts[1:]):
             return made_of("rows", [owner])
         if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):

@@ -48,9 +48,12 @@ PLACED = "samples are put at places of it that depend on their number"
 ADDED = "it is added up over this rank's batches"
 PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
 LONGEST = "it is as long as the longest of a rank's samples, which is another one on each"
+CONCATENATED = "its samples are put one behind the other, and those of a rank are not as long as those of another"
+OFFSETS = "it tells where each sample begins behind the others"
 SEVERAL = "whether the loop runs over samples, or over several tensors of them, is not seen"
 KEYED = "its keys are those of samples"
-KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST})
+IN_ONE = frozenset({CONCATENATED, OFFSETS})
+KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST}) | IN_ONE
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
 # Of an evaluation, ranks have every W-th sample, or every W-th batch, and not equally many.
