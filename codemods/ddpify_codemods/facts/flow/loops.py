@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TypeGuard
 
+from ..bindings import names_in
 from ..script import Script
 from .by_name import ByName
 from .collate_expressions import COLUMNS, Keyed, Part
@@ -50,6 +51,9 @@ class Loops(OneByOne, ByName):
         """Be in a loop over a value."""
         loaders = self.loaders_in(over)
         rows = self.rows_in(over)
+        if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and self.is_over_outputs(node, over, frame):
+            rows = None
+            frame.names[node.iter.id] = Value(things=frozenset(over.only(Items)))
         if loaders:
             self.found.loops.setdefault(node, set()).update(loaders)
             self.found.scripts[node] = frame.script
@@ -224,6 +228,20 @@ class Loops(OneByOne, ByName):
                 if (found := self.rows_in(inner)) is not None:
                     return found
         return None
+
+    def is_over_outputs(self, loop: ast.For, over: Value, frame: Frame) -> bool:
+        """Whether a loop runs over what a network gives back, not over samples: a list of outputs is seen, and each is
+        compared with what holds all samples, `for out in outputs: loss += criterion(out, y)`."""
+        taken = names_in(loop.target)
+        if not over.only(Items) or not over.is_local:
+            return False
+        for call in (each for part in loop.body for each in ast.walk(part) if isinstance(each, ast.Call)):
+            given = {each.id: each for each in call.args if isinstance(each, ast.Name)}
+            others = [each for name, each in given.items() if name not in (*taken, ast.unparse(loop.iter))]
+            values = [self.value(each, frame) for each in others] if taken & given.keys() else []
+            if any(value.kind == "batch" or value.whole for value in values):
+                return True
+        return False
 
     def in_rows(self) -> bool:
         return any(context.how == "rows" for context in self.contexts)

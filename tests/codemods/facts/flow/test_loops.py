@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
 from tests.codemods.plain.test_followed import plain, refusals, training
 
 LOOP = "    for x, y in train_loader:"
@@ -45,3 +45,40 @@ def test_a_loop_over_samples_or_over_tensors(loss: str) -> None:
     source = "import library\n" + source.replace("model = nn.Linear(4, 3)", "model = library.Net()")
     assert refusals(plain(source))
     assert not refusals(plain(source.replace("model(x)", "model(x); print(outputs.shape)")))
+
+
+DEEP = """\
+class Deep(nn.Module):
+    def __init__(self, deep):
+        super().__init__()
+        self.first, self.second, self.deep = nn.Linear(4, 3), nn.Linear(4, 3), deep
+
+    def forward(self, x):
+        if self.deep:
+            return [self.first(x), self.second(x)]
+        return self.first(x) + self.second(x)
+
+
+import sys
+deep = "deep" in sys.argv
+model = Deep(deep)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in train_loader:
+    outputs = model(x)
+    loss = 0
+    for out in outputs:
+        {adds}
+    loss = loss / len(outputs)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_each_output_is_compared_with_the_whole_batch() -> None:
+    """The model is seen to give back a list, or a tensor; each out of it meets the labels of all samples."""
+    assert undivided(DEEP.format(adds="loss = loss + F.cross_entropy(out, y)")) == []
+
+
+@pytest.mark.parametrize("adds", ["loss = loss + out.mean()", "loss = loss + F.mse_loss(out, outputs)"])
+def test_each_output_may_be_that_of_a_sample(adds: str) -> None:
+    assert undivided(DEEP.format(adds=adds)) != []
