@@ -69,6 +69,14 @@ def test_one_sample_is_none_of_all_ranks(lines: str, loss: str) -> None:
     assert refusals(plain(after(lines, loss)))
 
 
+def test_a_list_of_losses_may_be_one_of_each_sample_or_of_each_output() -> None:
+    """Its mean is a mean in both cases; its sum is scaled, or not."""
+    one_by_one = "torch.stack([F.cross_entropy(o, y) for o in model(x.squeeze())])"
+    for code, right in (("mean()", True), ("sum()", False), ("mul(2).sum()", False)):
+        source = training(f"{one_by_one}.{code}").replace("nn.Linear(4, 3)", "nn.Sequential(nn.Linear(4, 3))")
+        assert bool(refusals(plain(source))) is not right
+
+
 def test_entries_of_a_batch_are_no_samples() -> None:
     """`batch` may be a tuple of tensors."""
     assert not refusals(plain(training("F.cross_entropy(model([t.float() for t in (x, y)][0]), y)")))

@@ -5,20 +5,19 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import combinations
 
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from .draws import SAMPLING, library_of
 from .frames import Frame, local_entries
+from .meetings import lets_meet, meeting
 from .methods import Methods
 from .named_tuples import instance
-from .operands import are_pairs, operands
-from .operation_names import FACTORIES, LOSSES, MEET, NEW
+from .operands import operands
+from .operation_names import FACTORIES, LOSSES, NEW
 from .signatures import takes
 from .values import (
     ADDITIVE,
-    COUPLES,
     LOCAL_ROWS,
     NOTHING,
     SAME,
@@ -116,8 +115,9 @@ class Calls(Methods):
                 self.assign(word.value, found, frame, node)
         owners = [thing.owner for thing in function.only(Method) if isinstance(thing, Method)]
         computed = [*owners, *args, *keywords.values()]
-        if not own and found.kind in (*LOCAL_ROWS, *ADDITIVE) and self.meet_in_pairs(node, frame):
-            found = made_of("unknown", computed, reason=COUPLES)
+        meets = not own and found.kind in (*LOCAL_ROWS, *ADDITIVE)
+        if meets and (coupled := self.coupled(node, function, computed, frame)):
+            found = made_of("unknown", computed, reason=coupled)
         found = self.noted_join(found, node, function, computed)
         if self.without_gradients or _last(node.func) in _WITHOUT_GRADIENTS:
             return cut(found)
@@ -128,10 +128,12 @@ class Calls(Methods):
             self.found.measuring.setdefault(measured.node, set()).add(node)
         return found if own else differentiated(found, computed)
 
-    def meet_in_pairs(self, node: ast.Call, frame: Frame) -> bool:
-        """Whether each two rows of a tensor meet in an operation: `torch.eq(y[:, None], y)`."""
-        given = operands(node) if _last(node.func) in MEET or _last(node.func) in LOSSES else []
-        return any(are_pairs(frame.script, one, other) for one, other in combinations(given, 2))
+    def coupled(self, node: ast.Call, function: Value, computed: Sequence[Value], frame: Frame) -> str:
+        """Why each two samples meet in an operation, `torch.eq(y[:, None], y)`; "" where they do not."""
+        name = _last(node.func)
+        if lets_meet(name, function):
+            return meeting(frame.script, operands(node), computed)
+        return meeting(frame.script, operands(node), ()) if name in LOSSES else ""
 
     def given(self, node: ast.expr, function: Value, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 
+from .dimensions import after_arithmetic, of_dimensions
 from .frames import Frame
 from .layout import differ, together
-from .operands import are_pairs
+from .meetings import meeting
 from .own_sizes import batch_sizes
 from .reading import Reading
 from .values import COUPLES, LOCAL_ROWS, SAME, Value, made_of
@@ -26,10 +27,12 @@ class Comparisons(Reading):
             return known or SAME
         if all(value.kind in LOCAL_ROWS for value in local):
             kinds = {value.kind for value in local}
-            if differ(kinds) or are_pairs(frame.script, *sides[:2]):  # y[:, None] == y[None]: of each two samples
-                return self.noted_join(made_of("unknown", local, reason=COUPLES), node, SAME, values)
+            coupled = COUPLES if differ(kinds) else meeting(frame.script, sides[:2], values[:2])
+            if coupled:  # y[:, None] == y[None]: of each two samples
+                return self.noted_join(made_of("unknown", local, reason=coupled), node, SAME, values)
             kind = together(kinds) if len(kinds) > 1 else local[0].kind
-            return made_of(kind, local, host=all(value.host for value in local))
+            made = made_of(kind, local, host=all(value.host for value in local))
+            return of_dimensions(made, after_arithmetic(*values) if len(values) == 2 else None)
         tensors = [value for value in local if value.kind == "unknown" and not value.host]
         for side, value in zip(sides, values, strict=True):
             if value in tensors:

@@ -9,22 +9,35 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from .layout import axis
+from .operation_names import ALONG, EACH, KEEP_SHAPE, MEET
 from .values import LOCAL_ROWS, Items, Value
+
+_DIMENSIONS = 99  # more than any tensor has
 
 # They choose a dimension by the number of dimensions.
 IMPLICIT = frozenset({"softmax", "log_softmax", "softmin"})
-_KEEP = frozenset(
+_KEEP = EACH - (
+    {"view_as", "expand_as", "expand", "repeat_interleave", "where", "one_hot", "embedding", "view_as_real"}
+    | {"pairwise_distance", "cosine_similarity", "add", "sub", "mul", "div", "pow", "minimum", "maximum"}
+) | frozenset(
     {"to", "cuda", "cpu", "float", "double", "half", "detach", "clone", "contiguous", "exp", "log", "sigmoid", "tanh"}
     | {"relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus", "dropout", "linear", "Variable", "data"}
     | {"softmax", "log_softmax", "softmin", "requires_grad_", "relu_", "clamp", "mul_", "div_"}
 )
 _MODULES_KEEP = frozenset(
     {"Linear", "Identity", "Dropout", "ReLU", "LeakyReLU", "PReLU", "ELU", "SELU", "GELU", "SiLU", "Softplus"}
+    | {"Hardtanh", "Hardswish", "Mish", "ReLU6", "Hardsigmoid", "LogSigmoid", "Softsign", "Bilinear", "AlphaDropout"}
     | {"Sigmoid", "Tanh", "LogSoftmax", "Softmax", "Softmin", "BatchNorm1d", "LayerNorm"}
 )
 _OF_IMAGES = frozenset(
     {"Conv2d", "ConvTranspose2d", "BatchNorm2d", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d"}
 )
+_OF_SEQUENCES = frozenset(
+    {"Conv1d", "ConvTranspose1d", "MaxPool1d", "AvgPool1d", "AdaptiveAvgPool1d", "AdaptiveMaxPool1d"}
+)
+_TURNED = frozenset({"t", "T", "transpose", "permute", "swapaxes", "swapdims", "gather"})
+_SEVERAL = frozenset({"max", "min", "median", "topk", "sort", "mode", "kthvalue", "var_mean", "std_mean", "aminmax"})
 
 
 def implicit(dimensions: int) -> int:
@@ -45,33 +58,84 @@ def of_sizes_given(given: Sequence[Value]) -> int | None:
     return len(sizes) if known and all(each.shape == "tuple" and each.rest is None for each in tuples) else None
 
 
-def after_operation(name: str, value: Value, dimension: object, given: Sequence[Value]) -> int | None:
+def after_operation(
+    name: str, value: Value, dimension: object, given: Sequence[Value], keeps: bool = False
+) -> int | None:
     """How many dimensions the result of a method or function has; None where that is not seen.
 
     Args:
         name: the function's last name. value: the tensor. dimension: the one that is given. given: other arguments.
+        keeps: whether a dimension is kept that is summed, or the like.
     """
-    if name in _KEEP and not any(each.is_local for each in given):
+    others = [each for each in given if each.is_local]
+    if name in _KEEP and not others:
         return value.dimensions
+    if name in MEET and (len(others) == len(given) or all(_is_number(each) for each in given if each not in others)):
+        return most([value, *others])
     if name in ("view", "reshape") and given and all(_is_number(each) for each in given):
         return len(given)
-    if name == "flatten" and dimension == 1 and len(given) <= 1:
-        return 2
-    return None
+    if name == "flatten" and len(given) <= 1:
+        return 2 if dimension == 1 else 1 if dimension is None else None
+    if name == "ravel":
+        return 1
+    return None if others or value.dimensions is None else _of_one(name, value.dimensions, dimension, len(given), keeps)
+
+
+def _of_one(name: str, dimensions: int, dimension: object, given: int, keeps: bool) -> int | None:
+    """The same of operations that give a tensor one dimension more or less."""
+    if name in _TURNED:
+        return dimensions
+    if name == "one_hot":
+        return dimensions + 1
+    if name == "unsqueeze":
+        return dimensions + 1
+    if name == "squeeze":
+        return dimensions - 1 if isinstance(dimension, int) else None
+    along = dimension if isinstance(dimension, tuple) else (dimension,)
+    if name not in ALONG or name in _SEVERAL or not all(isinstance(each, int) for each in along):
+        return None
+    if name in KEEP_SHAPE or keeps:
+        return dimensions
+    return dimensions - len(along) if given <= 1 else None
+
+
+def most(values: Sequence[Value]) -> int | None:
+    """How many dimensions the tensor has that is made of several, element by element."""
+    known = [each.dimensions for each in values]
+    return None if None in known or not known else max(each for each in known if each is not None)
+
+
+def meet_otherwise(values: Sequence[Value]) -> bool:
+    """Whether the samples of one tensor meet another dimension than those of another: `(B,)` and `(B, 1)`. The last
+    dimensions of tensors meet."""
+    rows = [each for each in values if each.kind in LOCAL_ROWS and axis(each.kind) is not None]
+    places = {_from_last(each) for each in rows}
+    return None not in places and len(places) > 1
+
+
+def _from_last(value: Value) -> int | None:
+    """Where the samples lie, counted from the last dimension; None where that is not known."""
+    at = axis(value.kind)
+    return at if at is None or at < 0 else None if value.dimensions is None else at - value.dimensions
 
 
 def after_arithmetic(left: Value, right: Value) -> int | None:
     """How many dimensions the result of an arithmetic operation has: of a tensor and a number, or of two alike."""
     rows = [each for each in (left, right) if each.kind in LOCAL_ROWS]
     numbers = [each for each in (left, right) if each not in rows]
-    known = {each.dimensions for each in rows}
-    return known.pop() if len(known) == 1 and all(_is_number(each) for each in numbers) else None
+    known = most(rows)
+    fits = all(_is_number(each) or (each.dimensions or _DIMENSIONS) <= (known or 0) for each in numbers)
+    return known if fits else None
 
 
 def after_module(name: str, value: Value) -> int | None:
     """How many dimensions a module of torch.nn gives back; samples lie along the first of what it is given."""
     if name in _OF_IMAGES:
         return 4
+    if name in _OF_SEQUENCES:
+        return 3
+    if name == "Embedding":
+        return None if value.dimensions is None else value.dimensions + 1
     return value.dimensions if name in _MODULES_KEEP else None
 
 

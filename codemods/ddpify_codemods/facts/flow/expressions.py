@@ -12,18 +12,19 @@ from .arithmetic import combined
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
-from .operands import are_pairs, measures, operands, says_places
+from .meetings import meeting
+from .operands import measures, operands, says_places
 from .operation_names import LOSS_CLASSES
 from .operations import one_behind_the_other, runs_over_samples
 from .subscripts import Subscripts
 from .values import (
     ADDITIVE,
     CHOSEN,
-    COUPLES,
     DRAWN,
     LOCAL_ROWS,
     PLACED,
     SAME,
+    SEVERAL,
     Function,
     Instance,
     Items,
@@ -196,8 +197,8 @@ class Expressions(Subscripts):
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
         meet = result.kind in LOCAL_ROWS and not isinstance(node.op, ast.MatMult)
-        if meet and are_pairs(frame.script, node.left, node.right):
-            result = made_of("unknown", [left, right], reason=COUPLES)
+        if meet and (coupled := meeting(frame.script, [node.left, node.right], [left, right])):
+            result = made_of("unknown", [left, right], reason=coupled)
         additive_parts = {left.kind, right.kind} <= {*ADDITIVE, "same"}
         divides = isinstance(node.op, ast.Div) and left.kind in ("sum", "size") and not right.is_local
         if divides and host and any(part in self.found.reductions for part in ast.walk(node.right)):
@@ -380,9 +381,11 @@ class Expressions(Subscripts):
             return value
         by_sample = any(runs_over_samples(over) for over in overs)
         if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local:
-            value = made_of(
-                "picked" if any(part.ifs for part in node.generators) else "rows", [value, *overs], host=value.host
-            )
+            reason = SEVERAL if not by_sample and value.kind == "mean" and value.forwards else ""
+            picks = any(part.ifs for part in node.generators)
+            merged = value.merged or bool(reason)
+            value = made_of("picked" if picks else "rows", [value, *overs], host=value.host, reason=reason)
+            value = replace(value, merged=merged)
         shape: Literal["dict", "list"] = "dict" if isinstance(node, ast.DictComp) else "list"
         unclear = any(over.is_local for over in overs)
         return of(Items(shape, {}, value, by_sample=by_sample and shape == "list", may_be_by_sample=unclear))

@@ -18,6 +18,7 @@ from .operation_names import LOSS_CLASSES, LOSSES
 from .state import State
 from .values import (
     ADDITIVE,
+    BROADCAST,
     LOCAL_ROWS,
     MIXED,
     SAME,
@@ -54,6 +55,8 @@ class Together(State):
         function: what a call calls. parts: what it is given.
         """
         local = [part for part in parts if part.is_local or local_entries(part)]
+        if value.reason == BROADCAST:  # nobody means it
+            return value
         if is_changing(node) or last_name(node) == "range":  # over a rank's own samples
             return value
         unseen = any(map(is_unseen, function.things))

@@ -78,6 +78,14 @@ def turned(kind: Kind) -> Kind:
     return "rows_moved" if samples is None else "rows_last" if samples == 0 else "rows"
 
 
+def mirrored(name: str, tensor: Value) -> Kind:
+    """A tensor with its last two dimensions exchanged, `x.mT`, or all of them turned around, `x.T`."""
+    known = tensor.dimensions
+    if known == 2 or (name == "T" and known is None):
+        return turned(tensor.kind)
+    return transposed(tensor.kind, known - 2, known - 1) if name == "mT" and known and known > 2 else "rows_moved"
+
+
 def permuted(kind: Kind, order: Constants) -> Kind:
     """After all dimensions are put into another order."""
     samples = axis(kind)
@@ -121,10 +129,13 @@ def reduced(kind: Kind, dimensions: Sequence[int], keeps: bool) -> Kind:
     return along(samples - sum(0 <= each < samples for each in dimensions))
 
 
-def over_samples(kind: Kind, dimension: object) -> bool:
-    """Whether a reduction runs over the samples; dimension: a number, several, None for all, "unknown"."""
+def over_samples(kind: Kind, dimension: object, known: int | None = None) -> bool:
+    """Whether a reduction runs over the samples; dimension: a number, several, None for all, "unknown". known: how many
+    dimensions there are, where that is known."""
     if dimension is None or dimension == "unknown":
         return True
     dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
     samples = axis(kind)
+    if known and samples is not None:
+        return samples % known in {each % known for each in dimensions}
     return samples is not None and (samples in dimensions or (samples == -1 and 1 in dimensions))

@@ -40,22 +40,25 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
     if last in _RECURRENT:
         return _recurrent(last, made, kind, local)
     if last in _ATTENTION:
-        return made_of("unknown", local, reason=COUPLES) if _runs_over_samples(made, kind) else made_of(kind, local)
+        couples = _runs_over_samples(made, kind)
+        made_like = of_dimensions(made_of(kind, local), first.dimensions)
+        return made_of("unknown", local, reason=COUPLES) if couples else made_like
     if last == "MultiheadAttention":
         if _runs_over_samples(made, kind):
             return made_of("unknown", local, reason=COUPLES)
-        return of(Items("tuple", {0: made_of(kind, local), 1: made_of("rows", local)}))
+        return of(Items("tuple", {0: of_dimensions(made_of(kind, local), first.dimensions), 1: made_of("rows", local)}))
     if last in _SOFTMAX:
         dimension = _option(made, "dim", 0)
         if dimension is None and first.dimensions is not None:
             dimension = implicit(first.dimensions)
-        if dimension is not None and over_samples(kind, dimension):
+        if dimension is not None and over_samples(kind, dimension, first.dimensions):
             return made_of("unknown", local, reason=COUPLES)
     if mixes(last, kind):
         return made_of("unknown", local, reason=COUPLES)
     if last == "Flatten":
         start = _option(made, "start_dim", 0)
-        return made_of(flattened(kind, 1 if start is None else start), local)
+        made_flat = made_of(flattened(kind, 1 if start is None else start), local)
+        return of_dimensions(made_flat, 2 if start in (None, 1) and not made.keywords else None)
     if last == "Unflatten":
         found = reshaped(kind, []) if axis(kind) == 0 and _option(made, "dim", 0) != 0 else "rows_moved"
         return made_of(found, local) if found else made_of("unknown", local, reason=OWN_SHAPE)
@@ -67,11 +70,11 @@ def _recurrent(last: str, made: ast.Call, kind: Kind, local: list[Value]) -> Val
     """Its outputs, laid out as its inputs, and its hidden state: layers, samples, features."""
     if _runs_over_samples(made, kind):
         return made_of("unknown", local, reason=COUPLES)
-    return _states(last, made_of(kind, local), local)
+    return _states(last, of_dimensions(made_of(kind, local), 3), local)
 
 
 def _states(last: str, outputs: Value, local: list[Value]) -> Value:
-    hidden = made_of("rows_second", local)
+    hidden = of_dimensions(made_of("rows_second", local), 3)
     state = of(Items("tuple", {0: hidden, 1: hidden})) if last == "LSTM" else hidden
     return of(Items("tuple", {0: outputs, 1: state}))
 

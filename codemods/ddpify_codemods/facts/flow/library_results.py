@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..called_modules import last_name
 from .arithmetic import combined, on_number
 from .batches import of_batches
-from .dimensions import of_dimensions, of_sizes_given
+from .dimensions import most, of_dimensions, of_sizes_given
 from .draws import changes, library_drawn_from, library_of
 from .einops import einops
 from .einsum import einsum
@@ -159,7 +159,10 @@ class LibraryResults(Modules):
         if name in LOOKS_UP or last == "__subclasses__":
             return SAME
         if name in TENSOR_TYPES or (name.startswith("torch.") and last in FACTORIES):
-            return SAME
+            sizes = last in ("rand", "randn", "ones", "empty") and not any(
+                isinstance(e, ast.Starred) for e in node.args
+            )
+            return of_dimensions(SAME, of_sizes_given(args) if sizes else None)
         if name == "torch.autograd.Variable" and args:
             return replace(args[0], constant=None)
         if self.registers and not name.startswith("torch."):
@@ -209,9 +212,9 @@ class LibraryResults(Modules):
                 self.demand(argument.value if isinstance(argument, ast.Starred) else argument, value, frame)
             return replace(SAME, host=True)
         if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
-            return made_of(first.kind, [first])
+            return of_dimensions(made_of(first.kind, [first]), first.dimensions)
         if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
-            return made_of(first.kind, [first])
+            return of_dimensions(made_of(first.kind, [first]), first.dimensions)
         if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (
             local_rows(given) and name.startswith("torch.")
         ):
@@ -242,7 +245,9 @@ class LibraryResults(Modules):
             several = isinstance(node.args[0], ast.List) or not of_samples  # tensors of the batch, not samples
             if kinds and kinds <= LOCAL_ROWS and last == "stack" and several and not self.in_rows():
                 at = self.dimension(node, 1, frame)
-                return made_of(unsqueezed(together(kinds), at if isinstance(at, int) else 0), inner)
+                each_has = most([each for each in inner if each.is_local])
+                stacked = made_of(unsqueezed(together(kinds), at if isinstance(at, int) else 0), inner)
+                return of_dimensions(stacked, None if each_has is None else each_has + 1)
             if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):
                 return made_of("unknown", inner, reason=COUPLES)
             if kinds <= LOCAL_ROWS:

@@ -20,6 +20,7 @@ from .layout import along
 from .one_by_one import OneByOne, is_site
 from .operations import element
 from .padding import Padded
+from .sample_ranks import ranks_of_batches
 from .state import Context
 from .tensor_uses import is_tensor_here
 from .values import (
@@ -64,7 +65,8 @@ class Loops(OneByOne, ByName):
                 self.problem(frame, node, "the loop runs over divided batches and over whole ones", loaders)
             context: Context | None = Context("batches" if divided else "whole", divided, node, frame)
         else:
-            several = rows is not None and rows.kind == "batch" and may_be_several(frame.script, node, over)
+            unclear = rows is not None and rows.kind == "batch" and not rows.dimensions
+            several = unclear and may_be_several(frame.script, node, over)
             context = Context("rows", rows.loaders, node, frame, several) if rows is not None else None
         if not loaders and isinstance(node, ast.For):
             iterated = {each for call in ast.walk(node.iter) if is_iter(call) for each in call.args}
@@ -286,7 +288,8 @@ class Loops(OneByOne, ByName):
         if isinstance(thing, Loader):
             if self.status.get(thing) == "whole":
                 return SAME
-            return self.of_layout(self.layouts.get(thing.call, "stacked"), frozenset({thing}))
+            batch = self.of_layout(self.layouts.get(thing.call, "stacked"), frozenset({thing}))
+            return self.with_parts(batch, thing) if thing.call not in self.layouts else batch
         if isinstance(thing, Iteration):
             parts = [self.each_of(inner, node) for inner in thing.inner]
             if thing.how == "enumerate":
@@ -317,6 +320,12 @@ class Loops(OneByOne, ByName):
         if isinstance(thing, Module) and thing.contents is not None:
             return element(of(thing.contents), None)
         return SAME
+
+    def with_parts(self, batch: Value, loader: Loader) -> Value:
+        """A batch as torch collates it, with how many dimensions its tensors have."""
+        parts = ranks_of_batches(loader.call, loader.script, tuple(self.scripts))
+        whole = dict(parts).get(None)
+        return replace(batch, dimensions=whole) if whole is not None else replace(batch, parts=parts)
 
     def of_layout(self, part: Part, loaders: frozenset[Loader]) -> Value:
         """What a batch holds, or a part of it, as its collate function lays it out."""

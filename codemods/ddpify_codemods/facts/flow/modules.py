@@ -10,7 +10,9 @@ from ..script import Script
 from .bags import bags, is_in_one, of_each_sample
 from .batches import passed_on
 from .beginnings import Beginnings
+from .dimensions import of_dimensions
 from .frames import Frame, Problem, local_entries
+from .layout import axis
 from .library_modules import of_library_module
 from .losses import Losses
 from .operation_names import DRAWN_AT_FIRST, LOSS_CLASSES, WEIGHTED
@@ -176,7 +178,11 @@ class Modules(Losses, Beginnings, Remembered):
         if module.contents is None:
             return bags(module.name, given) or of_library_module(module, given)
         value = self.in_turn(module, node, given, frame) if given else SAME
-        return value if value.is_kept else None
+        if value.is_kept:
+            return value
+        seen = value.kind in LOCAL_ROWS and axis(value.kind) == 0 and not value.things and not is_packed(value)
+        local = [each for each in given if each.is_local]
+        return of_dimensions(made_of("batch", local), value.dimensions) if seen and value.dimensions else None
 
     def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
         """Whether nothing is known of what a network gives back, but that it is made of what it was given."""

@@ -12,9 +12,10 @@ from ..script import Script
 from .batches import of_batches
 from .collate import collated, is_apart, paddings, stacks
 from .collate_expressions import DEFAULTS, Part
+from .dimensions import of_dimensions
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Site
-from .layout import axis, turned
+from .layout import axis, mirrored
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
@@ -71,12 +72,11 @@ class Objects(Loops, OwnContainers):
             if name == "shape":
                 return self.shape_of(owner)
             if name in ("T", "mT"):
-                of_matrix = name == "T" or owner.dimensions == 2
-                return made_of(turned(owner.kind) if of_matrix else "rows_moved", [owner])
+                return of_dimensions(made_of(mirrored(name, owner), [owner]), owner.dimensions)
             if name == "grad":
                 return cut(made_of("scaled", [owner]))
             found = of_batches(made_of(owner.kind, [owner]), owner.batches)
-            return cut(found) if name == "data" else found
+            return of_dimensions(cut(found), owner.dimensions) if name == "data" else found
         if name == "data" and is_packed(owner):
             return steps_of(owner)
         if owner.is_local:

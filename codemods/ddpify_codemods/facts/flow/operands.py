@@ -45,6 +45,11 @@ def are_pairs(script: Script, first: ast.expr, second: ast.expr) -> bool:
     return ast.unparse(one[0]) == ast.unparse(other[0]) and one[1] != other[1]
 
 
+def adds_dimension(script: Script, node: ast.expr) -> bool:
+    """Whether a tensor is given a dimension, here or where it got its name."""
+    return _with_dimensions(script, node)[1] > 0
+
+
 def _with_dimensions(script: Script, node: ast.expr) -> tuple[ast.expr, int]:
     """A tensor, and how many dimensions it is given, here or where it got its name."""
     made = sources(script, node) if isinstance(node, ast.Name) else []

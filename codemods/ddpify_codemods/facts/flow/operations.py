@@ -44,6 +44,7 @@ from .values import (
     OWN_SHAPE,
     PICKED,
     SAME,
+    SEVERAL,
     TAKEN,
     Items,
     Iteration,
@@ -70,7 +71,7 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         return None
     kept = (name in EACH and name not in _MORE_ROWS) or (name in ALONG and found.kind in LOCAL_ROWS)
     found = of_batches(found, alike([value, *given])) if kept else found
-    return of_dimensions(found, after_operation(name, value, dimension, given))
+    return of_dimensions(found, after_operation(name, value, dimension, given, "keepdim" in keywords))
 
 
 def of_numpy(value: Value) -> Value:
@@ -109,8 +110,10 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         merges = merges and not (name == "flatten" and dimension == 1)
         made = made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
         return made and replace(made, merged=value.merged or merges, batches=() if merges else value.batches)
-    over = over_samples(value.kind, dimension)
+    over = over_samples(value.kind, dimension, value.dimensions)
     unsure = dimension == "unknown" or (over and axis(value.kind) == -1 and dimension is not None)
+    if name in ("sum", "nansum", "count_nonzero") and over and value.reason == SEVERAL:
+        return made_of("unknown", all_of, reason=SEVERAL)
     if name in ("sum", "nansum", "count_nonzero") and over:
         return replace(made_of("sum", all_of), merged=unsure)
     if name in ("mean", "nanmean", "average") and over and "weights" not in keywords:
@@ -131,7 +134,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in ("cat", "concat", "concatenate", "stack", "hstack", "vstack"):
         return one_after_another(all_of, "unknown")
     if name == "normalize" and dimension is None:
-        dimension, over = 1, over_samples(value.kind, 1)
+        dimension, over = 1, over_samples(value.kind, 1, value.dimensions)
     if name in CUTS and dimension in (0, None) and axis(kind) == 0 and (parts := cut_apart(name, value, given)):
         return parts
     if name in (*_TAKE, *_GATHERS, *CUTS) and over and dimension != "unknown":
@@ -144,6 +147,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of("unknown", all_of, reason=COUPLES)
     if name in ALONG and not over:
         dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
+        if value.dimensions:  # counted from the first one
+            dimensions = tuple(each % value.dimensions if isinstance(each, int) else each for each in dimensions)
         left = kind if name in KEEP_SHAPE else reduced(kind, dimensions, "keepdim" in keywords)
         several = name in ("max", "min", "topk", "sort", "median", "mode", *_SEVERAL)
         return made_of("batch" if several and left == "rows" else left, all_of)
@@ -175,7 +180,9 @@ def one_after_another(parts: Sequence[Value], dimension: object = 0) -> Value:
     if differ(kinds):
         return made_of("unknown", parts, reason=COUPLES)
     kind = together(kinds)
+    each_has = {each.dimensions for each in parts if each.kind in LOCAL_ROWS}
     made = made_of("rows" if kind == "batch" else kind, parts)
+    made = of_dimensions(made, each_has.pop() if len(each_has) == 1 else None)
     if axis(kind) == 0 and dimension in (0, None):
         return of_batches(made, in_a_row(parts) if len(parts) > 1 else ())
     return of_batches(made, alike(parts)) if dimension in (1, 2, 3) else made
@@ -298,7 +305,7 @@ def element(value: Value, key: object) -> Value:
 
 def runs_over_samples(over: Value) -> bool:
     """Whether a loop runs over the samples of a batch, also by zip() or enumerate(). A batch may be several tensors."""
-    if over.kind in LOCAL_ROWS - {"batch"}:
+    if over.kind in LOCAL_ROWS - {"batch"} or (over.kind == "batch" and over.dimensions):
         return axis(over.kind) == 0
     inner = (each for thing in over.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner)
     return any(runs_over_samples(each) for each in inner)

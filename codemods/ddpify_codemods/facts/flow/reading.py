@@ -95,11 +95,9 @@ class Reading(Objects):
         if value.only(Items):
             return element(value, key)
         if value.kind in LOCAL_ROWS:
-            return replace(
-                made_of("batch", [value]),
-                part=True,
-                batches=value.batches if value.kind in ("batch", "rows_second") else (),
-            )
+            dimensions = dict(value.parts).get(key) if isinstance(key, int | str) else None
+            batches = value.batches if value.kind in ("batch", "rows_second") else ()
+            return replace(made_of("batch", [value]), part=True, batches=batches, dimensions=dimensions)
         if value.kind == "shape":
             return self.size_in(value, key)
         if value.is_local:

@@ -8,6 +8,7 @@ from dataclasses import replace
 from .bags import is_in_one
 from .batches import between
 from .comparisons import Comparisons
+from .dimensions import of_dimensions
 from .frames import Frame
 from .layout import axis, reduced, unsqueezed
 from .operations import element
@@ -95,27 +96,30 @@ class Subscripts(Comparisons):
         first = parts[0]
         whole = isinstance(first, ast.Slice) and first.lower is None and first.upper is None and first.step is None
         whole = whole or (isinstance(first, ast.Constant) and first.value is ...)
+        left = self.dimensions_left(owner, parts, frame)
         if isinstance(first, ast.Constant) and first.value is None:
-            return made_of(unsqueezed(owner.kind, 0), [owner])
+            return of_dimensions(made_of(unsqueezed(owner.kind, 0), [owner]), left)
         if axis(owner.kind) != 0:
-            return made_of(self.indexed_before(owner, parts, key, frame), [owner])
+            return of_dimensions(made_of(self.indexed_before(owner, parts, key, frame), [owner]), left)
         longest = [bound for each in parts[1:] for bound in self.longest(each, frame)] if whole else []
         if longest and self.in_forward:
             return made_of("unknown", [owner], reason=LONGEST)
         self.as_long_as_all(longest, frame)
         if whole:
-            return made_of(owner.kind if owner.kind != "batch" else "rows", [owner])
+            return of_dimensions(made_of(owner.kind if owner.kind != "batch" else "rows", [owner]), left)
         if isinstance(first, ast.Slice) and first.step is None:
             bounds = (first.lower, first.upper)
             lower, upper = (None if bound is None else self.value(bound, frame) for bound in bounds)
             if (batches := between(owner, lower, upper)) is not None:
-                return batches
+                return of_dimensions(batches, left)
         if index.kind in LOCAL_ROWS:
-            return made_of("unknown" if is_in_one(owner) else "picked", [owner, index])
+            found = made_of("unknown" if is_in_one(owner) else "picked", [owner, index])
+            return of_dimensions(found, owner.dimensions if index.dimensions == 1 else None)
         if self.value(first, frame).reason == SHUFFLED and all(isinstance(each, ast.Slice) for each in parts[1:]):
             return made_of("rows", [owner])
         if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):
-            return replace(made_of("batch", [owner]), part=True, batches=owner.batches)
+            dimensions = dict(owner.parts).get(key)
+            return replace(made_of("batch", [owner]), part=True, batches=owner.batches, dimensions=dimensions)
         if (
             owner.kind == "batch"
             and key is None
@@ -126,6 +130,21 @@ class Subscripts(Comparisons):
             return made_of("batch", [owner])
         fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
         return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else TAKEN)
+
+    def dimensions_left(self, owner: Value, parts: list[ast.expr], frame: Frame) -> int | None:
+        """How many dimensions are left of a tensor of which parts are taken by numbers and slices."""
+        left = owner.dimensions
+        for part in parts:
+            constant = None if isinstance(part, ast.Slice) else self.value(part, frame).constant
+            if isinstance(part, ast.Slice) or constant is ...:
+                continue
+            if isinstance(part, ast.Constant) and part.value is None:
+                left = None if left is None else left + 1
+            elif isinstance(constant, int):
+                left = None if left is None else left - 1
+            else:
+                return None
+        return left
 
     def longest(self, index: ast.expr, frame: Frame) -> list[ast.expr]:
         """What says how much of each sample is taken, if a rank's samples say it: `x[:, :max(lengths)]`."""

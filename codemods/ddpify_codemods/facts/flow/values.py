@@ -37,6 +37,10 @@ Kind = Literal[
 ]
 NOT_STACKED = "its collate function is not seen to stack samples"
 COUPLES = "it couples samples of a batch with each other"
+BROADCAST = (
+    "tensors such as `(B, 1)` and `(B,)` meet in it, which makes a number for each two samples; "
+    "`.squeeze(1)` is meant as a rule"
+)
 MIXED = "rows of all ranks and of this one are put together"
 OWN_SIZE = "it is computed with the number of this rank's samples, which is not that of the batch"
 TAKEN = "only some samples of a batch are taken, which are others on each rank"
@@ -53,7 +57,7 @@ OFFSETS = "it tells where each sample begins behind the others"
 SEVERAL = "whether the loop runs over samples, or over several tensors of them, is not seen"
 KEYED = "its keys are those of samples"
 IN_ONE = frozenset({CONCATENATED, OFFSETS})
-KEPT = frozenset({COUPLES, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST}) | IN_ONE
+KEPT = frozenset({COUPLES, BROADCAST, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST}) | IN_ONE
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
 # Of an evaluation, ranks have every W-th sample, or every W-th batch, and not equally many.
@@ -230,6 +234,7 @@ class Value:
     a row for each sample of all ranks. terms: the operations that made something unknown of means and sums. calls:
     those that did of samples, the outermost. part: whether it is one of the things that a batch holds. batches: whose
     samples lie one after another in a tensor, `torch.cat([x, y])`, or are counted by a size; empty where not known.
+    parts: how many dimensions the things have that a batch holds, by their place or key, where that is known.
     """
 
     kind: Kind = "same"
@@ -252,6 +257,7 @@ class Value:
     calls: frozenset[ast.expr] = frozenset()
     part: bool = False
     batches: tuple[Loader, ...] = ()
+    parts: tuple[tuple[int | str | None, int], ...] = ()
 
     @property
     def is_kept(self) -> bool:
@@ -368,6 +374,7 @@ def join(first: Value, second: Value) -> Value:
         is_none=first.is_none if first.is_none == second.is_none else None,
         part=first.part and second.part,
         batches=first.batches if first.batches == second.batches else (),
+        parts=first.parts if first.parts == second.parts else (),
     )
 
 

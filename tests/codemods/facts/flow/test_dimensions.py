@@ -32,7 +32,18 @@ def test_the_result_is_another_value_only_where_it_has_to_be() -> None:
         ("view", None, [], None),
         ("flatten", 1, [NUMBER], 2),
         ("flatten", 2, [NUMBER], None),
-        ("unsqueeze", 1, [NUMBER], None),
+        ("unsqueeze", 1, [NUMBER], 3),
+        ("squeeze", 1, [NUMBER], 1),
+        ("squeeze", None, [], None),
+        ("sum", 1, [NUMBER], 1),
+        ("sum", (0, 1), [SAME], 0),
+        ("sum", 1, [NUMBER, Value(constant=True, host=True)], None),
+        ("max", 1, [NUMBER], None),
+        ("softmax", 1, [NUMBER], 2),
+        ("sub", None, [Value("rows", dimensions=3)], 3),
+        ("sub", None, [SAME], None),
+        ("one_hot", None, [NUMBER], 3),
+        ("t", None, [], 2),
     ],
 )
 def test_operations(name: str, dimension: object, given: list[Value], expected: int | None) -> None:
@@ -42,7 +53,9 @@ def test_operations(name: str, dimension: object, given: list[Value], expected: 
 def test_arithmetic() -> None:
     assert dimensions.after_arithmetic(MATRIX, NUMBER) == dimensions.after_arithmetic(NUMBER, MATRIX) == 2
     assert dimensions.after_arithmetic(MATRIX, MATRIX) == 2
-    assert dimensions.after_arithmetic(MATRIX, Value("rows", dimensions=3)) is None
+    assert dimensions.after_arithmetic(MATRIX, Value("rows", dimensions=3)) == 3
+    assert dimensions.after_arithmetic(MATRIX, Value("rows")) is None
+    assert dimensions.after_arithmetic(MATRIX, Value(dimensions=3)) is None  # samples may lie elsewhere
     assert dimensions.after_arithmetic(MATRIX, SAME) is None  # a tensor, perhaps, of more dimensions
 
 
@@ -50,3 +63,13 @@ def test_modules() -> None:
     assert dimensions.after_module("Linear", MATRIX) == 2
     assert dimensions.after_module("Conv2d", Value("batch")) == 4
     assert dimensions.after_module("Unfold", MATRIX) is None
+
+
+def test_samples_meet_where_the_last_dimensions_meet() -> None:
+    """`(B, 1)` and `(B,)` do not, `(T, B, H)` and `(B, H)` do."""
+    row, unknown = Value("rows", dimensions=1), Value("batch")
+    assert dimensions.meet_otherwise([MATRIX, row])
+    assert not dimensions.meet_otherwise([MATRIX, MATRIX, SAME])
+    assert not dimensions.meet_otherwise([MATRIX, unknown])
+    assert not dimensions.meet_otherwise([Value("rows_second", dimensions=3), MATRIX])
+    assert dimensions.meet_otherwise([Value("rows_last", dimensions=2), MATRIX])

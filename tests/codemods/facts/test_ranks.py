@@ -1,0 +1,87 @@
+"""How many dimensions an array or tensor has that the script makes."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.ranks import Rank, Ranks
+
+from tests.codemods.checks import script_of
+
+HEAD = """\
+import math, random
+import numpy as np
+import torch
+from sklearn.datasets import make_regression
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+N = 100
+x = torch.randn(N, 3)
+y = x.sum(1)
+a = np.random.rand(N, 3).astype(np.float32)
+
+
+def line(n: int):
+    x = torch.linspace(-1, 1, n).unsqueeze(1)
+    return x, (x ** 3 + 0.1 * torch.rand(x.size())).squeeze(1)
+
+
+def column(n=7):
+    return torch.rand(n)
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "rank"),
+    [
+        ("z = 2.0", 0),
+        ("z = torch.rand(N)", 1),
+        ("z = torch.rand((N, 2))", 2),
+        ("z = torch.rand(x.shape)", 2),
+        ("z = torch.rand(*x.shape)", None),
+        ("z = torch.rand(unknown)", None),
+        ("z = np.random.normal(0, 1, (N, 2))", 2),
+        ("z = np.random.randint(0, 2, size=N)", 1),
+        ("z = torch.tensor([math.sin(i) for i in range(N)])", 1),
+        ("z = torch.tensor([[1.0, 2.0], [3.0, 4.0]])", 2),
+        ("z = torch.tensor([first, second])", None),
+        ("z = torch.from_numpy(a)", 2),
+        ("z = a[:, 0]", 1),
+        ("z = a[:, None, 0]", 2),
+        ("z = a[N]", 1),
+        ("z = a[unknown]", None),
+        ("z = a[torch.randperm(N)[:5]]", 2),
+        ("z = torch.stack([y, y])", 2),
+        ("z = torch.cat([x, x])", 2),
+        ("z = x.sum(1, keepdim=True)", None),
+        ("z = x.mean()", 0),
+        ("z = x.max(1)", None),
+        ("z = (x.sum(1) > 0).float()", 1),
+        ("z = y.view(-1, 1)", 2),
+        ("z = y.squeeze()", None),
+        ("z = x @ torch.randn(3) + 0.1 * torch.randn(N)", 1),
+        ("z = x @ weights", None),
+        ("z = y\nz = z.unsqueeze(1)", 2),
+        ("z = y\nz /= 3", 1),
+        ("if N > 3:\n    z = y\nelse:\n    z = x", None),
+        ("z = y\nif N > 3:\n    z = x", None),
+        ("z = y\nfor i in range(3):\n    w = z\n    z = z.unsqueeze(1)\nz = w", None),
+        ("_, z = line(3)", 1),
+        ("z, _ = line(3)", 2),
+        ("z = column()", 1),
+        ("_, z = make_regression(n_samples=N)", 1),
+        ("z, _, _, _ = train_test_split(x, y)", 2),
+        ("_, _, _, z = train_test_split(x, y)", 1),
+        ("scaler = StandardScaler()\nscaler.fit(a)\nz = scaler.transform(a)", 2),
+        ("z = transform(a)", None),
+        ("z = [random.random() for _ in range(N)]", 1),
+        ("z = unknown(x)", None),
+    ],
+)
+def test_the_rank_of_what_a_name_holds(lines: str, rank: Rank) -> None:
+    script = script_of(f"{HEAD}{lines}\nprint(z)\n")
+    last = script.tree.body[-1]
+    assert isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)
+    assert Ranks(script).of(last.value.args[0]) == rank

@@ -1,0 +1,86 @@
+"""Tensors of unlike numbers of dimensions, whose samples meet in pairs: `(B, 1)` and `(B,)`."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.facts.flow.values import BROADCAST
+
+from .test_followed import plain, refusals, training, undivided
+
+ONE = "torch.randint(3, (64,))"
+COLUMN = "model(x)[:, :1]"
+TARGETS = [
+    (ONE, False),
+    ("torch.randint(3, (64, 1))", True),
+    ("torch.tensor([0.5 * i for i in range(64)])", False),
+    ("torch.tensor(NUMBERS)", True),  # not known, and let through
+]
+
+
+@pytest.mark.parametrize(("target", "right"), TARGETS)
+@pytest.mark.parametrize(
+    "loss",
+    [
+        f"(({COLUMN} - y) ** 2).mean()",
+        f"F.mse_loss({COLUMN}, y.float())",
+        f"nn.SmoothL1Loss()({COLUMN}, y.float())",
+        f"{COLUMN}.sub(y).abs().mean()",
+        f"torch.where(y > 0, {COLUMN}, -{COLUMN}).mean()",
+        f"(F.relu(nn.Dropout(0.1)(-{COLUMN}).sigmoid()) * y.float()).mean()",
+    ],
+)
+def test_a_loss_of_a_column_and_a_row_is_refused(loss: str, target: str, right: bool) -> None:
+    source = training(loss).replace(ONE, target, 1).replace("total = 0.0", "NUMBERS = input_data()\ntotal = 0.0")
+    found = refusals(plain(source))
+    assert any(BROADCAST in each for each in found) is not right
+    assert right is not bool(found)
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "F.mse_loss(model(x)[:, 0], y.float())",
+        f"F.mse_loss({COLUMN}.squeeze(1), y.float())",
+        f"F.mse_loss({COLUMN}.squeeze(), y.float())",
+        f"F.mse_loss({COLUMN}.view(-1), y.float().view(-1))",
+        f"F.mse_loss({COLUMN}.flatten(), y.float())",
+        f"F.mse_loss({COLUMN}, y.float().unsqueeze(1))",
+        f"F.mse_loss({COLUMN}, y.float().view(-1, 1))",
+        f"F.mse_loss({COLUMN}, y[:, None].float())",
+        "F.mse_loss(model(x).sum(1), y.float())",
+        "F.mse_loss(model(x).max(1)[0], y.float())",
+        "F.mse_loss(model(x), F.one_hot(y, 3).float())",
+        "(model(x) * y.float().unsqueeze(1)).mean()",
+        "F.mse_loss(model(x).mean(1, keepdim=True), y.float().reshape(-1, 1))",
+        "F.mse_loss(torch.cat([model(x), model(x)], 1)[:, 0], y.float())",
+        "F.mse_loss(torch.stack([model(x), model(x)])[0, :, 0], y.float())",
+        "F.nll_loss(F.log_softmax(model(x), -1), y)",
+    ],
+)
+def test_tensors_of_as_many_dimensions_are_compared(loss: str) -> None:
+    assert not undivided(plain(training(loss)))
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "(model(x)[:, 0] - y[:, None]).abs().mean()",
+        "torch.sub(model(x)[:, 0].unsqueeze(1), y).abs().mean()",
+        "F.softmax(model(x)[:, 0], dim=-1).pow(2).mean()",
+        "model(x).mT.softmax(1).mean()",
+        "nn.Softmax(dim=-1)(model(x)[:, 0]).pow(2).mean()",
+    ],
+)
+def test_what_is_meant_to_meet_in_pairs_is_computed_of_all_ranks(loss: str) -> None:
+    assert not refusals(plain(training(loss)))
+    assert undivided(plain(training(loss)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "kind"),
+    [("model(x)[:, 0].mean(-1)", "mean"), ("model(x)[:, 0].sum(-1)", "sum"), ("model(x).mT.sum(0).mean(-1)", "mean")],
+)
+def test_a_last_dimension_may_be_that_of_the_samples(loss: str, kind: str) -> None:
+    result = plain(training(loss))
+    assert not refusals(result)
+    assert ("(loss * dist.get_world_size()).backward()" in result.code) is (kind == "sum")
