@@ -84,3 +84,23 @@ def test_a_last_dimension_may_be_that_of_the_samples(loss: str, kind: str) -> No
     result = plain(training(loss))
     assert not refusals(result)
     assert ("(loss * dist.get_world_size()).backward()" in result.code) is (kind == "sum")
+
+
+def test_a_layer_of_one_of_several_classes_says_nothing_of_dimensions() -> None:
+    """`conv = nn.Conv2d if images else nn.Conv1d`: which one it is, the run knows."""
+    net = """\
+class Net(nn.Module):
+    def __init__(self, images):
+        super().__init__()
+        conv = nn.Conv2d if images else nn.Conv1d
+        self.conv = conv(1, 1, 1)
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = x.view(-1, 1, 4)
+        return self.last(self.conv(x) + x)[:, 0]
+
+
+model = Net(input_data())
+"""
+    assert not refusals(plain(training().replace("model = nn.Linear(4, 3)\n", net)))

@@ -74,8 +74,9 @@ def after_operation(
         return most([value, *others])
     if name in ("view", "reshape") and given and all(_is_number(each) for each in given):
         return len(given)
-    if name == "flatten" and len(given) <= 1:
-        return 2 if dimension == 1 else 1 if dimension is None else None
+    if name == "flatten" and len(given) <= 1:  # from a dimension on, by whatever name
+        start = dimension if isinstance(dimension, int) else given[0].constant if given else 0
+        return start + 1 if isinstance(start, int) and start >= 0 else None
     if name == "ravel":
         return 1
     return None if others or value.dimensions is None else _of_one(name, value.dimensions, dimension, len(given), keeps)

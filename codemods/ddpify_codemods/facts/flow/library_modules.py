@@ -63,7 +63,8 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         found = reshaped(kind, []) if axis(kind) == 0 and _option(made, "dim", 0) != 0 else "rows_moved"
         return made_of(found, local) if found else made_of("unknown", local, reason=OWN_SHAPE)
     several = "adaptive_softmax" in last.lower()
-    return None if several else of_dimensions(made_of(kind, local), after_module(last, first))
+    dimensions = None if module.is_one_of else after_module(last, first)
+    return None if several else of_dimensions(made_of(kind, local), dimensions)
 
 
 def _recurrent(last: str, made: ast.Call, kind: Kind, local: list[Value]) -> Value:

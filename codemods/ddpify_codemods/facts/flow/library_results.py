@@ -270,7 +270,9 @@ class LibraryResults(Modules):
         if name.startswith("torch.") and last in FACTORIES and (made := for_each_sample(given)) is not None:
             starred = any(isinstance(each, ast.Starred) for each in node.args)
             of_sizes_alone = last in ("rand", "randn", "ones", "zeros", "empty") and not starred
-            return of_dimensions(made, of_sizes_given(args)) if of_sizes_alone else made
+            alike = last in ("ones", "zeros")  # with whichever sample it meets
+            dimensions = None if alike else of_sizes_given(args)
+            return of_dimensions(of_sizes(args) or made, dimensions) if of_sizes_alone else made
         if name.startswith("torch.") and first.kind in ("mean", "sum") and (found := on_number(last, first, args[1:])):
             return found
         found = self.unknown_call(node, given, frame, alone)

@@ -181,8 +181,9 @@ class Modules(Losses, Beginnings, Remembered):
         if value.is_kept:
             return value
         seen = value.kind in LOCAL_ROWS and axis(value.kind) == 0 and not value.things and not is_packed(value)
-        local = [each for each in given if each.is_local]
-        return of_dimensions(made_of("batch", local), value.dimensions) if seen and value.dimensions else None
+        if not seen or not value.dimensions or not module.layers:  # which layers there are is not known otherwise
+            return None
+        return of_dimensions(made_of("batch", [each for each in given if each.is_local]), value.dimensions)
 
     def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
         """Whether nothing is known of what a network gives back, but that it is made of what it was given."""
@@ -380,6 +381,7 @@ class Modules(Losses, Beginnings, Remembered):
 
     def library_module(self, name: str, node: ast.Call, given: list[Value], frame: Frame) -> Value:
         module = self.modules.setdefault((node, frame.owners), Module(node, name))
+        module.is_one_of |= module.name != name
         self.new_modules.add(module)
         last = name.rpartition(".")[2]
         module.networks = last not in LOSS_CLASSES

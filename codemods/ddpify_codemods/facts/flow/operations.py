@@ -71,7 +71,8 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         return None
     kept = (name in EACH and name not in _MORE_ROWS) or (name in ALONG and found.kind in LOCAL_ROWS)
     found = of_batches(found, alike([value, *given])) if kept else found
-    return of_dimensions(found, after_operation(name, value, dimension, given, "keepdim" in keywords))
+    many = after_operation(name, value, dimension, given, not keywords.isdisjoint(("keepdim", "keepdims")))
+    return of_dimensions(found, many if "end_dim" not in keywords else None)
 
 
 def of_numpy(value: Value) -> Value:

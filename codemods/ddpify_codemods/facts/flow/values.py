@@ -92,6 +92,7 @@ class Module:
     name: the qualified name of its class otherwise. attributes: what has been assigned to it. evaluates: whether eval()
     was called last, not train(). layers: those of nn.Sequential, if they are given to it one by one. contents:
     what a container of layers holds. made_of_batch: what a loss is made with, of a batch.
+    is_one_of: whether it may be of another class of a library, too.
     """
 
     made: ast.AST
@@ -104,6 +105,7 @@ class Module:
     layers: list[Module] = field(default_factory=list)
     contents: Items | None = None
     made_of_batch: list[Value] = field(default_factory=list)
+    is_one_of: bool = False
 
 
 def is_network(thing: Thing) -> bool:
