@@ -80,3 +80,47 @@ def test_a_list_of_losses_may_be_one_of_each_sample_or_of_each_output() -> None:
 def test_entries_of_a_batch_are_no_samples() -> None:
     """`batch` may be a tuple of tensors."""
     assert not refusals(plain(training("F.cross_entropy(model([t.float() for t in (x, y)][0]), y)")))
+
+
+PAIRS = "(o - out).pow(2).mean()"
+
+
+@pytest.mark.parametrize(
+    ("lines", "loss"),
+    [
+        (f"total = 0\nfor o in out:\n    total = total + {PAIRS}", "total"),
+        (f"total = 0\nfor o in out:\n    total += {PAIRS}", "total"),
+        ("total = 0\nfor a in out:\n    for b in out:\n        total += (a - b).pow(2).mean()", "total"),
+        ("total = 0\nfor i, o in enumerate(out):\n    total += F.cosine_similarity(o[None], out).mean()", "total"),
+        (f"losses = []\nfor o in out:\n    losses.append({PAIRS})", "torch.stack(losses).mean()"),
+        ("", f"torch.stack([{PAIRS} for o in out]).mean()"),
+        ("", f"sum({PAIRS} for o in out) / len(out)"),
+        ("", "torch.stack([(a - b).pow(2).mean() for a in out for b in out]).mean()"),
+        ("", "torch.stack([F.cross_entropy(o[None].expand(len(y), -1), y) for o in out]).mean()"),
+        ("near = sum((o > out).float().mean() for o in out)", f"near * {LOSS.replace('o', 'out').replace('t)', 'y)')}"),
+    ],
+)
+def test_each_sample_with_all_of_its_rank_is_refused(lines: str, loss: str) -> None:
+    """Of one process it would be with all of the batch."""
+    assert refusals(plain(after(lines, loss)))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "total = 0\nfor i, o in enumerate(out):\n    total += F.cross_entropy(o, y[i])",
+        "total = 0\nfor o, t in zip(out, y):\n    total += F.cross_entropy(o.type_as(out), t)",
+        "total = 0\nfor i in range(len(x)):\n    total += F.cross_entropy(model(x)[i], y[i])",
+    ],
+)
+def test_each_sample_with_its_own_target_is_added_up(lines: str) -> None:
+    found = refusals(plain(after(lines, "total")))
+    assert not any("couples" in each for each in found)
+
+
+@pytest.mark.parametrize("adds", ["total += {}", "total = total + {}", "total = {} + total"])
+def test_a_loop_over_what_may_be_several_outputs_is_refused(adds: str) -> None:
+    source = after(f"total = 0\nfor o in out:\n    {adds.format('F.cross_entropy(o, y)')}", "total")
+    assert any("is not seen" in each for each in refusals(plain(source.replace("nn.Linear(4, 3)", "build()"))))
+    listed = source.replace("for o in out:", "for o in [out, 2 * out]:")
+    assert not refusals(plain(listed))

@@ -18,6 +18,7 @@ from .operation_names import FACTORIES, LOSSES, NEW
 from .signatures import takes
 from .values import (
     ADDITIVE,
+    COUPLES,
     LOCAL_ROWS,
     NOTHING,
     SAME,
@@ -52,6 +53,8 @@ def _makes_tensor(name: str) -> bool:
     return bool(library_of(name)) or (name.startswith(("torch.", "numpy.")) and name.rpartition(".")[2] in FACTORIES)
 
 
+# They ask a tensor for its kind, not for its samples.
+_ASK = frozenset({"type_as", "to", "view_as", "expand_as", "reshape_as", "new_tensor", "append", "zeros_like"})
 _OF_SIZES = frozenset({*SAMPLING, *(NEW - {"new_tensor"}), "view", "reshape", "expand", "repeat", "permute"})
 
 
@@ -131,6 +134,8 @@ class Calls(Methods):
     def coupled(self, node: ast.Call, function: Value, computed: Sequence[Value], frame: Frame) -> str:
         """Why each two samples meet in an operation, `torch.eq(y[:, None], y)`; "" where they do not."""
         name = _last(node.func)
+        if name not in _ASK and self.meets_others(computed):
+            return COUPLES
         if lets_meet(name, function):
             return meeting(frame.script, operands(node), computed)
         return meeting(frame.script, operands(node), ()) if name in LOSSES else ""

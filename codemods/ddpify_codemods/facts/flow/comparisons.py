@@ -27,7 +27,9 @@ class Comparisons(Reading):
             return known or SAME
         if all(value.kind in LOCAL_ROWS for value in local):
             kinds = {value.kind for value in local}
-            coupled = COUPLES if differ(kinds) else meeting(frame.script, sides[:2], values[:2])
+            coupled = (
+                COUPLES if differ(kinds) or self.meets_others(values) else meeting(frame.script, sides[:2], values[:2])
+            )
             if coupled:  # y[:, None] == y[None]: of each two samples
                 return self.noted_join(made_of("unknown", local, reason=coupled), node, SAME, values)
             kind = together(kinds) if len(kinds) > 1 else local[0].kind

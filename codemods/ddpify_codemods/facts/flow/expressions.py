@@ -19,7 +19,9 @@ from .operations import one_behind_the_other, runs_over_samples
 from .subscripts import Subscripts
 from .values import (
     ADDITIVE,
+    BROADCAST,
     CHOSEN,
+    COUPLES,
     DRAWN,
     LOCAL_ROWS,
     PLACED,
@@ -196,6 +198,8 @@ class Expressions(Subscripts):
         left, right = self.of_data(node.left, left, right, frame), self.of_data(node.right, right, left, frame)
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
+        if result.kind in LOCAL_ROWS and self.meets_others([left, right]):
+            result = made_of("unknown", [left, right], reason=COUPLES)
         meet = result.kind in LOCAL_ROWS and not isinstance(node.op, ast.MatMult)
         if meet and (coupled := meeting(frame.script, [node.left, node.right], [left, right])):
             result = made_of("unknown", [left, right], reason=coupled)
@@ -380,7 +384,8 @@ class Expressions(Subscripts):
         if value.only(Parameters):
             return value
         by_sample = any(runs_over_samples(over) for over in overs)
-        if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local:
+        coupled = value.kind == "unknown" and value.reason in (COUPLES, BROADCAST)
+        if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local and not coupled:
             reason = SEVERAL if not by_sample and value.kind == "mean" and value.forwards else ""
             picks = any(part.ifs for part in node.generators)
             merged = value.merged or bool(reason)

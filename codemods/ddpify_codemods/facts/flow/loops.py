@@ -18,7 +18,7 @@ from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .layout import along
 from .one_by_one import OneByOne, is_site
-from .operations import element
+from .operations import element, runs_over_samples
 from .padding import Padded
 from .sample_ranks import ranks_of_batches
 from .state import Context
@@ -65,8 +65,7 @@ class Loops(OneByOne, ByName):
                 self.problem(frame, node, "the loop runs over divided batches and over whole ones", loaders)
             context: Context | None = Context("batches" if divided else "whole", divided, node, frame)
         else:
-            unclear = rows is not None and rows.kind == "batch" and not rows.dimensions
-            several = unclear and may_be_several(frame.script, node, over)
+            several = self.may_run_over_several(node, over, frame)
             context = Context("rows", rows.loaders, node, frame, several) if rows is not None else None
         if not loaders and isinstance(node, ast.For):
             iterated = {each for call in ast.walk(node.iter) if is_iter(call) for each in call.args}
@@ -248,6 +247,23 @@ class Loops(OneByOne, ByName):
     def in_rows(self) -> bool:
         return any(context.how == "rows" for context in self.contexts)
 
+    def may_run_over_several(self, node: ast.AST, over: Value, frame: Frame) -> bool:
+        """Whether a loop runs over something of a batch that may be one tensor, or several."""
+        rows = self.rows_in(over)
+        unclear = rows is not None and rows.kind == "batch" and not rows.dimensions
+        return unclear and may_be_several(frame.script, node, over)
+
+    def samples_taken(self) -> list[ast.expr]:
+        """What the loops run over that are being followed and take samples one by one."""
+        return [each.node.iter for each in self.contexts if each.how == "rows" and takes_each(each.node)]
+
+    def meets_others(self, values: Iterable[Value]) -> bool:
+        """Whether a sample that a loop takes is computed with others of its batch: `for z in out: (z - out).norm()`."""
+        if not (taken := self.samples_taken()):
+            return False
+        rows = (value for value in values if value.kind in LOCAL_ROWS)
+        return len({value.sample if value.sample in taken else None for value in rows}) > 1
+
     def may_be_of_several(self, value: Value) -> bool:
         """Whether a mean through which gradients pass may be one over the batch, in each turn of a loop."""
         return value.kind == "mean" and bool(value.forwards) and any(each.may_be_several for each in self.contexts)
@@ -281,7 +297,9 @@ class Loops(OneByOne, ByName):
         if found is not None:
             return found
         if over.kind in LOCAL_ROWS:
-            return made_of("rows", [over])
+            one = made_of("rows", [over])
+            is_sample = runs_over_samples(over) and one.sample not in self.samples_taken()
+            return replace(one, sample=node) if is_sample else one
         return made_of("unknown", [over]) if over.is_local else SAME
 
     def each_of_thing(self, thing: Thing, node: ast.expr) -> Value:
@@ -298,6 +316,8 @@ class Loops(OneByOne, ByName):
                 number = Value("unknown", uneven, reason="it counts the batches of this rank") if uneven else SAME
                 return of(Items("tuple", {0: number, 1: parts[0]}))
             if thing.how == "zip":
+                if any(part.sample is node for part in parts):
+                    parts = [replace(part, sample=node) if part.kind in LOCAL_ROWS else part for part in parts]
                 return of(Items("tuple", dict(enumerate(parts))))
             if thing.how == "keys":
                 return SAME
@@ -342,6 +362,11 @@ class Loops(OneByOne, ByName):
         if part in COLUMNS:
             return Value("rows", loaders, host=True)
         return Value("batch", loaders, batches=tuple(loaders))
+
+
+def takes_each(node: ast.AST) -> TypeGuard[ast.For | ast.comprehension]:
+    """Whether a loop has a variable that takes one thing after the other."""
+    return isinstance(node, ast.For | ast.comprehension)
 
 
 def name_of(function: ast.expr) -> str:

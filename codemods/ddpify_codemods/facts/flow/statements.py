@@ -18,6 +18,7 @@ from .values import (
     LOCAL_ROWS,
     NOTHING,
     SAME,
+    SEVERAL,
     TAKEN,
     UNEVEN,
     Function,
@@ -160,6 +161,8 @@ class Follower(Assignments):
                 self.carried_on(node, before, frame)
         if runs_over_samples(over) and not self.in_forward:
             self.of_samples(node, first, frame)
+        elif self.may_run_over_several(node, over, frame) and not self.loaders_in(over):
+            self.of_several(node, first, frame)
         self.mark(node, over, frame)
         self.block(node.orelse, frame)
 
@@ -174,6 +177,13 @@ class Follower(Assignments):
                 frame.names[name] = made_of("unknown", [value], reason=TAKEN)
             elif value.kind == "mean":
                 frame.names[name] = replace(value, kind="sum")
+
+    def of_several(self, loop: ast.For, before: Names, frame: Frame) -> None:
+        """A loop over samples, or over several tensors of them, leaves a sum or a mean."""
+        for name, value in frame.names.items():
+            adds = value.kind == "mean" and value.forwards and value != before.get(name)
+            if adds and not is_of_last_turn(frame.script, loop, name):
+                frame.names[name] = made_of("unknown", [value], reason=SEVERAL)
 
     def carried(self, before: Names, frame: Frame) -> None:
         """A loop over the samples of a batch, in a model, hands something from one of them to the next."""

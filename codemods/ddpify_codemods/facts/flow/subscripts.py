@@ -66,7 +66,7 @@ class Subscripts(Comparisons):
             owner = (
                 replace(owner, kind="rows") if owner.kind == "batch" and (in_use or is_tensor(node.value)) else owner
             )
-            found = self.indexed(owner, node.slice, key, index, frame)
+            found = self.of_turn(self.indexed(owner, node.slice, key, index, frame), node.slice, key)
             return self.noted_join(found, node, SAME, [owner, index]) if found.kind == "picked" else found
         if owner.kind in ADDITIVE and index.kind in LOCAL_ROWS:
             return self.noted_join(made_of("unknown", [owner, index], reason=COUPLES), node, SAME, [owner, index])
@@ -80,6 +80,13 @@ class Subscripts(Comparisons):
             return made_of("unknown", [owner, index])
         parameters = owner.only(Parameters)
         return Value(things=frozenset(owner.only(Module)) | frozenset(parameters))
+
+    def of_turn(self, found: Value, slice_: ast.expr, key: object) -> Value:
+        """What is taken of a batch; in a loop over its samples, by the number of the turn, one of them: `y[i]`."""
+        taken = self.samples_taken()
+        first = slice_.elts[0] if isinstance(slice_, ast.Tuple) else slice_
+        counted = key is None and not isinstance(first, ast.Slice | ast.Constant) and found.sample is None
+        return replace(found, sample=taken[-1]) if taken and counted else found
 
     def drawn_in(self, slice_: ast.expr, frame: Frame) -> list[Value]:
         """What says which part is taken, `x[:, indices]`, `x[:, at : at + 8]`, if each rank draws another one."""

@@ -237,6 +237,7 @@ class Value:
     those that did of samples, the outermost. part: whether it is one of the things that a batch holds. batches: whose
     samples lie one after another in a tensor, `torch.cat([x, y])`, or are counted by a size; empty where not known.
     parts: how many dimensions the things have that a batch holds, by their place or key, where that is known.
+    sample: what the loop runs over that takes it as one of the samples.
     """
 
     kind: Kind = "same"
@@ -260,6 +261,7 @@ class Value:
     part: bool = False
     batches: tuple[Loader, ...] = ()
     parts: tuple[tuple[int | str | None, int], ...] = ()
+    sample: ast.expr | None = None
 
     @property
     def is_kept(self) -> bool:
@@ -322,6 +324,7 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         whole=any(value.whole for value in values),
         terms=frozenset().union(*(value.terms for value in values)),
         calls=frozenset().union(*(value.calls for value in values)),
+        sample=next((value.sample for value in values if value.sample is not None), None),
     )
 
 
