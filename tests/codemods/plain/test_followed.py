@@ -122,7 +122,6 @@ def test_a_sum_over_samples_is_scaled() -> None:
 @pytest.mark.parametrize(
     "step",
     [
-        "if sum(row.sum() for row in x) > 1: optimizer.step()",
         "for row in x: print(row.sum())",
         "print(x[y > 0])",
     ],
@@ -135,6 +134,10 @@ def test_a_decision_by_the_samples_of_a_rank_is_refused(step: str) -> None:
     ("step", "expected"),
     [
         ("if loss.item() < 1: optimizer.step()", "if mean_over_ranks(loss.item()) < 1:"),
+        (
+            "if sum(row.sum() for row in x) > 1: optimizer.step()",
+            "if sum_over_ranks(sum(row.sum() for row in x)) > 1:",
+        ),
         ("if loss > 10: break", "if mean_over_ranks(loss) > 10: break"),
         ('optimizer.param_groups[0]["lr"] = loss.item()', '["lr"] = mean_over_ranks(loss.item())'),
         ("for p in model.parameters(): p.grad *= loss.item()", "p.grad *= mean_over_ranks(loss.item())"),
