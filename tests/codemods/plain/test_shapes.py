@@ -55,6 +55,11 @@ def test_a_loss_of_a_column_and_a_row_is_refused(loss: str, target: str, right: 
         "F.mse_loss(torch.cat([model(x), model(x)], 1)[:, 0], y.float())",
         "F.mse_loss(torch.stack([model(x), model(x)])[0, :, 0], y.float())",
         "F.nll_loss(F.log_softmax(model(x), -1), y)",
+        '(F.cross_entropy(model(x), y, reduction="none") * y).mean()',
+        "(model(x).max(dim=1).values - y).pow(2).mean()",
+        "nn.CosineSimilarity()(model(x), model(2 * x)).mean()",
+        "model(x)[:, 0].view(-1, 1).pow(2).mean()",
+        "(nn.Flatten()(model(x)).sort(dim=-1)[0]).pow(2).mean()",
     ],
 )
 def test_tensors_of_as_many_dimensions_are_compared(loss: str) -> None:
@@ -69,6 +74,14 @@ def test_tensors_of_as_many_dimensions_are_compared(loss: str) -> None:
         "F.softmax(model(x)[:, 0], dim=-1).pow(2).mean()",
         "model(x).mT.softmax(1).mean()",
         "nn.Softmax(dim=-1)(model(x)[:, 0]).pow(2).mean()",
+        "model(x).max(1)[0].softmax(-1).pow(2).mean()",
+        "torch.max(model(x), dim=1).values.sort(dim=-1)[0].pow(2).mean()",
+        'F.cross_entropy(model(x), y, reduction="none").topk(4, dim=-1)[0].mean()',
+        'nn.MSELoss(reduction="none")(model(x)[:, 0], y.float()).topk(4, dim=-1)[0].mean()',
+        "F.pairwise_distance(model(x), model(2 * x)).softmax(-1).pow(2).mean()",
+        "F.relu(1 - model(x)[:, 0].view(-1, 2).diff(dim=1)).mean()",
+        "nn.CosineSimilarity(dim=0)(model(x)[:, 0], y.float())",
+        "nn.Flatten(0)(model(x)[:, :1]).softmax(-1).pow(2).mean()",
     ],
 )
 def test_what_is_meant_to_meet_in_pairs_is_computed_of_all_ranks(loss: str) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .layout import axis
-from .operation_names import ALONG, EACH, KEEP_SHAPE, MEET
+from .operation_names import ALONG, EACH, KEEP_SHAPE, MEET, WEIGHTED
 from .values import LOCAL_ROWS, Items, Value
 
 _DIMENSIONS = 99  # more than any tensor has
@@ -32,6 +32,10 @@ _MODULES_KEEP = frozenset(
 )
 _OF_IMAGES = frozenset(
     {"Conv2d", "ConvTranspose2d", "BatchNorm2d", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d"}
+)
+_OF_ELEMENTS = frozenset(
+    {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
+    | {"MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss"}
 )
 _OF_SEQUENCES = frozenset(
     {"Conv1d", "ConvTranspose1d", "MaxPool1d", "AvgPool1d", "AdaptiveAvgPool1d", "AdaptiveMaxPool1d"}
@@ -79,6 +83,9 @@ def after_operation(
         return start + 1 if isinstance(start, int) and start >= 0 else None
     if name == "ravel":
         return 1
+    if name in ("pairwise_distance", "cosine_similarity") and len(others) == 1:
+        both = most([value, *others])
+        return None if both is None else both - 1
     return None if others or value.dimensions is None else _of_one(name, value.dimensions, dimension, len(given), keeps)
 
 
@@ -98,6 +105,24 @@ def _of_one(name: str, dimensions: int, dimension: object, given: int, keeps: bo
     if name in KEEP_SHAPE or keeps:
         return dimensions
     return dimensions - len(along) if given <= 1 else None
+
+
+def parts_of(name: str, value: Value, dimension: object) -> tuple[tuple[int | str | None, int], ...]:
+    """How many dimensions the two tensors have that `x.max(1)` gives, by place and name."""
+    known = value.dimensions
+    if name not in _SEVERAL or not known or not isinstance(dimension, int):
+        return ()
+    left = known if name in ("topk", "sort") else known - 1
+    return tuple((key, left) for key in (0, 1, "values", "indices"))
+
+
+def of_losses(name: str, given: Sequence[Value]) -> int | None:
+    """How many dimensions losses have that are not reduced. name: of the loss. given: scores and targets."""
+    if len(given) < 2 or not given[0].dimensions or not given[1].dimensions:
+        return None
+    if name in WEIGHTED:  # a target is a class, or has a probability for each
+        return given[0].dimensions - 1
+    return most(given[:2]) if name in _OF_ELEMENTS else None
 
 
 def most(values: Sequence[Value]) -> int | None:
@@ -137,6 +162,8 @@ def after_module(name: str, value: Value) -> int | None:
         return 3
     if name == "Embedding":
         return None if value.dimensions is None else value.dimensions + 1
+    if name in ("CosineSimilarity", "PairwiseDistance"):
+        return None if value.dimensions is None else value.dimensions - 1
     return value.dimensions if name in _MODULES_KEEP else None
 
 

@@ -200,7 +200,7 @@ class Libraries(LibraryResults, Longest):
             self.scores |= scored(node, frame) if last in WEIGHTED else set()
             if last in WEIGHTED and self.is_weighted(node):
                 return self.weighed_loss(node, node, given, reduction, frame)
-            return self.loss(node, of_each_sample(last, given), reduction, frame)
+            return self.loss(last, node, of_each_sample(last, given), reduction, frame)
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
             return self.library_module(name, node, given, frame)
         if name == "sum" and len(args) == 1 and (values := values_of(args[0])) is not None:

@@ -47,9 +47,11 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         if _runs_over_samples(made, kind):
             return made_of("unknown", local, reason=COUPLES)
         return of(Items("tuple", {0: of_dimensions(made_of(kind, local), first.dimensions), 1: made_of("rows", local)}))
-    if last in _SOFTMAX:
+    if last in (*_SOFTMAX, "CosineSimilarity"):
         dimension = _option(made, "dim", 0)
-        if dimension is None and first.dimensions is not None:
+        if dimension is None and last == "CosineSimilarity":
+            dimension = 1
+        elif dimension is None and first.dimensions is not None:
             dimension = implicit(first.dimensions)
         if dimension is not None and over_samples(kind, dimension, first.dimensions):
             return made_of("unknown", local, reason=COUPLES)
@@ -58,7 +60,8 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
     if last == "Flatten":
         start = _option(made, "start_dim", 0)
         made_flat = made_of(flattened(kind, 1 if start is None else start), local)
-        return of_dimensions(made_flat, 2 if start in (None, 1) and not made.keywords else None)
+        to_the_end = len(made.args) < 2 and all(word.arg == "start_dim" for word in made.keywords)
+        return of_dimensions(made_flat, {None: 2, 0: 1, 1: 2}.get(start) if to_the_end else None)
     if last == "Unflatten":
         found = reshaped(kind, []) if axis(kind) == 0 and _option(made, "dim", 0) != 0 else "rows_moved"
         return made_of(found, local) if found else made_of("unknown", local, reason=OWN_SHAPE)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from ..script import Script
+from .dimensions import of_dimensions, of_losses
 from .frames import Frame, Problem
 from .operation_names import LOSS_CLASSES
 from .packed import PACKED
@@ -20,9 +21,11 @@ from .weighing import Weighed, is_repeatable, runs_always, target_of, weighed
 class Losses(Training):
     """What losses make of batches."""
 
-    def loss(self, node: ast.Call, given: Sequence[Value], reduction: str, frame: Frame) -> Value:
-        """A loss for which all targets count alike."""
+    def loss(self, name: str, node: ast.Call, given: Sequence[Value], reduction: str, frame: Frame) -> Value:
+        """A loss for which all targets count alike. name: that of its function or class."""
         result, target = loss_of(given, reduction, False), target_of(node)
+        if reduction == "none":
+            return of_dimensions(result, of_losses(name, given))
         picks = [value for value in given if value.kind == "picked"]
         mean = _as_if_of_rows(given, reduction)
         if mean.kind != "mean" or not picks or any(value.reason != PACKED for value in picks):

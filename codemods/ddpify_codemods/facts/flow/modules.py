@@ -86,7 +86,7 @@ class Modules(Losses, Beginnings, Remembered):
                     return loss_of(given, reduction, True)
                 if self.is_weighted(module.made):
                     return self.weighed_loss(node, module.made, given, reduction, frame)
-            return self.loss(node, of_each_sample(last, given), reduction, frame)
+            return self.loss(last, node, of_each_sample(last, given), reduction, frame)
         if trained and any(value.whole for value in given):
             self.problem(frame, node, "a model is given the samples of all ranks, which each would compute with")
         if local and any(value.reason == OWN_SHAPE and not value.is_local for value in entries(given)):

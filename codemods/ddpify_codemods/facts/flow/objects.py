@@ -76,6 +76,8 @@ class Objects(Loops, OwnContainers):
             if name == "grad":
                 return cut(made_of("scaled", [owner]))
             found = of_batches(made_of(owner.kind, [owner]), owner.batches)
+            if name in ("values", "indices"):  # of `x.max(1)`
+                return of_dimensions(found, dict(owner.parts).get(name))
             return of_dimensions(cut(found), owner.dimensions) if name == "data" else found
         if name == "data" and is_packed(owner):
             return steps_of(owner)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .batches import alike, are_paired, cut_apart, in_a_row, in_front, of_batches
-from .dimensions import IMPLICIT, after_operation, implicit, of_dimensions
+from .dimensions import IMPLICIT, after_operation, implicit, of_dimensions, parts_of
 from .layout import (
     along,
     axis,
@@ -72,6 +72,8 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     kept = (name in EACH and name not in _MORE_ROWS) or (name in ALONG and found.kind in LOCAL_ROWS)
     found = of_batches(found, alike([value, *given])) if kept else found
     many = after_operation(name, value, dimension, given, not keywords.isdisjoint(("keepdim", "keepdims")))
+    if found.kind == "batch" and not found.dimensions and (parts := parts_of(name, value, dimension)):
+        return replace(found, parts=parts)
     return of_dimensions(found, many if "end_dim" not in keywords else None)
 
 
@@ -107,6 +109,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         found = _laid_out(name, value, dimension, sizes)
         if found is None:
             return made_of("unknown", all_of, reason=OWN_SHAPE)
+        if name in ("view", "reshape") and value.dimensions == 1 and puts_together(sizes):
+            return made_of("unknown", all_of, reason=COUPLES)
         merges = name in ("view", "reshape", "flatten", "ravel") and not (sizes and sizes[0].kind == "size")
         merges = merges and not (name == "flatten" and dimension == 1)
         made = made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
@@ -187,6 +191,12 @@ def one_after_another(parts: Sequence[Value], dimension: object = 0) -> Value:
     if axis(kind) == 0 and dimension in (0, None):
         return of_batches(made, in_a_row(parts) if len(parts) > 1 else ())
     return of_batches(made, alike(parts)) if dimension in (1, 2, 3) else made
+
+
+def puts_together(sizes: Sequence[Value]) -> bool:
+    """Whether sizes for a tensor of one number for each sample put neighbours into a row: `scores.view(-1, 2)`."""
+    others = [each.constant for each in sizes[1:] if isinstance(each.constant, int)]
+    return bool(sizes) and sizes[0].constant == -1 and any(each > 1 for each in others)
 
 
 def repeated_along(value: Value, at_least: int, given: Sequence[Value]) -> Value | None:

@@ -77,3 +77,14 @@ def test_samples_meet_where_the_last_dimensions_meet() -> None:
     assert not dimensions.meet_otherwise([MATRIX, unknown])
     assert not dimensions.meet_otherwise([Value("rows_second", dimensions=3), MATRIX])
     assert dimensions.meet_otherwise([Value("rows_last", dimensions=2), MATRIX])
+
+
+def test_what_gives_two_tensors_and_losses_that_are_not_reduced() -> None:
+    assert dict(dimensions.parts_of("max", MATRIX, 1)) == {0: 1, 1: 1, "values": 1, "indices": 1}
+    assert dict(dimensions.parts_of("topk", MATRIX, 1))["values"] == 2
+    assert not dimensions.parts_of("max", MATRIX, None)
+    row = Value("rows", dimensions=1)
+    assert dimensions.of_losses("cross_entropy", [MATRIX, row]) == 1
+    assert dimensions.of_losses("mse_loss", [MATRIX, MATRIX]) == 2
+    assert dimensions.of_losses("cosine_embedding_loss", [MATRIX, MATRIX]) is None
+    assert dimensions.of_losses("mse_loss", [MATRIX, Value("rows")]) is None
