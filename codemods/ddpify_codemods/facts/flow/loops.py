@@ -52,7 +52,8 @@ class Loops(OneByOne, ByName):
         """Be in a loop over a value."""
         loaders = self.loaders_in(over)
         rows = self.rows_in(over)
-        if isinstance(node, ast.For) and isinstance(node.iter, ast.Name) and self.is_over_outputs(node, over, frame):
+        if self.is_over_outputs(node, over, frame):
+            assert isinstance(node, ast.For) and isinstance(node.iter, ast.Name)
             rows = None
             frame.names[node.iter.id] = Value(things=frozenset(over.only(Items)))
         if loaders:
@@ -230,9 +231,11 @@ class Loops(OneByOne, ByName):
                     return found
         return None
 
-    def is_over_outputs(self, loop: ast.For, over: Value, frame: Frame) -> bool:
+    def is_over_outputs(self, loop: ast.AST, over: Value, frame: Frame) -> bool:
         """Whether a loop runs over what a network gives back, not over samples: a list of outputs is seen, and each is
         compared with what holds all samples, `for out in outputs: loss += criterion(out, y)`."""
+        if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Name):
+            return False
         taken = names_in(loop.target)
         if not over.only(Items) or not over.is_local:
             return False
@@ -251,6 +254,7 @@ class Loops(OneByOne, ByName):
         """Whether a loop runs over something of a batch that may be one tensor, or several."""
         rows = self.rows_in(over)
         unclear = rows is not None and rows.kind == "batch" and not rows.dimensions
+        unclear = unclear and not self.is_over_outputs(node, over, frame)
         return unclear and may_be_several(frame.script, node, over)
 
     def samples_taken(self) -> list[ast.expr]:
