@@ -284,7 +284,7 @@ class Ranks:
             if last == "train_test_split":
                 return tuple(each for arg in args for each in [self.of(arg, depth)] * 2)
             of_both = last.startswith(_MADE) or (last.startswith(("load_", "fetch_")) and "return_X_y" in words)
-            return (2, 1) if of_both else None
+            return (2, 1) if of_both and "n_targets" not in words and last != "load_linnerud" else None
         if qualified.startswith(("math.", "random.")) or (last in _NUMBERS and isinstance(node.func, ast.Name)):
             return 0 if last not in ("sample", "choices", "shuffle", "choice") else None
         size = words.get("size")
@@ -334,7 +334,8 @@ class Ranks:
         if len(sizes) == 1 and (owner := _sized(sizes[0])) is not None:
             return self.number(owner, depth)
         if len(sizes) == 1:
-            return 1 if self.of(sizes[0], depth) == 0 or isinstance(sizes[0], ast.BinOp) else None
+            operator = sizes[0].op if isinstance(sizes[0], ast.BinOp) else None
+            return 1 if self.of(sizes[0], depth) == 0 or isinstance(operator, ast.FloorDiv | ast.Sub) else None
         return len(sizes) or None
 
     def of_method(

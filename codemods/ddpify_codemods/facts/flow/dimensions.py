@@ -19,7 +19,7 @@ _DIMENSIONS = 99  # more than any tensor has
 IMPLICIT = frozenset({"softmax", "log_softmax", "softmin"})
 _KEEP = EACH - (
     {"view_as", "expand_as", "expand", "repeat_interleave", "where", "one_hot", "embedding", "view_as_real"}
-    | {"pairwise_distance", "cosine_similarity", "add", "sub", "mul", "div", "pow", "minimum", "maximum"}
+    | {"pairwise_distance", "cosine_similarity", "add", "sub", "mul", "div", "minimum", "maximum"}
 ) | frozenset(
     {"to", "cuda", "cpu", "float", "double", "half", "detach", "clone", "contiguous", "exp", "log", "sigmoid", "tanh"}
     | {"relu", "leaky_relu", "elu", "selu", "gelu", "silu", "softplus", "dropout", "linear", "Variable", "data"}

@@ -40,10 +40,11 @@ def _of_data(script: Script, node: ast.expr, scripts: Sequence[Script], depth: i
     if isinstance(node, ast.Call):
         name = script.qualified(node.func)
         last = name.rpartition(".")[2]
-        if last == "TensorDataset":
+        of_torch = name.startswith("torch.")
+        if last == "TensorDataset" and of_torch:
             ranks = Ranks(script)
             return _parts(tuple(ranks.of(each) for each in node.args), 0)
-        if last in ("Subset", "random_split") and node.args:
+        if last in ("Subset", "random_split") and of_torch and node.args:
             return _of_data(script, node.args[0], scripts, depth - 1)
         if last == "list" and node.args and ast.unparse(node.args[0]).startswith("zip("):
             assert isinstance(node.args[0], ast.Call)

@@ -55,6 +55,7 @@ def parts(given: str, returns: str = "return self.x[i], self.y[i]") -> Parts:
         ("datasets.MNIST('data')", ((1, 1),)),
         ("Points(x, y)", ((0, 2), (1, 1))),
         ("unknown(x, y)", ()),
+        ("mine.TensorDataset(x, y)", ()),
     ],
 )
 def test_the_dimensions_of_a_batch(given: str, expected: Parts) -> None:
