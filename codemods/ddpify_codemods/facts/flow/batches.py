@@ -17,6 +17,15 @@ Batches = tuple[Loader, ...]
 _CUT_BY_SIZES = ("split", "split_with_sizes")
 
 
+def sure_size(loader: Loader) -> Batches:
+    """What the batch size of a loader counts, which leaves out a last batch that is smaller."""
+    words = ((word.arg, word.value) for word in loader.call.keywords)
+    drops = any(
+        name == "drop_last" and isinstance(given, ast.Constant) and given.value is True for name, given in words
+    )
+    return (loader,) if drops else ()
+
+
 def of_batches(value: Value, batches: Batches) -> Value:
     """A value with those batches one after another."""
     return value if value.batches == batches else replace(value, batches=batches)
@@ -39,6 +48,8 @@ def cut_apart(name: str, value: Value, given: Sequence[Value]) -> Value | None:
 
     Args: the method's name; the tensor; what else it is given.
     """
+    if value.kind == "picked":
+        return None
     groups = _in_equal_parts(value.batches, given) if name == "chunk" else None
     if name in _CUT_BY_SIZES and given:
         groups = _in_parts(value.batches, given[0])
@@ -47,11 +58,9 @@ def cut_apart(name: str, value: Value, given: Sequence[Value]) -> Value | None:
 
 def between(value: Value, lower: Value | None, upper: Value | None) -> Value | None:
     """`features[n : 2 * n]`, of whole batches; None where a bound may lie within one."""
-    (start, end) = (
-        (0 if lower is None else _place(value.batches, lower)),
-        (len(value.batches) if upper is None else _place(value.batches, upper)),
-    )
-    if not value.batches or start is None or end is None or start >= end:
+    start = 0 if lower is None else _place(value.batches, lower)
+    end = len(value.batches) if upper is None else _place(value.batches, upper)
+    if value.kind == "picked" or start is None or end is None or start >= end:
         return None
     return _rows(value, value.batches[start:end])
 

@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Literal
 
 from .arithmetic import combined
+from .batches import sure_size
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
@@ -104,7 +105,7 @@ class Expressions(Subscripts):
         if node in self.own_sizes and self.is_size_of(node, frame):
             self.found.full_batches[node] = frame.script
             loader, _ = self.own_sizes[node]
-            return Value("size", frozenset({loader}), host=True, batches=(loader,))
+            return Value("size", frozenset({loader}), host=True, batches=sure_size(loader))
         method = getattr(self, _METHODS.get(type(node), ""), None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if self.joined.terms or self.joined.calls:

@@ -251,8 +251,10 @@ class LibraryResults(Modules):
             if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):
                 return made_of("unknown", inner, reason=COUPLES)
             if kinds <= LOCAL_ROWS:
-                at = self.dimension(node, 1, frame) if "cat" in last else "unknown"
-                return one_after_another(self.parts_of(node.args[0], frame) or inner, at)
+                counted = len(lists) == 1 and lists[0].rest is None
+                parts = self.parts_of(node.args[0], frame) or (inner if counted else [])
+                at = self.dimension(node, 1, frame) if "cat" in last and parts else "unknown"
+                return one_after_another(parts or inner, at)
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
                 return made_of(next(iter(kinds)), inner)
         if name in ("torch.randperm", "numpy.random.permutation") and first.kind == "size" and not self.in_forward:
@@ -297,7 +299,9 @@ class LibraryResults(Modules):
 
     def parts_of(self, joined: ast.expr, frame: Frame) -> list[Value]:
         """What a list or tuple holds that is written down, one by one."""
-        return [self.value(each, frame) for each in joined.elts] if isinstance(joined, ast.List | ast.Tuple) else []
+        written = joined.elts if isinstance(joined, ast.List | ast.Tuple) else []
+        one_by_one = not any(isinstance(each, ast.Starred) for each in written)
+        return [self.value(each, frame) for each in written] if one_by_one else []
 
     def of_list(self, name: str, args: list[Value]) -> Value | None:
         """The sum, or mean, of a list of numbers or of a generator."""

@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..keyword_dictionaries import may_say
 from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
-from .batches import of_batches
+from .batches import of_batches, sure_size
 from .collate import collated, is_apart, paddings, stacks
 from .collate_expressions import DEFAULTS, Part
 from .dimensions import of_dimensions
@@ -159,7 +159,7 @@ class Objects(Loops, OwnContainers):
         if self.status.get(loader) not in ("training", *UNEVEN):
             return None
         if name == "batch_size" and self.status[loader] == "training":
-            return Value("size", frozenset({loader}), host=True, batches=(loader,))
+            return Value("size", frozenset({loader}), host=True, batches=sure_size(loader))
         if name in ("sampler", "batch_sampler"):
             return Value("unknown", frozenset({loader}), reason="the sampler of this loader is another one here")
         return None

@@ -70,6 +70,7 @@ def test_cuts_between_batches() -> None:
         ("split", THREE, SIZE_OF_OTHER),
         ("tensor_split", TWO, number(2)),
         ("split", Value("rows"), SIZE),
+        ("chunk", Value("picked", batches=(OTHER, OTHER)), number(2)),
     ],
 )
 def test_cuts_that_may_go_through_a_batch(name: str, value: Value, size: Value) -> None:
@@ -143,3 +144,21 @@ def test_how_many_batches_there_are_is_not_guessed() -> None:
     source = TWICE.replace("torch.cat([x, 2 * x])", "torch.cat([x + i for i in range(3)])")
     assert undivided(source.format(cut="a, b = out.chunk(2)")) != []
     assert reasons(TWICE.format(cut="a, b = out[:8], out[8:]")) != []
+
+
+@pytest.mark.parametrize(
+    "joined",
+    ["torch.cat([*[x], 2 * x])", "torch.cat([x] * 2)", "torch.cat([x, 2 * x])[y.repeat(2) > 0]"],
+)
+def test_what_is_not_counted_is_not_cut(joined: str) -> None:
+    source = TWICE.replace("torch.cat([x, 2 * x])", joined)
+    assert undivided(source.format(cut="a, b = out.chunk(2)")) != []
+
+
+@pytest.mark.parametrize(
+    ("last", "is_divided"), [("", False), (", drop_last=True", True), (", drop_last=False", False)]
+)
+def test_the_batch_size_is_that_of_all_batches_if_none_is_smaller(last: str, is_divided: bool) -> None:
+    made = f"size = 8\ntrain_loader = DataLoader(train_set, batch_size=size, shuffle=True{last})\n"
+    found = undivided(made + TWICE.format(cut="a, b = out.view(2, size, -1)"))
+    assert (found == []) == is_divided
