@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
@@ -373,6 +373,8 @@ class Expressions(Subscripts):
         inner = Frame(frame.script, frame.node, {}, frame, statement=frame.statement)
         if isinstance(node, ast.DictComp) and (known := self.of_constants(node, inner)) is not None:
             return known
+        if not isinstance(node, ast.DictComp) and (known := self.part_by_part(node, inner)) is not None:
+            return known
         overs: list[Value] = []
         with self.comprehension(node.generators, inner, overs):
             if isinstance(node, ast.DictComp):
@@ -418,6 +420,26 @@ class Expressions(Subscripts):
             self.variant = self.variant[:-1]
         return of(items)
 
+    def part_by_part(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value | None:
+        """`[each.to(device) for each in batch]`, part by part where these are not alike; None for others."""
+        part = node.generators[0]
+        over = self.value(part.iter, frame)
+        items = [thing for thing in over.only(Items) if isinstance(thing, Items)]
+        if len(node.generators) > 1 or part.ifs or over.is_local or len(items) != 1 or len(over.things) != 1:
+            return None
+        parts, by_sample = items[0].known, items[0].by_sample or items[0].may_be_by_sample
+        several = (
+            items[0].shape != "dict" and items[0].rest is None and not by_sample and not isinstance(node, ast.SetComp)
+        )
+        if not several or len({each.kind for each in parts.values()}) < 2 or not _are_parts(parts.values()):
+            return None
+        made: dict[object, Value] = {}
+        for place, value in parts.items():
+            frame.names = {}
+            self.assign(part.target, value, frame)
+            made[place] = self.value(node.elt, frame)
+        return of(Items("list", made))
+
     on_generatorexp = on_listcomp
 
     on_setcomp = on_listcomp
@@ -440,6 +462,11 @@ class Expressions(Subscripts):
                     self.demand(test, value, frame)
             with self.comprehension(parts[1:], frame, overs):
                 yield
+
+
+def _are_parts(values: Iterable[Value]) -> bool:
+    """Whether some values are tensors of a batch, or lists, with something for each sample."""
+    return all(each.kind in LOCAL_ROWS for each in values)
 
 
 def is_placed(node: ast.expr, frame: Frame) -> bool:

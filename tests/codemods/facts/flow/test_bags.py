@@ -110,5 +110,15 @@ def test_a_ctc_loss_takes_the_targets_of_each_sample(more: str) -> None:
     assert not refusals(plain(CTC.replace("{}", criterion)))
 
 
+def test_the_parts_of_a_batch_are_moved_one_by_one() -> None:
+    moved = CTC.replace("for x, texts, lengths in loader:\n", "for batch in loader:\n{moves}")
+    moves = "    x, texts, lengths = {}each.to('cpu') for each in batch{}\n"
+    for opened, closed in ("[]", "()"):
+        source = moved.replace("{moves}", moves.format(opened, closed)).replace("{}", LOSS.format(""))
+        assert not refusals(plain(source))
+    source = moved.replace("{moves}", moves.format("[", " if len(each)]")).replace("{}", LOSS.format(""))
+    assert refusals(plain(source))
+
+
 def test_another_loss_does_not() -> None:
     assert refusals(plain(CTC.replace("{}", "F.mse_loss(model(texts).sum(1), texts.float())")))
