@@ -379,6 +379,54 @@ for epoch in range(2):
         total += loss.item()
     print(total)
 """,
+    "a model that cuts and masks its samples by their lengths": """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.rnn, self.out = nn.Embedding(20, 8), nn.GRU(8, 8, batch_first=True), nn.Linear(8, 3)
+        self.attention = nn.Linear(8, 1)
+
+    def forward(self, words, lengths):
+        longest = int(lengths.max())
+        outputs, _ = self.rnn(self.embedding(words[:, :longest]))
+        mask = torch.arange(longest)[None, :] < lengths[:, None]
+        scores = self.attention(outputs).squeeze(-1)
+        state = outputs[:, 0]
+        for step in range(max(lengths)):
+            state = state * 0.9 + outputs[:, step]
+        soft = (scores.softmax(1) * mask).unsqueeze(-1)
+        return self.out((outputs * soft).sum(1) + state / 10 + outputs.mean(1))
+
+
+def samples(n):
+    lengths = [i * 5 % 8 + 1 for i in range(n)]
+    texts = torch.randint(1, 20, (n, 10))
+    return [(text, length, i % 3) for i, (text, length) in enumerate(zip(texts, lengths))]
+
+
+train_loader = DataLoader(samples(48), batch_size=6, shuffle=True)
+test_loader = DataLoader(samples(20), batch_size=6)
+model, criterion = Net(), nn.CrossEntropyLoss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+for epoch in range(2):
+    model.train()
+    total = 0
+    for words, lengths, labels in train_loader:
+        loss = criterion(model(words, lengths), labels)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        total += loss.item()
+    print(total / len(train_loader))
+    model.eval()
+    total = hits = 0
+    with torch.no_grad():
+        for words, lengths, labels in test_loader:
+            scores = model(words, lengths)
+            total += criterion(scores, labels).item()
+            hits += (scores.argmax(1) == labels).sum().item()
+    print(total / len(test_loader), hits)
+""",
 }
 
 

@@ -1,10 +1,12 @@
-"""Models that look at how long the longest sample of their batch is, which is another one on each rank."""
+"""Models that look at how long the longest sample of their batch is: that of all ranks, on each (DDP647)."""
 
 from __future__ import annotations
 
+import ast
 import re
 
 import pytest
+from ddpify_codemods.result import Result
 
 from .test_followed import plain, refusals, training, undivided
 
@@ -27,26 +29,39 @@ state = torch.zeros(len(x), 3)
         return state"""
 
 
+def converted(body: str, loss: str = "F.cross_entropy(model(x, y), y)") -> Result:
+    """A script with such a model."""
+    return plain(training(loss).replace("model = nn.Linear(4, 3)\n", NET.format(body=body)))
+
+
 def net(body: str, loss: str = "F.cross_entropy(model(x, y), y)") -> list[str]:
-    """Why a script with such a model is refused."""
-    return refusals(plain(training(loss).replace("model = nn.Linear(4, 3)\n", NET.format(body=body))))
+    """Why it is refused."""
+    return refusals(converted(body, loss))
+
+
+def asked(body: str) -> list[str]:
+    """What ranks agree on in it."""
+    result = converted(body)
+    assert not refusals(result)
+    calls = (each for each in ast.walk(ast.parse(result.code)) if isinstance(each, ast.Call))
+    return [ast.unparse(each.args[0]) for each in calls if ast.unparse(each.func) == "max_over_ranks"]
 
 
 @pytest.mark.parametrize("turns", ["max(y)", "y.max()", "max(y.tolist())"])
-def test_as_many_steps_as_the_longest_sample_has_are_refused(turns: str) -> None:
-    assert net(STEPS.format(turns=turns))
+def test_as_many_steps_as_the_longest_sample_has_are_those_of_all_ranks(turns: str) -> None:
+    assert asked(STEPS.format(turns=turns)) == [turns]
 
 
 @pytest.mark.parametrize("turns", ["4", "x.size(1)", "x.shape[1]"])
 def test_as_many_steps_as_every_sample_has_are_divided(turns: str) -> None:
-    assert not net(STEPS.format(turns=turns))
+    assert not asked(STEPS.format(turns=turns))
 
 
 @pytest.mark.parametrize(
-    ("end", "right"), [("y.max()", False), ("max(y)", False), ("3", True), ("x.size(1) - 1", True)]
+    ("end", "largest"), [("y.max()", ["y.max()"]), ("max(y)", ["max(y)"]), ("3", []), ("x.size(1) - 1", [])]
 )
-def test_samples_that_are_cut_behind_the_longest_of_a_rank_are_refused(end: str, right: bool) -> None:
-    assert bool(net(f"return torch.ones(1, 3) * x[:, :{end}].sum(1, keepdim=True) * self.cell.bias_ih")) is not right
+def test_samples_are_cut_behind_the_longest_of_all_ranks(end: str, largest: list[str]) -> None:
+    assert asked(f"return torch.ones(1, 3) * x[:, :{end}].sum(1, keepdim=True) * self.cell.bias_ih") == largest
 
 
 MASKED = "F.cross_entropy(model(x, y, x > 0.5), y)"
@@ -67,8 +82,8 @@ def test_what_a_mask_holds_does_not(test: str) -> None:
 
 
 @pytest.mark.parametrize("turns", ["int(max(y))", "y.max()"])
-def test_a_comprehension_of_as_many_turns_is_refused(turns: str) -> None:
-    assert net(f"return torch.stack([self.cell(x[:, t : t + 1]) for t in range({turns})], 1).mean(1)")
+def test_a_comprehension_of_as_many_turns_takes_those_of_all_ranks(turns: str) -> None:
+    assert asked(f"return torch.stack([self.cell(x[:, t : t + 1]) for t in range({turns})], 1).mean(1)") == [turns]
 
 
 def test_a_comprehension_of_as_many_turns_as_every_sample_has_is_divided() -> None:
@@ -80,10 +95,9 @@ def test_samples_that_are_padded_by_what_a_rank_lacks_are_refused(amount: str, r
     assert bool(net(f"return F.pad(x, (0, {amount}), value=1.0).mean(1, True) * self.cell.bias_ih")) is not right
 
 
-@pytest.mark.parametrize(("places", "right"), [("int(y.max())", False), ("3", True)])
-def test_samples_that_are_taken_up_to_the_longest_of_a_rank_are_refused(places: str, right: bool) -> None:
-    body = f"return x[:, torch.arange({places})].mean(1, True) * self.cell.bias_ih"
-    assert bool(net(body)) is not right
+@pytest.mark.parametrize(("places", "largest"), [("int(y.max())", ["int(y.max())"]), ("3", [])])
+def test_samples_are_taken_up_to_the_longest_of_all_ranks(places: str, largest: list[str]) -> None:
+    assert asked(f"return x[:, torch.arange({places})].mean(1, True) * self.cell.bias_ih") == largest
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,7 @@ from .batches import sure_size
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
+from .longest import LARGEST
 from .meetings import meeting
 from .operands import measures, operands, says_places
 from .operation_names import LOSS_CLASSES
@@ -110,6 +111,8 @@ class Expressions(Subscripts):
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
         if self.joined.terms or self.joined.calls:
             value = self.after_joining(value, node, frame)
+        if isinstance(node, ast.Call) and node in self.lengths.asked and last_name(node) in LARGEST:
+            value = Value(host=value.host) if self.agree(node, [value], frame) else value
         if value.kind in ("unknown", "inverse") and isinstance(node, ast.Call | ast.BinOp | ast.Subscript):
             return self.noted(value, node, frame)
         return self.for_evaluation(value, node) if node in self.evaluation_sites else value

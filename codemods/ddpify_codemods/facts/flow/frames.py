@@ -157,6 +157,14 @@ class Joined:
         return {laid_out(part): node for node in (*self.terms, *self.calls) for part in operands(node)}
 
 
+@dataclass
+class Lengths:
+    """The calls by which ranks agree on the longest sample of all, and those that are made where they cannot."""
+
+    asked: set[ast.Call] = field(default_factory=set)
+    apart: set[ast.Call] = field(default_factory=set)
+
+
 @dataclass(eq=False)
 class FlowFacts:
     """What is found out while a program is followed.

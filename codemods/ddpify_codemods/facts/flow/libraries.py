@@ -16,7 +16,6 @@ from .draws import LIBRARIES, SEED_ALL, SEEDS
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
-from .longest import Longest
 from .modules import scored
 from .one_by_one import loops_around
 from .operation_names import (
@@ -75,7 +74,7 @@ _NOT_ALL = "which batches are taken, and what with, would be others in a rank's 
 _BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 
 
-class Libraries(LibraryResults, Longest):
+class Libraries(LibraryResults):
     """What libraries make of values."""
 
     def library(

@@ -177,6 +177,9 @@ class LibraryResults(Modules):
         first = args[0] if args else SAME
         if name in ("isinstance", "type", "callable"):
             return SAME
+        if last in ("arange", *FACTORIES) or last == "pad_packed_sequence":
+            for size in (*node.args, *(word.value for word in node.keywords if word.arg == "total_length")):
+                self.asks_longest(size, frame)
         if self.in_forward and name in _OVER and any(each.kind in LOCAL_ROWS and axis(each.kind) == 0 for each in args):
             return made_of("unknown", local, reason=COUPLES)
         if first.kind == "scaled" and not any(value.is_local for value in given[1:]):

@@ -15,7 +15,7 @@ from ..meters import meters
 from ..script import Script
 from .after_loops import left_by
 from .draws import differs_on_ranks, drawn_for_samples
-from .frames import ByNext, FlowFacts, Joined, Problem
+from .frames import ByNext, FlowFacts, Joined, Lengths, Problem
 from .left_gradients import left_for_nothing
 from .longest import learn_lengths
 from .options import options
@@ -86,7 +86,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     wrapped: set[ast.Call] = set()
     by_next = ByNext()
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
-    joined, aside, lengths = Joined(), set[tuple[ast.Call, ast.AST]](), set[ast.Call]()
+    joined, aside, lengths = Joined(), set[tuple[ast.Call, ast.AST]](), Lengths()
     for _ in range(_ROUNDS):
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
         given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths)
@@ -135,7 +135,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     else:
         found.problems.append(Problem(scripts[0], scripts[0].tree, _UNSETTLED))
     found.aside = aside
-    found.agreed = {call: there for call, there in found.agreed.items() if call in lengths}
+    found.agreed = {call: there for call, there in found.agreed.items() if call in lengths.asked}
     of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.source is None}
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     found.problems += [found.apart[each] for each in found.joined.keys() & found.apart.keys()]
@@ -242,7 +242,7 @@ def _once(
     sizes: dict[ast.expr, tuple[Loader, bool]],
     joined: Joined,
     aside: set[tuple[ast.Call, ast.AST]],
-    lengths: set[ast.Call],
+    lengths: Lengths,
 ) -> tuple[FlowFacts, Problem | None]:
     follower = Follower(
         scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths

@@ -10,11 +10,13 @@ from ..effects import effects
 from ..meters import is_made
 from .after_loops import is_of_last_turn
 from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, local_runs, settled
+from .longest import Longest
 from .objects import Objects
 from .operations import element
 from .tensor_uses import is_tensor_here
 from .values import (
     ADDITIVE,
+    BY_SAMPLES,
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
@@ -33,7 +35,7 @@ from .values import (
 )
 
 
-class Reading(Objects):
+class Reading(Objects, Longest):
     """What is decided, shown or written."""
 
     def after_loop(self, value: Value, owner: Frame, name: str, frame: Frame) -> Value:
@@ -125,7 +127,7 @@ class Reading(Objects):
         if uneven and value.kind in ("mean", "size"):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
         if self.in_forward:
-            self.problem(frame, node, "the model decides or computes here by the samples of its batch", value.loaders)
+            self.problem(frame, node, BY_SAMPLES, value.loaders)
         elif value.kind not in ADDITIVE and not (gathers and self.can_be_gathered(value)):
             self.found.wanted |= value.made_at
             reason = value.reason or "it holds samples of this rank alone"
@@ -193,6 +195,8 @@ class Reading(Objects):
         """A loop of a model takes as many turns as a rank's longest sample has: `range(max(lengths))`."""
         if self.in_forward and over.kind == "unknown" and over.reason in (COUPLES, LONGEST):
             self.demand(node, over, frame)
+            for bound in node.args if isinstance(node, ast.Call) else ():
+                self.asks_longest(bound, frame)
 
     def sets_attribute(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         """`setattr(owner, name, value)`: of any name where that is not known."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..inherited import _local as imported_file
 from ..script import Script
 from .collate_expressions import Part
-from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Problem
+from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Lengths, Problem
 from .gradients import Gradients
 from .own_networks import hands_over_networks, has_networks
 from .values import (
@@ -74,7 +74,7 @@ class State:
         own_sizes: dict[ast.expr, tuple[Loader, bool]],
         joined: Joined,
         aside: set[tuple[ast.Call, ast.AST]],
-        lengths: set[ast.Call],
+        lengths: Lengths,
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
         self.chooses, self.registers = has_networks(scripts), hands_over_networks(scripts)

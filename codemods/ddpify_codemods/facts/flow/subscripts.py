@@ -110,6 +110,8 @@ class Subscripts(Comparisons):
             return of_dimensions(made_of(self.indexed_before(owner, parts, key, frame), [owner]), left)
         longest = [bound for each in parts[1:] for bound in self.longest(each, frame)] if whole else []
         if longest and self.in_forward:
+            for bound in longest:
+                self.asks_longest(bound, frame)
             return made_of("unknown", [owner], reason=LONGEST)
         self.as_long_as_all(longest, frame)
         if whole:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.flow.joined import last_name
+from ...facts.flow.longest import LARGEST
 from ...facts.header import functions_place
 from ...facts.script import Script
-from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
+from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .words import REMEDY, device, is_here, program_of
 
@@ -34,12 +36,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if not calls:
         return
     if words.name != "torch" or any(getattr(node, "name", "") == NAME for node in script.tree.body):
-        message = "sequences are padded to the longest of a rank's samples here, another one on each"
+        message = "what is made here is as long as the longest of a rank's samples, another one on each"
         yield Finding(RULE.id, "refused", calls[0].lineno, message, REMEDY)
         return
     for call in calls:
-        code = f"{NAME}(len({ast.unparse(call.args[0])}.batch_sizes))"
-        yield ChangeArgument(call, "total_length", code, _MESSAGE)
+        if last_name(call) in LARGEST:
+            yield Replace(call, f"{NAME}({{}})", _MESSAGE)
+        else:
+            code = f"{NAME}(len({ast.unparse(call.args[0])}.batch_sizes))"
+            yield ChangeArgument(call, "total_length", code, _MESSAGE)
     evaluated = program_of(script).followed.found.agreed_quietly
     guard = _GUARD if any(call in evaluated for call in calls) else ""
     at, where = functions_place(script)
@@ -57,12 +62,13 @@ def asks(script: Script) -> list[ast.Call]:
 
 RULE = Rule(
     id="DDP647",
-    title="Pad sequences again to the longest of all ranks",
+    title="Take the longest sample of all ranks",
     why="""\
 What `pad_packed_sequence` gives is as long as the longest of a rank's samples, another one on each: a mean over its
 steps, or a model that looks at those behind a sample's own, would be another one than that of the batch (L3). Packed
-sequences tell their length; the ranks agree on the largest, one number in each forward, and pad to it. An evaluation,
-of which each rank has batches of its own, and not equally many, pads to the longest of those.""",
+sequences tell their length; the ranks agree on the largest, one number in each forward, and pad to it. So they do
+where a model takes `lengths.max()` steps, cuts its samples there, or makes a mask as long. An evaluation, of which each
+rank has batches of its own, and not equally many, takes the longest of those.""",
     before="""\
 import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence

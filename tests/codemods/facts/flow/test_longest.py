@@ -40,3 +40,52 @@ def test_where_ranks_cannot_agree(source: str) -> None:
 def test_a_length_that_does_not_matter_is_asked_of_nobody() -> None:
     code = plain(PROGRAM.format(PADS + "return self.out(outputs[torch.arange(len(x)), lengths - 1])")).code
     assert "max_over_ranks" not in code and "DistributedDataParallel" in code
+
+
+CUT = "x = x[:, : {}]\n        return self.out(self.rnn(x)[0].mean(1))"
+NAMED = "longest = {}\n        return self.out(self.rnn(x[:, :longest])[0].mean(1))"
+STEPS = """\
+state = x[:, 0]
+        for step in range({}):
+            state = state + x[:, step]
+        return self.out(torch.cat([state, state], 1))"""
+MASK = """\
+mask = torch.arange({})[None, :] < lengths[:, None]
+        return self.out((x.mean(2)[:, : int(lengths.max())] * mask).mean(1, keepdim=True).expand(-1, 16))"""
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        (CUT, "lengths.max()"),
+        (CUT, "torch.max(lengths)"),
+        (CUT, "max(lengths.tolist())"),
+        (NAMED, "int(lengths.max())"),
+        (NAMED, "lengths.max().item()"),
+        (STEPS, "max(lengths)"),
+        (STEPS, "lengths.max()"),
+        (MASK, "lengths.max()"),
+        (PADS.replace("=True", "=True, total_length={}") + "return self.out(outputs.mean(1))", "int(lengths.max())"),
+        ("z = torch.zeros(len(x), {}, 16)\n        return self.out((z + hidden[-1][:, None]).mean(1))", "max(lengths)"),
+    ],
+)
+def test_the_longest_sample_that_lengths_tell(body: str, asked: str) -> None:
+    result = plain(PROGRAM.format(body.format(asked)) + QUIET)
+    assert not refusals(result)
+    assert f"max_over_ranks({asked})" in result.code
+    assert "is_grad_enabled" in result.code
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        PROGRAM.format(CUT.format("9 - lengths.max()")),
+        PROGRAM.format(CUT.format("lengths.min()")),
+        PROGRAM.format(CUT.format("2 * lengths.max()")),
+        PROGRAM.format("return self.out(self.rnn(x / x.max())[0].mean(1))"),
+        PROGRAM.format(CUT.format("lengths.max()")) + QUIET.replace("with torch.no_grad():", "if True:"),
+        PROGRAM.format(NAMED.format("int(lengths.max())").replace("return", "longest = longest - 1\n        return")),
+    ],
+)
+def test_other_lengths_are_refused(source: str) -> None:
+    assert refusals(plain(source))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ddpify_codemods.facts.flow.frames import ByNext, Joined
+from ddpify_codemods.facts.flow.frames import ByNext, Joined, Lengths
 from ddpify_codemods.facts.flow.statements import Follower
 
 from tests.codemods.checks import script_of
@@ -11,7 +11,7 @@ ENTRY = script_of("import net\nx = net.y\n")
 
 
 def follower() -> Follower:
-    return Follower([ENTRY], {}, set(), {}, set(), set(), {}, set(), ByNext(), {}, Joined(), set(), set())
+    return Follower([ENTRY], {}, set(), {}, set(), set(), {}, set(), ByNext(), {}, Joined(), set(), Lengths())
 
 
 def test_each_file_has_one_frame() -> None:
