@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from tests.codemods.plain.test_followed import plain, refusals
 
@@ -89,3 +92,27 @@ def test_the_longest_sample_that_lengths_tell(body: str, asked: str) -> None:
 )
 def test_other_lengths_are_refused(source: str) -> None:
     assert refusals(plain(source))
+
+
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        (MEAN, "horovod"),
+        (MEAN, "ignite"),
+        (MEAN.replace("model = Net()", "def max_over_ranks(x): ...\nmodel = Net()"), "cpu"),
+    ],
+)
+def test_other_engines_and_other_functions_of_that_name(source: str, target: str) -> None:
+    path = Path("train.py")
+    result = convert({path: source}, target, style="plain")[path]
+    assert result.code == source
+    assert "DDP647" in {each.rule for each in result.findings if each.severity == "refused"}
+
+
+def test_in_one_process_the_longest_sample_is_that_of_all() -> None:
+    path = Path("train.py")
+    for source in (MEAN, PROGRAM.format(CUT.format("lengths.max()"))):
+        there = convert({path: source}, "cpu", style="plain")[path].code
+        assert "max_over_ranks" in there
+        back = convert({path: there}, "none")[path].code
+        assert source[source.index("class Net") :] in back and "max_over_ranks" not in back
