@@ -7,12 +7,18 @@ BIN = $(VENV)/bin
 # Hundreds of processes import what is tested; those of `ddpify verify` read compiled modules, but write none.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: bytecode demo test nightly lint unit e2e launchers xla models engines scripts fixtures clean
+.PHONY: bytecode demo test installed nightly lint unit e2e launchers xla models engines scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
 
-test: lint unit e2e launchers xla
+# What is installed for later parts comes while the first checks run: neither takes both cores.
+test:
+	$(MAKE) --jobs 3 --output-sync lint installed $(VENV)-xla/ready
+	$(MAKE) unit e2e launchers xla
+
+installed:
+	tests/engines/install
 
 bytecode: $(VENV)/ready
 	$(BIN)/python -m compileall -q ddpify codemods runtime
