@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import TypeAlias, TypeGuard
 
 from .origins import passed, sources
-from .script import Script
+from .script import KEPT, Script
 
 # A tuple for several arrays, by their places.
 Rank: TypeAlias = "int | tuple[Rank, ...] | None"
@@ -132,12 +133,12 @@ class Ranks:
         scope = self.script.scope(node)
         if (scope, node.id) in self.known:
             return self.known[scope, node.id]
-        stores = [each for each in _stores(self.script, scope) if each.id == node.id]
+        stores = _stores(self.script, scope, node.id)
         if not stores and isinstance(scope, ast.FunctionDef):
             parameter = next((each for each in ast.walk(scope.args) if _is_parameter(each, node.id)), None)
             if parameter is not None:
                 return self.of_parameter(scope, parameter, depth)
-            stores = [each for each in _stores(self.script, self.script.tree) if each.id == node.id]
+            stores = _stores(self.script, self.script.tree, node.id)
             return _alike([self.given(each, depth) for each in stores]) if len(stores) < 4 else None
         comprehended = self.of_comprehension(node, depth)
         if comprehended is not None:
@@ -188,7 +189,7 @@ class Ranks:
         if isinstance(statement, ast.AnnAssign):
             return self.of(statement.value, depth)
         if isinstance(statement, ast.AugAssign):
-            earlier = [each for each in _stores(self.script, self.script.scope(name)) if each.id == name.id]
+            earlier = _stores(self.script, self.script.scope(name), name.id)
             before = [each for each in earlier if (each.lineno, each.col_offset) < (name.lineno, name.col_offset)]
             return self.given(before[-1], depth - 1) if before and depth > 0 else None
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -390,10 +391,19 @@ def _is_parameter(node: ast.AST, name: str) -> TypeGuard[ast.arg]:
     return isinstance(node, ast.arg) and node.arg == name
 
 
-def _stores(script: Script, scope: ast.AST) -> list[ast.Name]:
-    """The names that a function, or the file outside of functions, gives a value, in order."""
-    found = (each for each in script.find(ast.Name) if isinstance(each.ctx, ast.Store) and script.scope(each) is scope)
-    return sorted(found, key=lambda each: (each.lineno, each.col_offset))
+def _stores(script: Script, scope: ast.AST, name: str) -> list[ast.Name]:
+    """Where a function, or the file outside of functions, gives a name a value, in order."""
+    return _all_stores(script).get((scope, name), [])
+
+
+@lru_cache(maxsize=KEPT)
+def _all_stores(script: Script) -> dict[tuple[ast.AST, str], list[ast.Name]]:
+    """The same for all names of a file, by the function that they are in."""
+    found: dict[tuple[ast.AST, str], list[ast.Name]] = {}
+    names = (each for each in script.find(ast.Name) if isinstance(each.ctx, ast.Store))
+    for each in sorted(names, key=lambda each: (each.lineno, each.col_offset)):
+        found.setdefault((script.scope(each), each.id), []).append(each)
+    return found
 
 
 def _returned(script: Script, call: ast.Call) -> list[ast.expr]:

@@ -26,6 +26,8 @@ TARGETS = [
         f"nn.SmoothL1Loss()({COLUMN}, y.float())",
         f"{COLUMN}.sub(y).abs().mean()",
         f"torch.where(y > 0, {COLUMN}, -{COLUMN}).mean()",
+        f"torch.max({COLUMN}, y.float()).mean()",
+        f"F.mse_loss({COLUMN}, (y.float() - y.float().mean()) / 2)",
         f"(F.relu(nn.Dropout(0.1)(-{COLUMN}).sigmoid()) * y.float()).mean()",
     ],
 )

@@ -33,6 +33,7 @@ _MODULES_KEEP = frozenset(
 _OF_IMAGES = frozenset(
     {"Conv2d", "ConvTranspose2d", "BatchNorm2d", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d"}
 )
+_ONE_NUMBER = frozenset({"mean", "sum", "std", "var", "norm", "max", "min", "prod", "median"})
 _OF_ELEMENTS = frozenset(
     {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"}
     | {"MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "BCELoss", "BCEWithLogitsLoss"}
@@ -83,6 +84,8 @@ def after_operation(
         return start + 1 if isinstance(start, int) and start >= 0 else None
     if name == "ravel":
         return 1
+    if name in _ONE_NUMBER and dimension is None and not given:
+        return 0
     if name in ("pairwise_distance", "cosine_similarity") and len(others) == 1:
         both = most([value, *others])
         return None if both is None else both - 1
@@ -150,7 +153,10 @@ def after_arithmetic(left: Value, right: Value) -> int | None:
     rows = [each for each in (left, right) if each.kind in LOCAL_ROWS]
     numbers = [each for each in (left, right) if each not in rows]
     known = most(rows)
-    fits = all(_is_number(each) or (each.dimensions or _DIMENSIONS) <= (known or 0) for each in numbers)
+    fits = all(
+        _is_number(each) or (_DIMENSIONS if each.dimensions is None else each.dimensions) <= (known or 0)
+        for each in numbers
+    )
     return known if fits else None
 
 

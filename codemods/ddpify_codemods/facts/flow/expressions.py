@@ -237,7 +237,7 @@ class Expressions(Subscripts):
         if not self.may_join(value.loaders) or of_samples or self.may_learn(node, frame):
             return value
         self.demand(node, value, frame)
-        return replace(SAME, host=value.host)
+        return replace(SAME, host=value.host, dimensions=value.dimensions)
 
     def by_all_ranks(self, node: ast.BinOp, result: Value, left: Value, right: Value, frame: Frame) -> Value:
         """A loss that is a sum over a batch, divided by another one: a mean over a mask, if all ranks' masks divide it.

@@ -21,6 +21,8 @@ _LOSSES = frozenset(
     {"mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "kl_div", "poisson_nll_loss"}
     | {"MSELoss", "L1Loss", "SmoothL1Loss", "HuberLoss", "KLDivLoss", "PoissonNLLLoss"}
 )
+# Of two tensors; `x.max(1)` has one.
+_ALSO = frozenset({"max", "min", "pow", "lerp", "fmod", "hypot", "atan2", "logaddexp", "xlogy", "isclose"})
 
 
 def meeting(script: Script, nodes: Sequence[ast.expr], values: Iterable[Value]) -> str:
@@ -35,4 +37,4 @@ def meeting(script: Script, nodes: Sequence[ast.expr], values: Iterable[Value]) 
 def lets_meet(name: str, function: Value) -> bool:
     """Whether a call computes with its operands element by element. name: the last one of what is called."""
     losses = [each.name.rpartition(".")[2] for each in function.things if isinstance(each, Module)]
-    return name in MEET | _LOSSES or (bool(losses) and all(each in _LOSSES for each in losses))
+    return name in MEET | _LOSSES | _ALSO or (bool(losses) and all(each in _LOSSES for each in losses))

@@ -48,6 +48,7 @@ def test_the_result_is_another_value_only_where_it_has_to_be() -> None:
         ("sub", None, [SAME], None),
         ("one_hot", None, [NUMBER], 3),
         ("t", None, [], 2),
+        ("mean", None, [], 0),
     ],
 )
 def test_operations(name: str, dimension: object, given: list[Value], expected: int | None) -> None:
@@ -60,6 +61,7 @@ def test_arithmetic() -> None:
     assert dimensions.after_arithmetic(MATRIX, Value("rows", dimensions=3)) == 3
     assert dimensions.after_arithmetic(MATRIX, Value("rows")) is None
     assert dimensions.after_arithmetic(MATRIX, Value(dimensions=3)) is None  # samples may lie elsewhere
+    assert dimensions.after_arithmetic(MATRIX, Value(dimensions=0)) == 2
     assert dimensions.after_arithmetic(MATRIX, SAME) is None  # a tensor, perhaps, of more dimensions
 
 
