@@ -20,6 +20,7 @@ Rank: TypeAlias = "int | tuple[Rank, ...] | None"
 _DEPTH = 24
 _OF_SIZES = frozenset({"rand", "randn", "zeros", "ones", "empty", "random_sample", "standard_normal", "random"})
 _SIZE_LAST = frozenset({"randint", "normal", "uniform", "choice", "exponential", "poisson", "binomial", "laplace"})
+_OF_GENERATORS = frozenset({"rand", "randn", "standard_normal", "random_sample"})  # `RandomState(0).randn(n, 3)`
 _LINES = frozenset({"linspace", "arange", "logspace", "randperm", "permutation", "bincount", "geomspace"})
 _COPIES = frozenset(
     {"tensor", "as_tensor", "array", "asarray", "from_numpy", "FloatTensor", "LongTensor", "DoubleTensor", "Variable"}
@@ -347,6 +348,8 @@ class Ranks:
             return 0
         if last in ("view", "reshape"):
             return self.of_sizes(args, depth)
+        if last in _OF_GENERATORS or (last in _SIZE_LAST and "size" in words):
+            return self.of_sizes([words["size"]] if "size" in words else args, depth)
         if last in ("flatten", "ravel"):
             start = ast.unparse(args[0]) if args else ""
             return 1 if not args else 2 if start == "1" else None
