@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable
+from functools import lru_cache
 
+from ..script import KEPT, Script
 from .frames import FlowFacts, Frame, Lengths
 from .joined import last_name
 from .state import State
@@ -25,6 +27,8 @@ class Longest(State):
         loaders = {each for value in entries(values) for each in value.loaders}
         around = {each for context in self.contexts for each in context.loaders}
         trains = bool(loaders) and all(self.status.get(each) == "training" for each in loaders | around)
+        if any(map(_computes_again, self.scripts)):
+            return False
         if self.without_gradients:
             self.found.agreed_quietly.add(node)
         elif not trains or any(context.how == "rows" for context in self.contexts):
@@ -40,6 +44,14 @@ class Longest(State):
         value = self.value(asked, frame)
         if asked is not None and value.is_local:
             self.agree(asked, [value], frame)
+
+
+@lru_cache(maxsize=KEPT)
+def _computes_again(script: Script) -> bool:
+    """Whether a forward may run twice, without gradients at first: torch.utils.checkpoint."""
+    return any(
+        script.qualified(each).startswith("torch.utils.checkpoint.") for each in script.find(ast.Attribute)
+    ) or any(name.startswith("torch.utils.checkpoint") for name in script.imported.values())
 
 
 def _longest(node: ast.expr, frame: Frame, depth: int = 3) -> ast.Call | None:

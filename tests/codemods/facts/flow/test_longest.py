@@ -32,6 +32,8 @@ def test_an_evaluation_pads_to_the_longest_of_its_own_batch() -> None:
     [
         MEAN + QUIET.replace("with torch.no_grad():", "if True:"),  # ranks would wait for each other
         MEAN + "print(model(torch.ones(1, 2, 8), torch.tensor([2])))\n",
+        MEAN.replace("model(x, lengths)", "torch.utils.checkpoint.checkpoint(model, x, lengths)"),
+        MEAN.replace("model = Net", "from torch.utils.checkpoint import checkpoint\nmodel = Net"),
         PROGRAM.format("return self.out(pad_packed_sequence(self.rnn(packed)[0], batch_first=True)[0].mean(1))"),
     ],
 )
