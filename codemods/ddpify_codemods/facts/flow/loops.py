@@ -20,7 +20,7 @@ from .layout import along
 from .one_by_one import OneByOne, is_site
 from .operations import element, runs_over_samples
 from .padding import Padded
-from .sample_ranks import ranks_of_batches
+from .sample_dimensions import dimensions_of_batches
 from .state import Context
 from .tensor_uses import is_tensor_here
 from .values import (
@@ -347,7 +347,7 @@ class Loops(OneByOne, ByName):
 
     def with_parts(self, batch: Value, loader: Loader) -> Value:
         """A batch as torch collates it, with how many dimensions its tensors have."""
-        parts = ranks_of_batches(loader.call, loader.script, tuple(self.scripts))
+        parts = dimensions_of_batches(loader.call, loader.script, tuple(self.scripts))
         whole = dict(parts).get(None)
         return replace(batch, dimensions=whole) if whole is not None else replace(batch, parts=parts)
 

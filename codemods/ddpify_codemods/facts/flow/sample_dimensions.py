@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import TypeAlias
 
+from ..array_calls import Dimensions
+from ..array_dimensions import ArrayDimensions
 from ..origins import sources
-from ..ranks import Rank, Ranks
 from ..script import KEPT, Script
 
 # By its place or key in a batch; None for a batch that is one tensor.
@@ -21,7 +22,7 @@ _DEPTH = 6
 
 
 @lru_cache(maxsize=16 * KEPT)
-def ranks_of_batches(call: ast.Call, script: Script, scripts: tuple[Script, ...]) -> Parts:
+def dimensions_of_batches(call: ast.Call, script: Script, scripts: tuple[Script, ...]) -> Parts:
     """How many dimensions the tensors of a loader's batches have, if it collates its samples as torch does."""
     words = {word.arg: word.value for word in call.keywords}
     given = words.get("dataset") or next(iter(call.args), None)
@@ -42,13 +43,13 @@ def _of_data(script: Script, node: ast.expr, scripts: Sequence[Script], depth: i
         last = name.rpartition(".")[2]
         of_torch = name.startswith("torch.")
         if last == "TensorDataset" and of_torch:
-            ranks = Ranks(script)
-            return _parts(tuple(ranks.of(each) for each in node.args), 0)
+            arrays = ArrayDimensions(script)
+            return _parts(tuple(arrays.of(each) for each in node.args), 0)
         if last in ("Subset", "random_split") and of_torch and node.args:
             return _of_data(script, node.args[0], scripts, depth - 1)
         if last == "list" and node.args and ast.unparse(node.args[0]).startswith("zip("):
             assert isinstance(node.args[0], ast.Call)
-            return _parts(tuple(Ranks(script).of(each) for each in node.args[0].args), 0)
+            return _parts(tuple(ArrayDimensions(script).of(each) for each in node.args[0].args), 0)
         if name.startswith("torchvision.datasets.") and last in _LABELLED:
             return ((1, 1),)
         classes = [(each, cls) for each in scripts for cls in each.find(ast.ClassDef) if cls.name == last]
@@ -56,7 +57,7 @@ def _of_data(script: Script, node: ast.expr, scripts: Sequence[Script], depth: i
             return _of_class(*classes[0])
     if isinstance(node, ast.ListComp):
         elements = node.elt.elts if isinstance(node.elt, ast.Tuple) else [node.elt]
-        each_of = tuple(Ranks(script).of(each) for each in elements)
+        each_of = tuple(ArrayDimensions(script).of(each) for each in elements)
         return _parts(each_of if isinstance(node.elt, ast.Tuple) else each_of[0], 1)
     found = {_of_data(script, each, scripts, depth - 1) for each in sources(script, node)}
     return found.pop() if len(found) == 1 else ()
@@ -69,15 +70,17 @@ def _of_class(script: Script, cls: ast.ClassDef) -> Parts:
         return ()
     found = set()
     for returned in _returns(script, method):
-        ranks = Ranks(script, {(method, method.args.args[1].arg): 0})
+        arrays = ArrayDimensions(script, {(method, method.args.args[1].arg): 0})
         if isinstance(returned, ast.Tuple):
-            found.add(_parts(tuple(ranks.of(each) for each in returned.elts), 1))
+            found.add(_parts(tuple(arrays.of(each) for each in returned.elts), 1))
         elif isinstance(returned, ast.Dict):
             keys = [each.value if isinstance(each, ast.Constant) else None for each in returned.keys]
-            known = zip(keys, (ranks.of(each) for each in returned.values), strict=True)
-            found.add(tuple((key, rank + 1) for key, rank in known if isinstance(rank, int) and isinstance(key, str)))
+            known = zip(keys, (arrays.of(each) for each in returned.values), strict=True)
+            found.add(
+                tuple((key, number + 1) for key, number in known if isinstance(number, int) and isinstance(key, str))
+            )
         else:
-            found.add(_parts(ranks.of(returned), 1))
+            found.add(_parts(arrays.of(returned), 1))
     return found.pop() if len(found) == 1 else ()
 
 
@@ -94,8 +97,8 @@ def _returns(script: Script, method: ast.FunctionDef) -> Iterator[ast.expr]:
             yield made[0] if plain else node.value
 
 
-def _parts(ranks: Rank, more: int) -> Parts:
+def _parts(dimensions: Dimensions, more: int) -> Parts:
     """Tensors of a batch by their places. more: how many dimensions one gets when samples are stacked."""
-    if isinstance(ranks, tuple):
-        return tuple((at, rank + more) for at, rank in enumerate(ranks) if isinstance(rank, int))
-    return ((None, ranks + more),) if isinstance(ranks, int) else ()
+    if isinstance(dimensions, tuple):
+        return tuple((at, number + more) for at, number in enumerate(dimensions) if isinstance(number, int))
+    return ((None, dimensions + more),) if isinstance(dimensions, int) else ()

@@ -1,11 +1,12 @@
-"""How many dimensions an array or tensor has that the script makes."""
+"""How many dimensions arrays have that calls give."""
 
 from __future__ import annotations
 
 import ast
 
 import pytest
-from ddpify_codemods.facts.ranks import Rank, Ranks
+from ddpify_codemods.facts.array_calls import Dimensions
+from ddpify_codemods.facts.array_dimensions import ArrayDimensions
 
 from tests.codemods.checks import script_of
 
@@ -34,9 +35,8 @@ def column(n=7):
 
 
 @pytest.mark.parametrize(
-    ("lines", "rank"),
+    ("lines", "dimensions"),
     [
-        ("z = 2.0", 0),
         ("z = torch.rand(N)", 1),
         ("z = torch.rand((N, 2))", 2),
         ("z = torch.rand(x.shape)", 2),
@@ -47,12 +47,6 @@ def column(n=7):
         ("z = torch.tensor([math.sin(i) for i in range(N)])", 1),
         ("z = torch.tensor([[1.0, 2.0], [3.0, 4.0]])", 2),
         ("z = torch.tensor([first, second])", None),
-        ("z = torch.from_numpy(a)", 2),
-        ("z = a[:, 0]", 1),
-        ("z = a[:, None, 0]", 2),
-        ("z = a[N]", 1),
-        ("z = a[unknown]", None),
-        ("z = a[torch.randperm(N)[:5]]", 2),
         ("z = torch.stack([y, y])", 2),
         ("z = torch.cat([x, x])", 2),
         ("z = x.sum(1, keepdim=True)", None),
@@ -61,13 +55,6 @@ def column(n=7):
         ("z = (x.sum(1) > 0).float()", 1),
         ("z = y.view(-1, 1)", 2),
         ("z = y.squeeze()", None),
-        ("z = x @ torch.randn(3) + 0.1 * torch.randn(N)", 1),
-        ("z = x @ weights", None),
-        ("z = y\nz = z.unsqueeze(1)", 2),
-        ("z = y\nz /= 3", 1),
-        ("if N > 3:\n    z = y\nelse:\n    z = x", None),
-        ("z = y\nif N > 3:\n    z = x", None),
-        ("z = y\nfor i in range(3):\n    w = z\n    z = z.unsqueeze(1)\nz = w", None),
         ("_, z = line(3)", 1),
         ("z, _ = line(3)", 2),
         ("z = column()", 1),
@@ -83,12 +70,11 @@ def column(n=7):
         ("_, _, _, z = train_test_split(x, y)", 1),
         ("scaler = StandardScaler()\nscaler.fit(a)\nz = scaler.transform(a)", 2),
         ("z = transform(a)", None),
-        ("z = [random.random() for _ in range(N)]", 1),
         ("z = unknown(x)", None),
     ],
 )
-def test_the_rank_of_what_a_name_holds(lines: str, rank: Rank) -> None:
+def test_the_dimensions_of_what_a_call_gives(lines: str, dimensions: Dimensions) -> None:
     script = script_of(f"{HEAD}{lines}\nprint(z)\n")
     last = script.tree.body[-1]
     assert isinstance(last, ast.Expr) and isinstance(last.value, ast.Call)
-    assert Ranks(script).of(last.value.args[0]) == rank
+    assert ArrayDimensions(script).of(last.value.args[0]) == dimensions

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.sample_ranks import Parts, ranks_of_batches
+from ddpify_codemods.facts.flow.sample_dimensions import Parts, dimensions_of_batches
 
 from tests.codemods.checks import script_of
 
@@ -37,7 +37,7 @@ def parts(given: str, returns: str = "return self.x[i], self.y[i]") -> Parts:
     script = script_of(HEAD.format(returns=returns) + f"data = {given}\nloader = DataLoader(data, batch_size=2)\n")
     loader = script.tree.body[-1]
     assert isinstance(loader, ast.Assign) and isinstance(loader.value, ast.Call)
-    return ranks_of_batches(loader.value, script, (script,))
+    return dimensions_of_batches(loader.value, script, (script,))
 
 
 @pytest.mark.parametrize(
@@ -83,4 +83,4 @@ def test_another_collate_function_may_make_anything() -> None:
     script = script_of(HEAD.format(returns="return 3") + "loader = DataLoader(TensorDataset(x, y), collate_fn=list)\n")
     loader = script.tree.body[-1]
     assert isinstance(loader, ast.Assign) and isinstance(loader.value, ast.Call)
-    assert ranks_of_batches(loader.value, script, (script,)) == ()
+    assert dimensions_of_batches(loader.value, script, (script,)) == ()
