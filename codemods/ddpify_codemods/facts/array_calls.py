@@ -21,6 +21,7 @@ from .array_functions import (
     REDUCE,
     SAME,
     SIZE_LAST,
+    TABLES,
 )
 from .origins import sources
 from .script import Script
@@ -73,6 +74,8 @@ class ArrayCalls(ABC):
     ) -> Dimensions:
         """The dimensions of what a function of a library gives."""
         args = node.args
+        if qualified.startswith("pandas."):
+            return 2 if last in TABLES else None
         if qualified.startswith("sklearn."):
             if last == "train_test_split":
                 return tuple(each for arg in args for each in [self.of(arg, depth)] * 2)

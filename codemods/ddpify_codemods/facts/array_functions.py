@@ -17,7 +17,7 @@ NUMBERS = frozenset({"bool", "float", "int", "item", "len", "round"})
 # They make something for each element.
 EACH = frozenset(
     {"abs", "astype", "bernoulli", "bool", "clamp", "clip", "clone", "contiguous", "copy", "cos", "cpu"}
-    | {"cuda", "cumsum", "detach", "double", "dropna", "exp", "fill_", "fillna", "flip", "float", "floor"}
+    | {"cuda", "cumsum", "detach", "double", "drop", "dropna", "exp", "fill_", "fillna", "flip", "float", "floor"}
     | {"half", "head", "int", "log", "log1p", "logical_not", "long", "nan_to_num", "neg", "normal_"}
     | {"normalize", "numpy", "ones_like", "pow", "rand_like", "randn_like", "relu", "requires_grad_"}
     | {"reset_index", "roll", "round", "sample", "shuffle", "sigmoid", "sign", "sin", "softmax"}
@@ -28,5 +28,6 @@ REDUCE = frozenset({"all", "any", "argmax", "argmin", "logsumexp", "mean", "norm
 # Along a dimension, torch gives two of them.
 AMONG = frozenset({"max", "median", "min"})
 SAME = frozenset({"T", "data", "fit_transform", "permute", "real", "swapaxes", "t", "to_numpy", "transpose", "values"})
+TABLES = frozenset({"DataFrame", "read_csv", "read_excel", "read_feather", "read_parquet", "read_table"})
 MADE = ("make_regression", "make_classification", "make_moons", "make_circles", "make_blobs", "make_friedman")
-LIBRARIES = ("torch.", "numpy.", "sklearn.", "math.", "random.", "scipy.")
+LIBRARIES = ("torch.", "numpy.", "pandas.", "sklearn.", "math.", "random.", "scipy.")

@@ -13,6 +13,7 @@ from tests.codemods.checks import script_of
 HEAD = """\
 import math, random
 import numpy as np
+import pandas as pd
 import torch
 from sklearn.datasets import make_regression
 from sklearn.model_selection import train_test_split
@@ -71,6 +72,11 @@ def column(n=7):
         ("scaler = StandardScaler()\nscaler.fit(a)\nz = scaler.transform(a)", 2),
         ("z = transform(a)", None),
         ("z = unknown(x)", None),
+        ('z = pd.read_csv(path)["y"].values', 1),
+        ('z = torch.tensor(pd.read_csv(path)[["a", "b"]].values)', 2),
+        ('table = pd.read_csv(path)\nz = table.drop(columns=["y"]).to_numpy()', 2),
+        ("table = pd.read_csv(path)\nz = table.iloc[:, 0]", 1),
+        ("z = pd.concat([first, second])", None),
     ],
 )
 def test_the_dimensions_of_what_a_call_gives(lines: str, dimensions: Dimensions) -> None:
