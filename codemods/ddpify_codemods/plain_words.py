@@ -24,7 +24,7 @@ class Words:
     `{}` of `{model}` is wrapped in, where that averages gradients in place of a wrapper of the model. parameters: the
     statement that then gives all processes the model `{0}` of rank 0. pin: statements that take this process's device
     once it has joined. on_host_too: whether its processes compute on the
-    host where they have no such device.
+    host where they have no such device. all_reduce_max: all_reduce, of the largest.
     """
 
     name: str
@@ -56,6 +56,7 @@ class Words:
     parameters: str = ""
     pin: tuple[str, ...] = ()
     on_host_too: bool = False
+    all_reduce_max: str = ""
 
     @property
     def is_rank_0(self) -> str:
@@ -89,6 +90,7 @@ TORCH = Words(
         "parts = [torch.empty_like({0}) for _ in range(dist.get_world_size())]",
         "dist.all_gather(parts, {0})",
     ),
+    all_reduce_max="dist.all_reduce({0}, dist.ReduceOp.MAX)",
 )
 
 # The facts are those of Ignite 0.5.5: ignite/distributed/auto.py, launcher.py and comp_models/.
@@ -140,6 +142,7 @@ IGNITE = Words(
             "let it see one: CUDA_VISIBLE_DEVICES=0",
         ),
     ),
+    all_reduce_max='{0} = idist.all_reduce({0}, op="MAX")',
 )
 
 # Horovod 0.28.1. It averages each gradient by its parameter's name, from hooks of the optimizer.

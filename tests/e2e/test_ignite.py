@@ -25,7 +25,7 @@ def in_forks(
 USUAL = frozenset({"main_guard", "batchnorm", "grad_accumulation", "cuda_everywhere", "contrastive"})
 # Batches that are padded to the longest of all ranks need a loader of their own class, and what a sampler draws by
 # weights a sampler of its own: auto_dataloader has others.
-REFUSED = frozenset({"masked_rnn", "random_split"})
+REFUSED = frozenset({"masked_rnn", "sorted_rnn", "random_split"})
 NAMES = tuple(name for name in fixtures.plain_names() if name not in REFUSED)
 
 

@@ -25,7 +25,7 @@ _HELPER = '''\
 def {name}(value):
     """The largest of a number over all processes."""
 {guard}    largest = torch.as_tensor(value{device}).detach().clone()
-    dist.all_reduce(largest, dist.ReduceOp.MAX)
+    {all_reduce_max}
     return largest.to(value.device) if torch.is_tensor(value) else largest.item()
 '''
 
@@ -35,7 +35,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     calls, words = asks(script), target.words
     if not calls:
         return
-    if words.name != "torch" or any(getattr(node, "name", "") == NAME for node in script.tree.body):
+    if not words.all_reduce_max or any(getattr(node, "name", "") == NAME for node in script.tree.body):
         message = "what is made here is as long as the longest of a rank's samples, another one on each"
         yield Finding(RULE.id, "refused", calls[0].lineno, message, REMEDY)
         return
@@ -48,7 +48,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     evaluated = program_of(script).followed.found.agreed_quietly
     guard = _GUARD if any(call in evaluated for call in calls) else ""
     at, where = functions_place(script)
-    code = _HELPER.format(name=NAME, guard=guard, device=device(target)).rstrip("\n")
+    all_reduce_max = words.all_reduce_max.format("largest")
+    code = _HELPER.format(name=NAME, guard=guard, device=device(target), all_reduce_max=all_reduce_max).rstrip("\n")
     message = "a function that takes the largest over all ranks"
     yield Insert(at, code, message, where, modules=(*words.imports, "import torch"))
 

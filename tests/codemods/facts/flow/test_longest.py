@@ -100,7 +100,6 @@ def test_other_lengths_are_refused(source: str) -> None:
     ("source", "target"),
     [
         (MEAN, "horovod"),
-        (MEAN, "ignite"),
         (MEAN.replace("model = Net()", "def max_over_ranks(x): ...\nmodel = Net()"), "cpu"),
     ],
 )
@@ -109,6 +108,12 @@ def test_other_engines_and_other_functions_of_that_name(source: str, target: str
     result = convert({path: source}, target, style="plain")[path]
     assert result.code == source
     assert "DDP647" in {each.rule for each in result.findings if each.severity == "refused"}
+
+
+def test_ignite_agrees_in_its_own_words() -> None:
+    path = Path("train.py")
+    code = convert({path: MEAN}, "ignite", style="plain")[path].code
+    assert "total_length=max_over_ranks(" in code and 'largest = idist.all_reduce(largest, op="MAX")' in code
 
 
 def test_in_one_process_the_longest_sample_is_that_of_all() -> None:
