@@ -48,7 +48,8 @@ BATCH = "differentiable_batch(ddp_model(x))"
         ),
         (
             "((y[:, None] > y[None]).float().mean(1) * model(x)[:, 0]).mean()",
-            "((whole_y[:, None] > whole_y[None]).float().mean(1) * differentiable_batch(ddp_model(x)[:, 0])).mean()",
+            "((gathered_y[:, None] > gathered_y[None]).float().mean(1) "
+            "* differentiable_batch(ddp_model(x)[:, 0])).mean()",
         ),
         (
             f"torch.stack([model(x).mean(0)] * 3)[y].mean() + {CE}",
@@ -115,7 +116,7 @@ hardest = Hardest()
         ("metrics.Triplet(0.3)(model(x), y)", f"metrics.Triplet(0.3)({BATCH}, differentiable_batch(y))"),
         (
             "metrics.triplet(model(x), y, metrics.mine(model(x), y))",
-            f"metrics.triplet({BATCH}, whole_y, metrics.mine({BATCH}, whole_y))",
+            f"metrics.triplet({BATCH}, gathered_y, metrics.mine({BATCH}, gathered_y))",
         ),
     ],
 )
@@ -168,7 +169,7 @@ def test_each_two_samples_meet(pairs: str) -> None:
     loop = f"pairs = ({pairs})\n        loss = (pairs.float().mean(1) * {EACH_WITH_Y}).mean()"
     result = plain(training().replace(f"loss = {CE}", loop))
     assert not refusals(result) and result.code.count("differentiable_batch(y)") == 1
-    assert ast.unparse(ast.parse(pairs.replace("y", "whole_y"))) in result.code
+    assert ast.unparse(ast.parse(pairs.replace("y", "gathered_y"))) in result.code
 
 
 def test_a_tensor_with_a_name_and_a_dimension_more() -> None:
@@ -260,20 +261,36 @@ z = F.normalize(model(x), dim=1)
 def test_what_a_loss_takes_several_times_is_brought_together_once() -> None:
     result = plain(training().replace(f"loss = {CE}", ONCE))
     assert not refusals(result)
-    assert "whole_z = differentiable_batch(z)\n        likely = (whole_z @ whole_z.t())" in result.code
-    assert "spread = whole_z.std(0)" in result.code and result.code.count("differentiable_batch(z)") == 1
+    assert "gathered_z = differentiable_batch(z)\n        likely = (gathered_z @ gathered_z.t())" in result.code
+    assert "spread = gathered_z.std(0)" in result.code and result.code.count("differentiable_batch(z)") == 1
 
 
 @pytest.mark.parametrize(
-    "change", ["z = 2 * z", "z[0] = 0", "z.data.mul_(2)", "z.mul_(2)", "torch.relu_(z)", "scale(z)", "whole_z = 1"]
+    "change", ["z = 2 * z", "z[0] = 0", "z.data.mul_(2)", "z.mul_(2)", "torch.relu_(z)", "scale(z)", "gathered_z = 1"]
 )
 def test_what_changes_in_between_is_brought_together_again(change: str) -> None:
     source = training().replace(f"loss = {CE}", ONCE.replace("spread =", f"{change}\n        spread ="))
     result = plain(source)
-    assert refusals(result) or "whole_z.std" not in result.code
+    assert refusals(result) or "gathered_z.std" not in result.code
 
 
 def test_what_is_taken_in_a_function_of_its_own_is_brought_together_there() -> None:
     loss = "z = model(x)\n        loss = torch.stack([(z @ z.t()).exp().mean() for _ in range(2)]).mean()"
     result = plain(training().replace(f"loss = {CE}", loss))
     assert refusals(result) or result.code.count("differentiable_batch(z)") == 2
+
+
+def test_no_other_rule_takes_the_name() -> None:
+    """What is logged is brought together without gradients, by a helper that is called whole_batch."""
+    once = """\
+batch = model(x)
+        likely = (batch @ batch.t()).log_softmax(1)
+        writer.add_histogram("z", batch)
+        loss = likely.diagonal().mean()"""
+    result = plain(WRITER + training().replace(f"loss = {CE}", once))
+    assert not refusals(result)
+    assert "gathered_batch = differentiable_batch(batch)" in result.code
+    assert "whole_batch_ = whole_batch(batch)" in result.code and "whole_batch =" not in result.code
+
+
+WRITER = "from torch.utils.tensorboard import SummaryWriter\nwriter = SummaryWriter()\n"

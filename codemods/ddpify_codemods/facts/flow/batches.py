@@ -14,6 +14,7 @@ from dataclasses import replace
 from .values import LOCAL_ROWS, Items, Loader, Value, entries, made_of, of
 
 Batches = tuple[Loader, ...]
+_MOST = 64  # batches in one tensor: `224 * len(x)` counts something else
 _CUT_BY_SIZES = ("split", "split_with_sizes")
 
 
@@ -88,7 +89,7 @@ def counted(operator: ast.operator, left: Value, right: Value) -> Batches:
     if not isinstance(number, int) or isinstance(number, bool) or number < 1 or (left.batches and right.batches):
         return ()
     if isinstance(operator, ast.Mult):
-        return size.batches * number
+        return size.batches * number if len(size.batches) * number <= _MOST else ()
     if isinstance(operator, ast.FloorDiv) and size is left:
         parts = _in_equal_parts(size.batches, [right])
         return parts[0] if parts else ()

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .joined_once import repeated
+from .joined_once import PREFIXES, repeated
 from .joining_functions import joining_functions
 from .words import REMEDY, is_here, program_of
 
@@ -29,7 +29,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         name = names.pop()
         kinds[name] = kinds.get(name, False) or node in found.apart_quietly
-        joins[node] = f"differentiable_{name}"
+        joins[node] = name
     yield from _edits(script, joins, target)
     if kinds:
         yield joining_functions(script, kinds, target)
@@ -40,15 +40,17 @@ def _edits(script: Script, joins: dict[ast.expr, str], target: Target) -> Iterat
     modules = target.words.imports
     once: set[ast.expr] = set()
     for group in repeated(script, joins):
-        first, functions = group[0], {joins[node] for node in group}
-        if len(functions) > 1:
+        first, kinds = group[0], {joins[node] for node in group}
+        if len(kinds) > 1:
             continue
         once |= {*group}
-        code = f"whole_{first.id} = {functions.pop()}({first.id})"
+        kind = kinds.pop()
+        name = f"{PREFIXES[kind]}_{first.id}"
+        code = f"{name} = differentiable_{kind}({first.id})"
         yield Insert(script.statement(first), code, _MESSAGE, modules=modules)
-        yield from (Replace(each, f"whole_{first.id}", _MESSAGE) for each in group)
+        yield from (Replace(each, name, _MESSAGE) for each in group)
     for node in (each for each in joins if each not in once):
-        yield Replace(node, f"{joins[node]}({{}})", _MESSAGE, modules=modules)
+        yield Replace(node, f"differentiable_{joins[node]}({{}})", _MESSAGE, modules=modules)
 
 
 def joins(script: Script) -> bool:

@@ -1,4 +1,4 @@
-"""What losses take several times, `z @ z.t()`, is brought together once, under a name of its own."""
+"""What losses take several times, `z @ z.t()`, is brought together once, under a name of its own: `gathered_z`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from collections.abc import Iterable
 
 from ...facts.script import Script
 
+# No other rule writes names that begin so.
+PREFIXES = {"batch": "gathered", "mean": "reduced", "sum": "reduced"}
 _LATER = ast.Lambda | ast.ListComp | ast.SetComp | ast.DictComp | ast.GeneratorExp
 
 
@@ -15,7 +17,8 @@ def repeated(script: Script, nodes: Iterable[ast.expr]) -> list[list[ast.Name]]:
     at least, in order."""
     groups: dict[tuple[int, str], list[ast.Name]] = {}
     found = []
-    names = [node for node in nodes if isinstance(node, ast.Name) and f"whole_{node.id}" not in _names(script)]
+    taken = {node.id for node in script.find(ast.Name)}
+    names = [node for node in nodes if isinstance(node, ast.Name) and taken.isdisjoint(_names(node.id))]
     for node in sorted(names, key=lambda name: (name.lineno, name.col_offset)):
         statement = script.statement(node)
         block = script.block(statement)
@@ -37,8 +40,9 @@ def _around(script: Script, node: ast.AST, statement: ast.stmt) -> list[ast.AST]
     return ancestors[: ancestors.index(statement)] if statement in ancestors else []
 
 
-def _names(script: Script) -> set[str]:
-    return {node.id for node in script.find(ast.Name)}
+def _names(name: str) -> set[str]:
+    """What a variable may be called when it has been brought together."""
+    return {f"{prefix}_{name}" for prefix in PREFIXES.values()}
 
 
 def _may_change(statement: ast.stmt, name: str) -> bool:

@@ -70,7 +70,7 @@ def _read(script: Script, nodes: Sequence[ast.expr], taken: set[tuple[ast.AST | 
         return
     name = f"whole_{last_name(owner) or 'meter'}"
     scope = script.scope(statement)
-    while taken & {(None, name), (scope, name)}:
+    while taken & {(None, name), (scope, name)} or name in FUNCTIONS.values():
         name += "_"
     taken.add((scope, name))
     yield Insert(statement, f"{name} = {ast.unparse(owner)}.{METER}()", _MESSAGE)

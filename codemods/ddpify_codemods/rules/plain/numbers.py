@@ -164,7 +164,7 @@ def _named(
     prefix = {"mean": "mean", "rows": "whole"}.get(kind, "sum")
     base = next((part.id for part in ast.walk(node) if isinstance(part, ast.Name)), "number")
     name = f"{prefix}_{base}"
-    while name in taken:
+    while name in taken or name in FUNCTIONS.values():
         name += "_"
     taken.add(name)
     code = f"{name} = {FUNCTIONS[kind]}({_source(script, node, words)})"

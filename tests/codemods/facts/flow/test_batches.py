@@ -100,6 +100,7 @@ def test_numbers_of_samples() -> None:
     assert counted(ast.FloorDiv(), Value("size", batches=(ONE, ONE)), number(2)) == (ONE,)
     assert counted(ast.FloorDiv(), SIZE, number(2)) == ()
     assert counted(ast.Mult(), SIZE, SIZE) == ()
+    assert counted(ast.Mult(), SIZE, number(10**12)) == ()  # a number of pixels, not of batches
 
 
 def test_a_network_gives_back_as_many_samples() -> None:
