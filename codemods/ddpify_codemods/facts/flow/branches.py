@@ -9,7 +9,7 @@ from ..header import main_guard
 from .asserted import may_be_caught, parts
 from .calls import Calls, differs
 from .frames import Frame
-from .values import ADDITIVE, LOCAL_ROWS, SAME, Value, join
+from .values import ADDITIVE, LOCAL_ROWS, SAME, Module, Value, join
 
 Names = dict[str, Value]
 
@@ -94,6 +94,7 @@ class Branches(Calls):
         other()
         self.undecided -= 1
         self.has_begun &= has_begun
+        self.called_either_way = once, self.always
         self.one_way_of_two(outer, once)
         if turns[1] and not turns[0]:  # what the other way leaves is known at the end of the turn
             self.gradients = gradients
@@ -115,6 +116,40 @@ class Branches(Calls):
             else first.get(name, second.get(name, SAME))
             for name in {**first, **second}
         }
+
+    def at_times_only(self, ways: tuple[set[Module], set[Module]], left: ast.stmt, rest: Callable[[], None]) -> None:
+        """Follow what a forward comes to unless a statement has left the function, or the turn of a loop, before:
+        `if torch.rand(1) < self.p: return x`.
+
+        Args:
+            ways: the layers that are called in the last two ways, of which one may leave. left, rest: that statement,
+                and what comes after it.
+        """
+        once = ways[0] if isinstance(left, ast.If) and any(map(may_leave, left.body)) else ways[1]
+        outer, self.always = self.always, set()
+        rest()
+        self.one_way_of_two(outer, once)
+
+
+def may_leave(node: ast.stmt, in_loop: bool = False) -> bool:
+    """Whether a statement may end its function, or the turn of a loop around it."""
+    if isinstance(node, ast.Return):
+        return True
+    if isinstance(node, ast.Continue | ast.Break):
+        return not in_loop
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return False
+    in_loop |= isinstance(node, ast.For | ast.While)
+    parts = [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
+    parts += [part for case in getattr(node, "cases", ()) for part in case.body]
+    return any(may_leave(part, in_loop) for part in parts)
+
+
+def asks_training(node: ast.stmt) -> bool:
+    """Whether a condition is `self.training` alone, which is the same in each step."""
+    test = node.test if isinstance(node, ast.If) else None
+    test = test.operand if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not) else test
+    return isinstance(test, ast.Attribute) and test.attr == "training"
 
 
 def leaves(body: Sequence[ast.stmt]) -> bool:

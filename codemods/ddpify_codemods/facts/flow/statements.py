@@ -5,11 +5,12 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 
 from ..no_group import never_run
 from .after_loops import is_of_last_turn
 from .assignments import Assignments
-from .branches import Names, leaves
+from .branches import Names, asks_training, leaves, may_leave
 from .calls import is_without_gradients
 from .frames import Frame, additive
 from .operations import runs_over_samples
@@ -49,15 +50,20 @@ class Follower(Assignments):
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         dead = never_run(frame.script)
-        for statement in body:
+        for place, statement in enumerate(body):
             if frame.left:
                 return
             if statement in dead:
                 continue
             before, frame.statement = frame.statement, statement
             self.count()
+            self.called_either_way = None
             self.statement(statement, frame)
             frame.statement = before
+            ways = self.called_either_way
+            if ways and self.in_forward and body[place + 1 :] and may_leave(statement) and not asks_training(statement):
+                self.at_times_only(ways, statement, partial(self.block, body[place + 1 :], frame))
+                return
 
     def statement(self, node: ast.stmt, frame: Frame) -> None:
         method = getattr(self, f"do_{type(node).__name__.lower()}", None)

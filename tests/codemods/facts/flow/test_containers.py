@@ -87,6 +87,44 @@ def test_layers_that_are_called_in_each_of_two_ways_are_used(other: str, unused:
     assert bool(found.unused) is unused
 
 
+ENDS = [
+    ("if len(layers) > 2: return x", True),
+    ("if len(layers) > 2:\n                return self.out(x)", False),
+    ("if len(layers) > 2:\n                return self.other(x)", True),
+    ("for _ in layers:\n                if len(layers) > 2: return x", True),
+    ("for each in layers:\n                if each is None: continue", False),
+    ("if len(layers) > 2: raise ValueError", False),
+    ("if not self.training: return x", False),
+    ("x = x.relu()", False),
+]
+
+
+@pytest.mark.parametrize(("before", "unused"), ENDS)
+def test_layers_behind_what_may_end_the_forward_are_used_at_times(before: str, unused: bool) -> None:
+    inner = """\
+class Inner(nn.Module):
+    def __init__(self, layers):
+        super().__init__()
+        self.out, self.other = nn.Linear(4, 4), nn.Linear(4, 4)
+    def forward(self, x, layers):
+            {before}
+            return self.out(x)
+class Net("""
+    called = "for layer in self.layers:\n            x = layer(x, settings)"
+    source = program("self.layers = nn.ModuleList([Inner(layers)])", called, "self.out(x)")
+    source = source.replace("class Net(", inner.format(before=before)).replace("import copy\n", "import copy, sys\n", 1)
+    source = source.replace("x, settings)", "x, sys.argv)")
+    found = followed(source if "other" in before else source.replace("self.out, self.other", "self.out, _")).found
+    assert bool(found.unused) is unused
+
+
+@pytest.mark.parametrize(("word", "unused"), [("continue", True), ("break", True), ("pass", False)])
+def test_layers_behind_what_may_end_a_turn_of_a_loop_are_used_at_times(word: str, unused: bool) -> None:
+    called = f"for layer in self.layers:\n            if random.random() < 0.5: {word}\n            x = layer(x)"
+    source = program("self.layers = nn.ModuleList([Layer()])", called, "self.out(x)")
+    assert bool(followed("import random\n" + source).found.unused) is unused
+
+
 def test_what_a_copy_is_given_is_not_given_to_the_original() -> None:
     made = "self.a = Layer()\n        self.b = copy.deepcopy(self.a)\n        self.b.out = Layer()"
     assert not undivided(program(made, "x = self.b(self.a(x))", "self.out(x)"))
