@@ -104,6 +104,7 @@ class Assignments(Branches):
         if isinstance(target, ast.Name):
             owner = frame
             if target.id in frame.outside:
+                self.keeps_decision(target, value, frame)
                 owner = (frame.outer or frame).owner(target.id) or self.module_frame(frame.script)
                 if self.undecided and target.id in owner.names:  # branches are joined in their own function
                     value = join(owner.names[target.id], value)
@@ -136,6 +137,7 @@ class Assignments(Branches):
             value = SAME if value.is_local else value
         elif value.is_local and any((thing, target.attr) in self.read_before for thing in owner.only(Module)):
             self.problem(frame, target, "the model keeps a statistic of its batches, another one on each rank")
+        self.keeps_decision(target, value, frame)
         if self.in_forward and not self.undecided:
             self.set_now |= {(thing, target.attr) for thing in owner.things}
         if target.attr == "collate_fn" and owner.only(Loader):

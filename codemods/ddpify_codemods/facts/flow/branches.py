@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ..header import main_guard
 from .asserted import may_be_caught, parts
@@ -23,9 +24,9 @@ class Branches(Calls):
             return
         raises = len(node.body) == 1 and isinstance(node.body[0], ast.Raise)
         test = self.asserts(node.test, True, frame) if raises else self.value(node.test, frame)
-        if not raises:
-            self.decided(node.test, test, frame)
-        if isinstance(test.constant, bool):
+        if not raises and self.decided(node.test, test, frame):
+            self.own_ways_of(node, frame)
+        elif isinstance(test.constant, bool):
             taken, left_out = (node.body, node.orelse) if test.constant else (node.orelse, node.body)
             self.left_out |= set(left_out)
             self.block(taken, frame)
@@ -37,6 +38,18 @@ class Branches(Calls):
             self.either(
                 frame, lambda: self.block(node.body, frame), lambda: self.block(node.orelse, frame), ends, turns
             )
+
+    def own_ways_of(self, node: ast.If, frame: Frame) -> None:
+        """Follow two ways of which each rank takes its own."""
+        ends, turns = (leaves(node.body), leaves(node.orelse)), (ends_turn(node.body), ends_turn(node.orelse))
+        first, other = partial(self.block, node.body, frame), partial(self.block, node.orelse, frame)
+        with self.deciding(True):
+            self.either(frame, first, other, ends, turns)
+        frame.decides_alone |= may_leave(node)
+        parts = (part for each in (*node.body, *node.orelse) for part in ast.walk(each))
+        for name in {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}:
+            if name in frame.names:
+                frame.names[name] = self.after_own_decision(frame.names[name], frame, node)
 
     def asserts(self, test: ast.expr, negated: bool, frame: Frame) -> Value:
         """What is raised after unless a condition holds; negated: if it does. A rank need not ask the others whether it
@@ -117,7 +130,9 @@ class Branches(Calls):
             for name in {**first, **second}
         }
 
-    def at_times_only(self, ways: tuple[set[Module], set[Module]], left: ast.stmt, rest: Callable[[], None]) -> None:
+    def at_times_only(
+        self, ways: tuple[set[Module], set[Module]], left: ast.stmt, frame: Frame, rest: Callable[[], None]
+    ) -> None:
         """Follow what a forward comes to unless a statement has left the function, or the turn of a loop, before:
         `if torch.rand(1) < self.p: return x`.
 
@@ -127,7 +142,8 @@ class Branches(Calls):
         """
         once = ways[0] if isinstance(left, ast.If) and any(map(may_leave, left.body)) else ways[1]
         outer, self.always = self.always, set()
-        rest()
+        with self.deciding(frame.decides_alone):
+            rest()
         self.one_way_of_two(outer, once)
 
 

@@ -240,6 +240,8 @@ class Calls(Methods):
             result = value if place == 0 else join(result, value)
         if inner.returns and not ends(function.node.body):
             result = replace(result, is_none=True if result.is_none else None)
+        if inner.decides_alone:
+            result = self.after_own_decision(result, inner, function.node)
         return self.generated(inner.yields) if function.node in function.script.generators else result
 
     def generated(self, yields: Sequence[Value]) -> Value:

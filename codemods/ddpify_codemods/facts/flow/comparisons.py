@@ -8,6 +8,7 @@ from .dimensions import after_arithmetic, of_dimensions
 from .frames import Frame
 from .layout import differ, together
 from .meetings import meeting
+from .own_decisions import is_drawn
 from .own_sizes import batch_sizes
 from .reading import Reading
 from .values import COUPLES, LOCAL_ROWS, SAME, Value, made_of
@@ -36,6 +37,7 @@ class Comparisons(Reading):
             made = made_of(kind, local, host=all(value.host for value in local))
             return of_dimensions(made, after_arithmetic(*values) if len(values) == 2 else None)
         tensors = [value for value in local if value.kind == "unknown" and not value.host]
+        tensors += [value for value in local if value.host and self.in_forward and is_drawn(value)]
         for side, value in zip(sides, values, strict=True):
             if value in tensors:
                 continue  # what is decided by it is seen where it is used: `(x.norm() > 1).float()` decides nothing

@@ -18,6 +18,7 @@ from .meetings import meeting
 from .operands import measures, operands, says_places
 from .operation_names import LOSS_CLASSES
 from .operations import one_behind_the_other, runs_over_samples
+from .own_decisions import is_drawn
 from .subscripts import Subscripts
 from .values import (
     ADDITIVE,
@@ -276,6 +277,8 @@ class Expressions(Subscripts):
 
     def on_unaryop(self, node: ast.UnaryOp, frame: Frame) -> Value:
         value = self.value(node.operand, frame)
+        if isinstance(node.op, ast.Not) and self.in_forward and is_drawn(value):
+            return value
         if isinstance(node.op, ast.Not) and value.is_local:
             self.demand(node.operand, value, frame)
             return SAME
@@ -287,29 +290,33 @@ class Expressions(Subscripts):
         return replace(value, constant=None, things=frozenset()) if value.is_local else SAME
 
     def on_boolop(self, node: ast.BoolOp, frame: Frame) -> Value:
-        result = SAME
+        result, drawn = SAME, None
         for part in node.values:
             value = self.value(part, frame)
             if value.constant is isinstance(node.op, ast.Or):
                 return value  # the others are not computed
-            if value.is_local:
+            if self.in_forward and is_drawn(value):
+                drawn = value
+            elif value.is_local:
                 self.demand(part, value, frame)
             result = join(result, replace(value, kind="same")) if value.things else result
-        return replace(result, constant=None)
+        return replace(drawn or result, constant=None)
 
     def on_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
         test = self.value(node.test, frame)
-        self.decided(node.test, test, frame)
+        own = self.decided(node.test, test, frame)
         if isinstance(test.constant, bool):
             return self.value(node.body if test.constant else node.orelse, frame)
         outer, self.always = self.always, set()
         self.undecided += 1
-        first = self.value(node.body, frame)
-        once, self.always = self.always, set()
-        other = self.value(node.orelse, frame)
+        with self.deciding(own):
+            first = self.value(node.body, frame)
+            once, self.always = self.always, set()
+            other = self.value(node.orelse, frame)
         self.undecided -= 1
         self.one_way_of_two(outer, once)
-        return join(first, other)
+        found = join(first, other)
+        return self.after_own_decision(found, frame, node) if own else found
 
     def on_tuple(self, node: ast.Tuple | ast.List | ast.Set, frame: Frame) -> Value:
         known: dict[object, Value] = {}
@@ -461,7 +468,7 @@ class Expressions(Subscripts):
             self.assign(parts[0].target, self.each_of(over, parts[0].iter), frame)
             for test in parts[0].ifs:
                 value = self.value(test, frame)
-                if value.kind not in LOCAL_ROWS:
+                if value.kind not in LOCAL_ROWS and not self.is_own_decision(test, value, frame):
                     self.demand(test, value, frame)
             with self.comprehension(parts[1:], frame, overs):
                 yield

@@ -17,7 +17,8 @@ class Frame:
     """The names of a module, or of one call of a function.
 
     statement: the innermost that is being followed. caller: the frame of the call, and call: the call. left: whether it
-    has returned in any case. yields: what a generator gives to its loop.
+    has returned in any case. yields: what a generator gives to its loop. decides_alone: whether each rank may have left
+    it, or a turn of a loop, by its own decision.
     """
 
     script: Script
@@ -32,6 +33,7 @@ class Frame:
     caller: Frame | None = None
     call: ast.AST | None = None
     left: bool = False
+    decides_alone: bool = False
 
     @property
     def owners(self) -> frozenset[Thing]:
@@ -210,7 +212,8 @@ class FlowFacts:
     nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without gradients.
     measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read of a batch,
     and may be a list of texts. agreed: the calls that ask how long the longest sample is, where all ranks train;
-    agreed_quietly: where nothing is differentiated; agreed_apart: those that ask it elsewhere.
+    agreed_quietly: where nothing is differentiated; agreed_apart: those that ask it elsewhere. own_decisions: the
+    conditions in models that each rank decides for its own samples.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -294,6 +297,7 @@ class FlowFacts:
     agreed: dict[ast.Call, Script] = field(default_factory=dict)
     agreed_quietly: set[ast.Call] = field(default_factory=set)
     agreed_apart: set[ast.Call] = field(default_factory=set)
+    own_decisions: dict[ast.expr, Script] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

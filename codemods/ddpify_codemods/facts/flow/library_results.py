@@ -88,7 +88,7 @@ class LibraryResults(Modules):
     def draws_apart(self, library: str, given: Sequence[Value]) -> bool:
         """Note that numbers are drawn; whether they are not for samples, and may be others on each rank."""
         self.found.drawn_first |= {library} - self.found.seeded
-        diverges = any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        diverges = self.own_ways or any(context.how == "rows" or self.uneven(context) for context in self.contexts)
         for_samples = library != "random" and local_rows_or_sizes(entries(given))
         if diverges or (self.contexts and (library == "torch" or for_samples)):
             self.drawn.add(library)

@@ -31,7 +31,7 @@ class Longest(State):
             return False
         if self.without_gradients:
             self.found.agreed_quietly.add(node)
-        elif not trains or any(context.how == "rows" for context in self.contexts):
+        elif not trains or self.own_ways or any(context.how == "rows" for context in self.contexts):
             self.found.agreed_apart.add(node)
         else:
             self.found.agreed[node] = frame.script

@@ -59,7 +59,7 @@ class Losses(Training):
             return loss_of(given, reduction, True)
         made_in = next(script for script in self.scripts if made in script.parents)
         one = weighed(frame.script, node, made, made_in, self.leaves_out())
-        together = not any(context.how == "rows" for context in self.contexts)
+        together = not self.own_ways and not any(context.how == "rows" for context in self.contexts)
         result = _as_if_of_rows(given, reduction)
         if one is None or not together or result.kind not in ("same", "mean"):
             self.found.not_weighed.add(made)

@@ -13,6 +13,7 @@ from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, l
 from .longest import Longest
 from .objects import Objects
 from .operations import element
+from .own_decisions import OwnDecisions
 from .tensor_uses import is_tensor_here
 from .values import (
     ADDITIVE,
@@ -35,7 +36,7 @@ from .values import (
 )
 
 
-class Reading(Objects, Longest):
+class Reading(Objects, Longest, OwnDecisions):
     """What is decided, shown or written."""
 
     def after_loop(self, value: Value, owner: Frame, name: str, frame: Frame) -> Value:
@@ -184,12 +185,14 @@ class Reading(Objects, Longest):
         divided = value.loaders and all(self.status.get(each) == "training" for each in value.loaders)
         return bool(divided) and value.kind in ("batch", "rows") and value.reason != DRAWN
 
-    def decided(self, node: ast.expr, value: Value, frame: Frame) -> None:
-        """A branch is taken by a value."""
+    def decided(self, node: ast.expr, value: Value, frame: Frame) -> bool:
+        """A branch is taken by a value; whether each rank takes its own."""
         if any(context.how == "rows" or self.uneven(context) for context in self.contexts):
             self.found.unequal_tests.add(node)
-        if value.is_local:
+        own = self.is_own_decision(node, value, frame)
+        if value.is_local and not own:
             self.demand(node, value, frame)
+        return own
 
     def turns(self, node: ast.expr, over: Value, frame: Frame) -> None:
         """A loop of a model takes as many turns as a rank's longest sample has: `range(max(lengths))`."""

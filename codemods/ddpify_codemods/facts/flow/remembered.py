@@ -26,6 +26,7 @@ class Remembered(State):
             tuple((context.node, context.how, context.loaders) for context in self.contexts),
             self.without_gradients - self.quiet_around,
             self.undecided > 0,
+            self.own_ways > 0,
             tuple(root_of(each).evaluates for each in (module, self.in_forward[0])),
             frozenset(self.began & self.drawn),
             self.attributes_set,

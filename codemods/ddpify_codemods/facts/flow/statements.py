@@ -25,6 +25,7 @@ from .values import (
     Function,
     Instance,
     Library,
+    Module,
     Parameters,
     Value,
     made_of,
@@ -50,9 +51,10 @@ class Follower(Assignments):
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         dead = never_run(frame.script)
+        ways: tuple[set[Module], set[Module]] | None = None
         for place, statement in enumerate(body):
             if frame.left:
-                return
+                break
             if statement in dead:
                 continue
             before, frame.statement = frame.statement, statement
@@ -60,10 +62,11 @@ class Follower(Assignments):
             self.called_either_way = None
             self.statement(statement, frame)
             frame.statement = before
-            ways = self.called_either_way
-            if ways and self.in_forward and body[place + 1 :] and may_leave(statement) and not asks_training(statement):
-                self.at_times_only(ways, statement, partial(self.block, body[place + 1 :], frame))
-                return
+            ways, rest = self.called_either_way or ways, body[place + 1 :]
+            if ways and self.in_forward and rest and may_leave(statement) and not asks_training(statement):
+                self.at_times_only(ways, statement, frame, partial(self.block, rest, frame))
+                break
+        self.called_either_way = ways
 
     def statement(self, node: ast.stmt, frame: Frame) -> None:
         method = getattr(self, f"do_{type(node).__name__.lower()}", None)

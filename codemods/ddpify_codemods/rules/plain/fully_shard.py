@@ -12,6 +12,7 @@ from ...facts.optimizers import optimizers
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .own_decisions import decided_alone
 from .words import is_here, program_of
 
 _STATE_DICT = "from torch.distributed.checkpoint.state_dict import"
@@ -25,6 +26,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     program = program_of(script)
     if not program.fully_sharded:
         return
+    yield from decided_alone(RULE.id, script, "a layer whose parts are put together")
     found = wrapping(program)
     for other, at in dict.fromkeys(found.at):
         if is_here(script, other):

@@ -13,6 +13,7 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .own_decisions import decided_alone
 from .words import REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
@@ -27,6 +28,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if is_here(script, problem.script):
             line = getattr(problem.node, "lineno", 1)
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
+    if synchronized(program, target):
+        yield from decided_alone(RULE.id, script, "BatchNorm of all ranks' batches")
     if not (program.fully_sharded or target.words.averaging):
         several = next((each for each in found.models if each.each), None)
         if several is not None and (synchronized(program, target) or target.words.name != "torch"):

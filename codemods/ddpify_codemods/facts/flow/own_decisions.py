@@ -1,0 +1,61 @@
+"""What a model decides by numbers that it draws: `if torch.rand(1) < self.p: return x`, as stochastic depth does.
+
+Each rank decides for its own samples, as it draws the masks of dropout for them. What such a decision leads to may not
+ask the other ranks for anything, nor count anything, and a generator that draws there is at another place on each rank.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from .frames import Frame
+from .state import State
+from .values import BY_SAMPLES, DRAWN, Items, Value, root_of
+
+
+class OwnDecisions(State):
+    """What each rank decides for its own samples."""
+
+    def is_own_decision(self, node: ast.expr, value: Value, frame: Frame) -> bool:
+        """Whether a condition is one of a model that runs on batches of this rank, and draws nothing but the answer."""
+        over_batches = [context.how for context in self.contexts if context.loaders]
+        divided = bool(over_batches) and all(each == "batches" for each in over_batches)
+        parent = frame.script.parents[node]
+        own = isinstance(parent, ast.If | ast.IfExp | ast.comprehension) and is_drawn(value)
+        if not (own and divided and self.in_forward):
+            return False
+        self.found.own_decisions[node] = frame.script
+        if isinstance(parent, ast.comprehension):  # of layers, as a rule
+            self.found.unused.add(root_of(self.in_forward[0]).made)
+        return True
+
+    @contextmanager
+    def deciding(self, own: bool) -> Iterator[None]:
+        """Follow what a condition leads to; own: each rank decides it for its samples."""
+        self.own_ways += own
+        try:
+            yield
+        finally:
+            self.own_ways -= own
+
+    def keeps_decision(self, target: ast.expr, value: Value, frame: Frame) -> None:
+        """Something that outlasts the forward is set in one way of which each rank takes its own."""
+        if self.own_ways and not value.is_local:
+            self.problem(frame, target, BY_SAMPLES)
+
+    def after_own_decision(self, value: Value, frame: Frame, node: ast.AST) -> Value:
+        """What is made in one of two ways of which each rank takes its own: what was alike may be so no longer."""
+        for thing in value.only(Items):
+            assert isinstance(thing, Items)
+            thing.known = {key: self.after_own_decision(each, frame, node) for key, each in thing.known.items()}
+            thing.rest = None if thing.rest is None else self.after_own_decision(thing.rest, frame, node)
+        if value.is_none is None and not value.things:  # whether it is decides further
+            self.problem(frame, node, BY_SAMPLES)
+        return value if value.is_local or value.things else Value("unknown", reason=DRAWN, host=value.host)
+
+
+def is_drawn(value: Value) -> bool:
+    """Whether something is made of nothing but drawn numbers, which are others on each rank."""
+    return value.kind == "unknown" and value.reason == DRAWN

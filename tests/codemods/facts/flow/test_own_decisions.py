@@ -1,0 +1,122 @@
+"""What a model decides by numbers that it draws, each rank decides for its own samples; it leads to nothing that all
+ranks have to do together, or alike."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from tests.codemods.facts.flow.followed import HEAD, TRAINING, followed, reasons
+
+NET = """\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.calls, self.p = nn.Linear(4, 4), 0, 0.5
+    def forward(self, x):
+        {decides}
+        return x + self.out(x)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Block() for _ in range(3)])
+        self.head = nn.Sequential({norm}nn.Linear(4, 3))
+    def forward(self, x):
+        {layers}
+        return self.head(x)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+EACH = "for layer in self.layers: x = layer(x)"
+LINE = "\n        "
+TEST = """\
+    {quiet}
+    {mode}
+    correct = 0
+    for x, y in test_loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+        print(correct)
+"""
+
+
+def program(decides: str = "pass", layers: str = EACH, norm: str = "", after: str = "") -> str:
+    return NET.format(decides=decides, layers=layers, norm=norm) + TRAINING + after
+
+
+OWN = [
+    "if torch.rand(1) < self.p: return x",
+    "if self.training and torch.rand(1).item() < self.p: return x",
+    "if not torch.bernoulli(torch.tensor(self.p)): return x",
+    "drop = torch.rand(1).item() < self.p" + LINE + "if drop: return x",
+    "if torch.rand(1) < self.p:" + LINE + "    x = torch.relu(x)",
+    "x = torch.relu(x) if torch.rand(1) < self.p else x",
+]
+
+
+@pytest.mark.parametrize("decides", OWN)
+def test_a_rank_decides_for_its_own_samples(decides: str) -> None:
+    found = followed(program(decides))
+    assert not found.problems and found.found.own_decisions
+    assert "torch" in found.drawn
+    assert bool(found.found.unused) is ("return" in decides)
+
+
+def test_layers_that_are_drawn_are_used_at_times() -> None:
+    left = "[a for a, b in zip(self.layers, drop) if not b]"
+    drawn = "drop = torch.rand(3) < 0.5" + LINE + f"for layer in {left}: x = layer(x)"
+    found = followed(program(layers=drawn))
+    assert not found.problems and found.found.unused
+
+
+@pytest.mark.parametrize(
+    "decides",
+    [
+        "if x.mean() < torch.rand(1): return x",
+        "if torch.rand(len(x))[0] < x[0, 0]: return x",
+        "if torch.rand(1) < self.p:" + LINE + "    self.calls += 1",
+        "if torch.rand(1) < self.p: return None",
+        "while torch.rand(1) < self.p: x = torch.relu(x)",
+        "scale = 2.0 if torch.rand(1) < self.p else 1.0" + LINE + "x = x * scale",
+        "x = x[:, :2] if int(torch.randint(1, 4, (1,))) > 1 and len(x) > 3 else x",
+    ],
+)
+def test_what_outlasts_the_forward_or_depends_on_samples_is_a_problem(decides: str) -> None:
+    assert reasons(program(decides))
+
+
+@pytest.mark.parametrize("draw", ["random.random()", "np.random.rand()"])
+def test_a_generator_that_is_used_in_one_way_is_at_another_place_on_each_rank(draw: str) -> None:
+    decides = "if torch.rand(1) < self.p:" + LINE + f"    x = torch.relu(x) if {draw} < 0.2 else x"
+    source = "import random\nimport numpy as np\n" + program(decides)
+    last = f"    if {draw} < 0.5: optimizer.step()\n"
+    assert not reasons(source)
+    assert reasons(source + last)
+    assert not reasons("import random\nimport numpy as np\n" + program() + last)
+
+
+@pytest.mark.parametrize("quiet", ["pass", "torch.set_grad_enabled(False)"])
+def test_an_evaluation_that_all_ranks_go_through_decides_alike(quiet: str) -> None:
+    assert reasons(program("if torch.rand(1) < self.p: return x", after=TEST.format(quiet=quiet, mode="pass")))
+
+
+def test_one_that_is_divided_decides_for_its_samples_too() -> None:
+    after = TEST.format(quiet="pass", mode="model.eval()").replace("        print(correct)\n", "    print(correct)\n")
+    assert not reasons(program("if torch.rand(1) < self.p: return x", after=after))
+
+
+def test_a_model_that_is_not_drawing_in_an_evaluation_is_whole_there() -> None:
+    after = "    model.eval()\n    with torch.no_grad():\n        for x, y in test_loader:\n"
+    after += "            print((model(x).argmax(1) == y).sum().item())\n"
+    assert not reasons(program("if self.training and torch.rand(1) < self.p: return x", after=after))
+
+
+@pytest.mark.parametrize(("decides", "refused"), [("if torch.rand(1) < self.p: return x", True), ("pass", False)])
+def test_what_waits_for_all_ranks_in_the_model_is_refused(decides: str, refused: bool) -> None:
+    source = HEAD + program(decides, norm="nn.BatchNorm1d(4), ")
+    path = Path("train.py")
+    synchronized = convert({path: source}, "cuda", style="plain", sync_batchnorm=True)[path]
+    for result in (synchronized, convert({path: source}, "cpu", style="plain", fully_sharded=True)[path]):
+        found = [each.message for each in result.findings if "each rank decides here" in each.message]
+        assert bool(found) is refused
