@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import TypeGuard
 
 from .array_calls import ArrayCalls, Dimensions, alike, most
-from .array_functions import SAME
-from .origins import passed
+from .array_functions import BUNCHES, LIBRARIES, SAME, TEXTS
+from .origins import passed, sources
 from .script import KEPT, Script
 
 _DEPTH = 24
@@ -146,8 +146,19 @@ class ArrayDimensions(ArrayCalls):
             return None
         return self.placed(statement.targets[0], name, statement.value, depth)
 
+    def appended(self, name: ast.Name, depth: int) -> Dimensions:
+        """The dimensions of a list that is made empty and gets its entries by `append`."""
+        scope = self.script.scope(name)
+        used = [each for each in ast.walk(scope) if isinstance(each, ast.Attribute) and _is_name(each.value, name.id)]
+        calls = [self.script.parents[each] for each in used if each.attr == "append"]
+        entries = [each.args[0] for each in calls if isinstance(each, ast.Call) and len(each.args) == 1]
+        inner = alike([self.number(each, depth) for each in entries]) if len(entries) == len(used) else None
+        return inner + 1 if isinstance(inner, int) else None
+
     def placed(self, target: ast.expr, name: ast.expr, value: ast.expr, depth: int) -> Dimensions:
         """The dimensions of what a part of a target gets of a value."""
+        if isinstance(target, ast.Name) and target is name and isinstance(value, ast.List) and not value.elts:
+            return self.appended(target, depth)
         if target is name:
             return self.of(value, depth)
         if not isinstance(target, ast.Tuple) or any(isinstance(each, ast.Starred) for each in target.elts):
@@ -161,6 +172,8 @@ class ArrayDimensions(ArrayCalls):
         return several[place] if isinstance(several, tuple) and place < len(several) else None
 
     def of_attribute(self, node: ast.Attribute, depth: int) -> Dimensions:
+        if node.attr in ("data", "target") and self.calls_one_of(node.value, BUNCHES):
+            return 2 if node.attr == "data" else 1
         if node.attr in SAME:
             return self.of(node.value, depth)
         if node.attr in ("iloc", "loc"):
@@ -180,11 +193,19 @@ class ArrayDimensions(ArrayCalls):
                 found.append(self.of(each.value, depth))
         return alike(found)
 
+    def calls_one_of(self, node: ast.expr, names: frozenset[str]) -> bool:
+        """Whether a value is what a function of a library gives that has one of some names."""
+        made = [node] if isinstance(node, ast.Call) else sources(self.script, node)
+        called = [self.script.qualified(each.func) if isinstance(each, ast.Call) else "" for each in made]
+        return bool(called) and all(each.rpartition(".")[2] in names and each.startswith(LIBRARIES) for each in called)
+
     def of_subscript(self, node: ast.Subscript, depth: int) -> Dimensions:
         owner = self.of(node.value, depth)
         if isinstance(owner, tuple):
             at = node.slice.value if isinstance(node.slice, ast.Constant) else None
             return owner[at] if isinstance(at, int) and -len(owner) <= at < len(owner) else None
+        if owner is None and isinstance(node.slice, ast.Tuple) and self.calls_one_of(node.value, TEXTS):
+            owner = len(node.slice.elts)
         if owner is None:
             return None
         found = owner
@@ -207,6 +228,10 @@ class ArrayDimensions(ArrayCalls):
 
 def _is_parameter(node: ast.AST, name: str) -> TypeGuard[ast.arg]:
     return isinstance(node, ast.arg) and node.arg == name
+
+
+def _is_name(node: ast.expr, name: str) -> bool:
+    return isinstance(node, ast.Name) and node.id == name
 
 
 def _stores(script: Script, scope: ast.AST, name: str) -> list[ast.Name]:

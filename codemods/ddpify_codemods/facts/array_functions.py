@@ -28,6 +28,12 @@ REDUCE = frozenset({"all", "any", "argmax", "argmin", "logsumexp", "mean", "norm
 # Along a dimension, torch gives two of them.
 AMONG = frozenset({"max", "median", "min"})
 SAME = frozenset({"T", "data", "fit_transform", "permute", "real", "swapaxes", "t", "to_numpy", "transpose", "values"})
+TEXTS = frozenset({"genfromtxt", "loadtxt"})  # of one column or more
 TABLES = frozenset({"DataFrame", "read_csv", "read_excel", "read_feather", "read_parquet", "read_table"})
+# What they give has `data` with a row for each `target`.
+BUNCHES = frozenset(
+    {"fetch_california_housing", "load_boston", "load_breast_cancer", "load_diabetes", "load_digits", "load_iris"}
+    | {"load_wine"}
+)
 MADE = ("make_regression", "make_classification", "make_moons", "make_circles", "make_blobs", "make_friedman")
 LIBRARIES = ("torch.", "numpy.", "pandas.", "sklearn.", "math.", "random.", "scipy.")

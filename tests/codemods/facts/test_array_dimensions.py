@@ -14,7 +14,7 @@ HEAD = """\
 import math, random
 import numpy as np
 import torch
-from sklearn.datasets import make_regression
+from sklearn.datasets import load_iris, make_regression
 from sklearn.model_selection import train_test_split
 from sklearn.preprocessing import StandardScaler
 
@@ -52,6 +52,14 @@ def column(n=7):
         ("z = y\nif N > 3:\n    z = x", None),
         ("z = y\nfor i in range(3):\n    w = z\n    z = z.unsqueeze(1)\nz = w", None),
         ("z = [random.random() for _ in range(N)]", 1),
+        ("z = load_iris().target", 1),
+        ("data = load_iris()\nz = data.data", 2),
+        ("data = make_regression()\nz = data.target", None),
+        ('data = np.loadtxt("data.csv")\nz = data[:, -1]', 1),
+        ('z = np.loadtxt("data.csv")', None),  # 1 if that has one column
+        ("w = []\nfor i in range(3):\n    w.append(a[i])\nz = np.array(w)", 2),
+        ("w = []\nfor i in range(3):\n    w.append(a[i])\nw.extend(y)\nz = np.array(w)", None),
+        ("v, w = [], []\nfor i in range(3):\n    w.append(i)\nz = np.array(w)", 1),
     ],
 )
 def test_the_dimensions_of_what_a_name_holds(lines: str, dimensions: Dimensions) -> None:

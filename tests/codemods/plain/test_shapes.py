@@ -119,3 +119,42 @@ class Net(nn.Module):
 model = Net(input_data())
 """
     assert not refusals(plain(training().replace("model = nn.Linear(4, 3)\n", net)))
+
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4, 3)
+        self.last = nn.Linear(3, 1)
+
+    def forward(self, x):
+        return self.last(F.relu(self.first(x)))
+
+
+model = Net()
+"""
+
+
+@pytest.mark.parametrize("net", [NET, "model = nn.Sequential(nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 1))\n"])
+@pytest.mark.parametrize(
+    ("loss", "right"),
+    [
+        ("F.mse_loss(model(x), y.float())", False),
+        ("((y - model(x)) ** 2).mean()", False),
+        ("F.mse_loss(torch.sigmoid(model(x)), y.float())", False),
+        ("F.mse_loss(model(x).squeeze(), y.float())", True),
+        ("F.mse_loss(model(x).view(-1), y.float())", True),
+        ("F.mse_loss(model(x), y.float().unsqueeze(1))", True),
+        ("F.mse_loss(model(x), y.float().view(-1, 1))", True),
+        ("F.mse_loss(model(x)[:, 0], y.float())", True),
+    ],
+)
+def test_what_a_linear_layer_gives_of_a_batch_has_two_dimensions(net: str, loss: str, right: bool) -> None:
+    """Of samples whose number of dimensions is not known; a layer of one dimension would mix them."""
+    source = training(loss).replace("model = nn.Linear(4, 3)\n", net)
+    source = source.replace("torch.rand(64, 4)", "torch.tensor(input_data())", 1)
+    assert "torch.tensor(input_data())" in source
+    found = refusals(plain(source))
+    assert any(BROADCAST in each for each in found) is not right
+    assert right is not bool(found)

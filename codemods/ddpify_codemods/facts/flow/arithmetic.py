@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .batches import alike, counted, of_batches
-from .dimensions import after_arithmetic, of_dimensions
+from .dimensions import after_arithmetic, at_least_after, of_dimensions
 from .layout import differ, together
 from .operation_names import HOST, KEEP_NUMBER
 from .values import COUPLES, LOCAL_ROWS, MIXED, OWN_SIZE, Kind, Value, are_mixed, made_of
@@ -26,8 +26,10 @@ def combined(operator: ast.operator, left: Value, right: Value) -> Value:
         return of_batches(made_of("size", both, host=True), batches)
     kind = _combined_kind(operator, left, right)
     reason = "" if kind != "unknown" else _reason(operator, left, right)
-    made = of_dimensions(made_of(kind, both, host=host, reason=reason), after_arithmetic(left, right))
-    if kind in LOCAL_ROWS - {"picked"} and not isinstance(operator, ast.MatMult):
+    made = made_of(kind, both, host=host, reason=reason)
+    product = isinstance(operator, ast.MatMult)
+    made = of_dimensions(made, after_arithmetic(left, right), 0 if product else at_least_after(both))
+    if kind in LOCAL_ROWS - {"picked"} and not product:
         made = of_batches(made, alike(both))
     elif kind in ("size", "sum") and host:
         made = of_batches(made, counted(operator, left, right))

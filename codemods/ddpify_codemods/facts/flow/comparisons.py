@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 
-from .dimensions import after_arithmetic, of_dimensions
+from .dimensions import after_arithmetic, at_least_after, of_dimensions
 from .frames import Frame
 from .layout import differ, together
 from .meetings import meeting
@@ -35,7 +35,7 @@ class Comparisons(Reading):
                 return self.noted_join(made_of("unknown", local, reason=coupled), node, SAME, values)
             kind = together(kinds) if len(kinds) > 1 else local[0].kind
             made = made_of(kind, local, host=all(value.host for value in local))
-            return of_dimensions(made, after_arithmetic(*values) if len(values) == 2 else None)
+            return of_dimensions(made, after_arithmetic(*values) if len(values) == 2 else None, at_least_after(values))
         tensors = [value for value in local if value.kind == "unknown" and not value.host]
         tensors += [value for value in local if value.host and self.in_forward and is_drawn(value)]
         for side, value in zip(sides, values, strict=True):

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from .layout import axis
 from .operation_names import ALONG, EACH, KEEP_SHAPE, MEET, WEIGHTED
-from .values import LOCAL_ROWS, Items, Value
+from .values import LOCAL_ROWS, Items, Value, least
 
 _DIMENSIONS = 99  # more than any tensor has
 
@@ -30,6 +30,7 @@ _MODULES_KEEP = frozenset(
     | {"Hardtanh", "Hardswish", "Mish", "ReLU6", "Hardsigmoid", "LogSigmoid", "Softsign", "Bilinear", "AlphaDropout"}
     | {"Sigmoid", "Tanh", "LogSoftmax", "Softmax", "Softmin", "BatchNorm1d", "LayerNorm"}
 )
+_ALONG_LATER = frozenset({"Linear", "Bilinear", "LayerNorm", "BatchNorm1d"})  # in one dimension they would mix samples
 _OF_IMAGES = frozenset(
     {"Conv2d", "ConvTranspose2d", "BatchNorm2d", "MaxPool2d", "AvgPool2d", "AdaptiveAvgPool2d", "AdaptiveMaxPool2d"}
 )
@@ -50,9 +51,11 @@ def implicit(dimensions: int) -> int:
     return 0 if dimensions in (0, 1, 3) else 1
 
 
-def of_dimensions(value: Value, dimensions: int | None) -> Value:
-    """A tensor of so many dimensions."""
-    return value if dimensions == value.dimensions else replace(value, dimensions=dimensions)
+def of_dimensions(value: Value, dimensions: int | None, at_least: int = 0) -> Value:
+    """A tensor of so many dimensions; where that is not known, of so many at least."""
+    at_least = at_least if dimensions is None else 0
+    alike = dimensions == value.dimensions and at_least == value.at_least
+    return value if alike else replace(value, dimensions=dimensions, at_least=at_least)
 
 
 def of_sizes_given(given: Sequence[Value]) -> int | None:
@@ -139,7 +142,9 @@ def meet_otherwise(values: Sequence[Value]) -> bool:
     dimensions of tensors meet."""
     rows = [each for each in values if each.kind in LOCAL_ROWS and axis(each.kind) is not None]
     places = {_from_last(each) for each in rows}
-    return None not in places and len(places) > 1
+    known = [each for each in places if each is not None]
+    before = [(axis(each.kind) or 0) - each.at_least for each in rows if _from_last(each) is None]
+    return len({*known}) > 1 or any(each < min(known, default=each) for each in before)
 
 
 def _from_last(value: Value) -> int | None:
@@ -158,6 +163,30 @@ def after_arithmetic(left: Value, right: Value) -> int | None:
         for each in numbers
     )
     return known if fits else None
+
+
+def at_least_after(values: Sequence[Value]) -> int:
+    """How many dimensions at least, of what is made of several tensors element by element."""
+    return max((least(each) for each in values if each.kind in LOCAL_ROWS), default=0)
+
+
+def at_least_after_operation(name: str, value: Value, dimension: object, given: Sequence[Value]) -> int:
+    """How many dimensions at least the result of a method or function has."""
+    if name == "linear":
+        return max(least(value), 2)  # with fewer it would run over the samples
+    if name == "unsqueeze":
+        return max(least(value), 1) + 1
+    if name in MEET:
+        return at_least_after([value, *given])
+    along = name in KEEP_SHAPE and isinstance(dimension, int)
+    return least(value) if name in _KEEP or along else 0
+
+
+def at_least_after_module(name: str, value: Value) -> int:
+    """How many dimensions at least a module of torch.nn gives back, whose samples lie along the first."""
+    if name in _ALONG_LATER:
+        return max(least(value), 2)
+    return least(value) if name in _MODULES_KEEP else 0
 
 
 def after_module(name: str, value: Value) -> int | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-from .dimensions import after_module, implicit, of_dimensions
+from .dimensions import after_module, at_least_after_module, implicit, of_dimensions
 from .layout import axis, flattened, over_samples, reshaped
 from .operations import mixes
 from .packed import is_packed
@@ -41,7 +41,7 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         return _recurrent(last, made, kind, local)
     if last in _ATTENTION:
         couples = _runs_over_samples(made, kind)
-        made_like = of_dimensions(made_of(kind, local), first.dimensions)
+        made_like = of_dimensions(made_of(kind, local), first.dimensions, 2)
         return made_of("unknown", local, reason=COUPLES) if couples else made_like
     if last == "MultiheadAttention":
         if _runs_over_samples(made, kind):
@@ -67,7 +67,8 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         return made_of(found, local) if found else made_of("unknown", local, reason=OWN_SHAPE)
     several = "adaptive_softmax" in last.lower()
     dimensions = None if module.is_one_of else after_module(last, first)
-    return None if several else of_dimensions(made_of(kind, local), dimensions)
+    at_least = 0 if module.is_one_of else at_least_after_module(last, first)
+    return None if several else of_dimensions(made_of(kind, local), dimensions, at_least)
 
 
 def _recurrent(last: str, made: ast.Call, kind: Kind, local: list[Value]) -> Value:

@@ -198,7 +198,7 @@ class LibraryResults(Modules):
         if name == "numpy.shape" and first.kind in LOCAL_ROWS:
             return self.shape_of(first)
         if name in ("abs", "round") and first.kind in LOCAL_ROWS:
-            return replace(made_of(first.kind, [first], host=first.host), dimensions=first.dimensions)
+            return of_dimensions(made_of(first.kind, [first], host=first.host), first.dimensions, first.at_least)
         if name in ("sum", "numpy.sum", "numpy.mean", "statistics.mean", "math.fsum") and (
             found := self.of_list(name, args)
         ):
@@ -215,9 +215,9 @@ class LibraryResults(Modules):
                 self.demand(argument.value if isinstance(argument, ast.Starred) else argument, value, frame)
             return replace(SAME, host=True)
         if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
-            return of_dimensions(made_of(first.kind, [first]), first.dimensions)
+            return of_dimensions(made_of(first.kind, [first]), first.dimensions, first.at_least)
         if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
-            return of_dimensions(made_of(first.kind, [first]), first.dimensions)
+            return of_dimensions(made_of(first.kind, [first]), first.dimensions, first.at_least)
         if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (
             local_rows(given) and name.startswith("torch.")
         ):

@@ -44,6 +44,7 @@ from .values import (
     Value,
     entries,
     join,
+    least,
     made_of,
     of,
     root_of,
@@ -181,9 +182,10 @@ class Modules(Losses, Beginnings, Remembered):
         if value.is_kept:
             return value
         seen = value.kind in LOCAL_ROWS and axis(value.kind) == 0 and not value.things and not is_packed(value)
-        if not seen or not value.dimensions or not module.layers:  # which layers there are is not known otherwise
+        if not seen or not least(value) or not module.layers:  # which layers there are is not known otherwise
             return None
-        return of_dimensions(made_of("batch", [each for each in given if each.is_local]), value.dimensions)
+        made = made_of("batch", [each for each in given if each.is_local])
+        return of_dimensions(made, value.dimensions, value.at_least)
 
     def is_vague(self, value: Value, module: Module, trained: bool) -> bool:
         """Whether nothing is known of what a network gives back, but that it is made of what it was given."""

@@ -72,13 +72,13 @@ class Objects(Loops, OwnContainers):
             if name == "shape":
                 return self.shape_of(owner)
             if name in ("T", "mT"):
-                return of_dimensions(made_of(mirrored(name, owner), [owner]), owner.dimensions)
+                return of_dimensions(made_of(mirrored(name, owner), [owner]), owner.dimensions, owner.at_least)
             if name == "grad":
                 return cut(made_of("scaled", [owner]))
             found = of_batches(made_of(owner.kind, [owner]), owner.batches)
             if name in ("values", "indices"):  # of `x.max(1)`
                 return of_dimensions(found, dict(owner.parts).get(name))
-            return of_dimensions(cut(found), owner.dimensions) if name == "data" else found
+            return of_dimensions(cut(found), owner.dimensions, owner.at_least) if name == "data" else found
         if name == "data" and is_packed(owner):
             return steps_of(owner)
         if owner.is_local:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from .batches import alike, are_paired, cut_apart, in_a_row, in_front, of_batches
-from .dimensions import IMPLICIT, after_operation, implicit, of_dimensions, parts_of
+from .dimensions import IMPLICIT, after_operation, at_least_after_operation, implicit, of_dimensions, parts_of
 from .layout import (
     along,
     axis,
@@ -74,7 +74,8 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     many = after_operation(name, value, dimension, given, not keywords.isdisjoint(("keepdim", "keepdims")))
     if found.kind == "batch" and not found.dimensions and (parts := parts_of(name, value, dimension)):
         return replace(found, parts=parts)
-    return of_dimensions(found, many if "end_dim" not in keywords else None)
+    at_least = at_least_after_operation(name, value, dimension, given)
+    return of_dimensions(found, many if "end_dim" not in keywords else None, at_least)
 
 
 def of_numpy(value: Value) -> Value:

@@ -232,7 +232,8 @@ class Value:
     nothing (0, None, an empty list). host: a number of Python. pending: the loop that has added it up, and the name
     it has there. reason: why it is unknown. is_none: whether it is None; None where it may be. couples: whether a
     mean, a sum or the number of a rank's samples goes into something unknown. made_at: where that began, or where
-    it was computed from the batches of all ranks. dimensions: how many a tensor has. merged: whether a sample may have
+    it was computed from the batches of all ranks. dimensions: how many a tensor has; at_least: how many at least, where
+    that is not known. merged: whether a sample may have
     several rows of it, or what seems to be a number of the batch may be one for each sample. whole: whether it may have
     a row for each sample of all ranks. terms: the operations that made something unknown of means and sums. calls:
     those that did of samples, the outermost. part: whether it is one of the things that a batch holds. batches: whose
@@ -253,6 +254,7 @@ class Value:
     constant: object = None
     made_at: frozenset[ast.expr] = frozenset()
     dimensions: int | None = None
+    at_least: int = 0
     is_none: bool | None = False
     couples: bool = False
     merged: bool = False
@@ -377,11 +379,17 @@ def join(first: Value, second: Value) -> Value:
         pending=first.pending or second.pending,
         host=(first.host or first.zero) and (second.host or second.zero),
         dimensions=first.dimensions if first.dimensions == second.dimensions else None,
+        at_least=0 if first.dimensions == second.dimensions is not None else min(least(first), least(second)),
         is_none=first.is_none if first.is_none == second.is_none else None,
         part=first.part and second.part,
         batches=first.batches if first.batches == second.batches else (),
         parts=first.parts if first.parts == second.parts else (),
     )
+
+
+def least(value: Value) -> int:
+    """How many dimensions a tensor has at least."""
+    return value.at_least if value.dimensions is None else value.dimensions
 
 
 def are_mixed(first: Value, second: Value) -> bool:

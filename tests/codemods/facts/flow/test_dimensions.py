@@ -71,6 +71,26 @@ def test_modules() -> None:
     assert dimensions.after_module("Unfold", MATRIX) is None
 
 
+def test_how_many_dimensions_there_are_at_least() -> None:
+    unknown, several = Value("batch"), Value("rows", at_least=2)
+    assert dimensions.at_least_after_module("Linear", unknown) == 2
+    assert dimensions.at_least_after_module("Linear", Value("rows", at_least=3)) == 3
+    assert dimensions.at_least_after_module("ReLU", several) == 2
+    assert dimensions.at_least_after_module("ReLU", unknown) == 0
+    assert dimensions.at_least_after_module("Flatten", several) == 0
+    for name, given, expected in (
+        ("relu", [], 2),
+        ("linear", [SAME], 2),
+        ("unsqueeze", [NUMBER], 3),
+        ("squeeze", [], 0),
+        ("view", [SAME], 0),
+        ("sub", [Value("rows", dimensions=3)], 3),
+    ):
+        assert dimensions.at_least_after_operation(name, several, None, given) == expected
+    assert dimensions.of_dimensions(several, None, 3).at_least == 3
+    assert dimensions.of_dimensions(several, 2, 3).at_least == 0
+
+
 def test_samples_meet_where_the_last_dimensions_meet() -> None:
     """`(B, 1)` and `(B,)` do not, `(T, B, H)` and `(B, H)` do."""
     row, unknown = Value("rows", dimensions=1), Value("batch")

@@ -29,6 +29,17 @@ def test_meeting(code: str, counts: tuple[int | None, ...], expected: str) -> No
     assert meeting(script, [node.left, node.right], values) == expected
 
 
+@pytest.mark.parametrize(
+    ("one", "at_least", "expected"), [(1, 2, BROADCAST), (1, 1, ""), (1, 0, ""), (2, 2, ""), (None, 2, "")]
+)
+def test_tensors_of_which_one_has_several_dimensions(one: int | None, at_least: int, expected: str) -> None:
+    script = script_of("a - b")
+    node = node_of(script, "a - b")
+    assert isinstance(node, ast.BinOp)
+    values = [Value("rows", dimensions=one), Value("rows", at_least=at_least)]
+    assert meeting(script, [node.left, node.right], values) == expected
+
+
 def test_what_lets_its_operands_meet() -> None:
     assert lets_meet("sub", SAME)
     assert lets_meet("criterion", of(Module(ast.Pass(), "torch.nn.MSELoss")))
