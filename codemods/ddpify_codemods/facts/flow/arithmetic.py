@@ -18,6 +18,7 @@ def combined(operator: ast.operator, left: Value, right: Value) -> Value:
     both = (left, right)
     if not left.is_local and not right.is_local:
         zero = left.zero and right.zero and isinstance(operator, ast.Add | ast.Sub)
+        zero |= (left.zero or right.zero) and isinstance(operator, ast.Mult)
         return replace(made_of("same", both, host=left.host and right.host), zero=zero)
     if are_mixed(left, right):
         return made_of("unknown", both, reason=MIXED)

@@ -99,12 +99,14 @@ class Branches(Calls):
         before, gradients, had_begun = dict(frame.names), self.gradients, self.has_begun
         outer, self.always = self.always, set()
         self.undecided += 1
-        first()
+        with self.keeping(before):
+            first()
         once, self.always = self.always, set()
         names, frame.names = frame.names, before
         gradients, self.gradients = self.gradients, gradients
         has_begun, self.has_begun = self.has_begun, had_begun
-        other()
+        with self.keeping(names):
+            other()
         self.undecided -= 1
         self.has_begun &= has_begun
         self.called_either_way = once, self.always

@@ -209,6 +209,8 @@ class Expressions(Subscripts):
         if meet and (coupled := meeting(frame.script, [node.left, node.right], [left, right])):
             result = made_of("unknown", [left, right], reason=coupled)
         additive_parts = {left.kind, right.kind} <= {*ADDITIVE, "same"}
+        several = [(part, value) for part, value in ((node.left, left), (node.right, right)) if value.is_local]
+        turns = any(part in self.found.reductions for part, _ in several)  # in an earlier turn of a loop
         divides = isinstance(node.op, ast.Div) and left.kind in ("sum", "size") and not right.is_local
         if divides and host and any(part in self.found.reductions for part in ast.walk(node.right)):
             self.demand(node.left, left, frame)
@@ -217,7 +219,7 @@ class Expressions(Subscripts):
             result = self.by_all_ranks(node, result, left, right, frame)
         uneven = result.kind == "inverse" and any(self.status.get(each) != "training" for each in result.loaders)
         if (
-            (result.kind == "unknown" or uneven)
+            (result.kind == "unknown" or uneven or turns)
             and host
             and additive_parts
             and not (self.in_forward or self.in_factory or says_places(node, frame.script))
@@ -225,6 +227,7 @@ class Expressions(Subscripts):
             self.demand(node.left, left, frame)
             self.demand(node.right, right, frame)
             return replace(SAME, host=True)
+        self.found.kept_apart |= {part for part, value in several if value.kind in ("sum", "size")}
         return result if says_places(node, frame.script) else self.noted_join(result, node, SAME, [left, right])
 
     def of_data(self, node: ast.expr, value: Value, other: Value, frame: Frame) -> Value:

@@ -252,6 +252,8 @@ class FlowFacts:
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
+    kept_apart: set[ast.expr] = field(default_factory=set)
+    forms: dict[ast.expr, str] = field(default_factory=dict)
     unequal_tests: set[ast.expr] = field(default_factory=set)
     seeded: set[str] = field(default_factory=set)
     drawn_first: set[str] = field(default_factory=set)
@@ -333,13 +335,19 @@ def _numbers(value: Value, depth: int = 3) -> list[Value]:
     return parts if all(thing.shape != "dict" for thing in value.only(Items)) else [Value("unknown")]  # type: ignore[union-attr]
 
 
-def settled(value: Value) -> Value:
-    """The value after it has been brought together."""
-    for thing in value.only(Items):
-        assert isinstance(thing, Items)
-        thing.known = {key: replace(SAME, host=entry.host) for key, entry in thing.known.items()}
-        thing.rest = None if thing.rest is None else replace(SAME, host=thing.rest.host)
-    return Value(things=value.things, host=value.host)
+def settled(value: Value, in_place: bool = False) -> Value:
+    """The value after it has been brought together; other names for a list keep what they had, unless its entries are
+    brought together in place."""
+    things = set()
+    for thing in value.things:
+        if isinstance(thing, Items):
+            known = {key: replace(SAME, host=entry.host) for key, entry in thing.known.items()}
+            rest = None if thing.rest is None else replace(SAME, host=thing.rest.host)
+            if in_place:
+                thing.known, thing.rest = known, rest
+            thing = thing if in_place else replace(thing, known=known, rest=rest)
+        things.add(thing)
+    return Value(things=frozenset(things), host=value.host)
 
 
 def local_entries(value: Value) -> bool:

@@ -65,6 +65,9 @@ _INTO = frozenset({"index_add", "index_add_", "scatter_add", "scatter_add_", "sc
 # They make a tensor of sizes that they are given.
 _SIZED = frozenset({"repeat", "expand", "new", *NEW})
 
+# What they make of a list, a set or a Counter depends on the values in it.
+_BY_VALUE = frozenset({"index", "count", "sort", "remove", "most_common", "union", "intersection", "difference"})
+
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
 
@@ -293,6 +296,10 @@ class Methods(InPlace):
             if name == "update" and any(value.is_local or local_entries(value) for value in given):
                 self.append(owner, made_of("unknown", [v for v in given if v.is_local] or [SAME], reason=KEYED))
                 return SAME
+            if name == "copy":
+                return replace(owner, things=frozenset({replace(thing, known=dict(thing.known))}))
+            if name in _BY_VALUE and local_entries(owner):
+                return self.by_value(node, owner, args, frame)
         if isinstance(thing, Parameters) and name.endswith("_") and name != "requires_grad_":
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
@@ -303,6 +310,17 @@ class Methods(InPlace):
         if isinstance(thing, Iteration) and thing.how == "bar":
             return SAME
         return None
+
+    def by_value(self, node: ast.Call, owner: Value, args: list[Value], frame: Frame) -> Value:
+        """What depends on numbers of this rank in a list: `losses.index(best)`, `losses.sort()`."""
+        assert isinstance(node.func, ast.Attribute)
+        if node.func.attr in ("index", "count"):
+            for each, value in zip((node.func.value, *node.args), (owner, *args), strict=False):
+                self.demand(each, value, frame)
+        else:
+            reason = f"`{ast.unparse(node)}` depends on numbers of this rank"
+            self.problem(frame, node, reason, made_of("same", [owner]).loaders)
+        return replace(SAME, host=True)
 
     def updated(self, items: Items, node: ast.Call, args: list[Value], frame: Frame) -> None:
         """`settings.update(other, name=value)`: the entries may be others."""

@@ -139,6 +139,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     of_others = {each for each in found.loaders - found.training if each.call in indistinct and each.source is None}
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     found.problems += [found.apart[each] for each in found.joined.keys() & found.apart.keys()]
+    found.problems += _brought_together_twice(found)
     found.read_same -= joined.parts().keys() - found.apart.keys() - found.apart_quietly
     problems = tuple(dict.fromkeys(found.problems))
     replaced = {node: there for node, there in evaluated.items() if is_replaced(node, found, status)}
@@ -341,6 +342,14 @@ def _of_both(found: FlowFacts, status: dict[Loader, str]) -> Iterator[Problem]:
         kinds |= {each.kind == "mean" for each in found.after if (each.script, each.at, each.name) == place}
         if len(kinds) > 1 or place in found.read_same:
             yield from problems
+
+
+def _brought_together_twice(found: FlowFacts) -> Iterator[Problem]:
+    """Sums that are brought together where they are computed with in one turn of a loop, and in another one later."""
+    for node in found.kept_apart & found.reductions.keys():
+        if any(each.kind != "mean" for each in found.reductions[node]):
+            reason = f"`{ast.unparse(node)}` is a sum of this rank in one turn of a loop, and of all ranks in another"
+            yield Problem(found.scripts[node], node, reason)
 
 
 def _together(loader: Loader, found: FlowFacts) -> set[Loader]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 
 from ..effects import effects
@@ -31,6 +32,7 @@ from .values import (
     Module,
     Parameters,
     Value,
+    entries,
     made_of,
     of,
 )
@@ -76,8 +78,18 @@ class Reading(Objects, Longest, OwnDecisions):
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
         self.by_batches_too((owner.script, at, name), loop, loaders, value.host and form == "number", frame)
-        owner.names[name] = settled(value)
+        owner.names[name] = settled(value, in_place=form == "defaultdict")
+        for names in self.kept_names:  # it is brought together before these statements
+            if names.get(name) is value:
+                names[name] = owner.names[name]
         return owner.names[name]
+
+    @contextmanager
+    def keeping(self, names: dict[str, Value]) -> Iterator[None]:
+        """Follow one of several ways; names: what is known where they part, or after another one."""
+        self.kept_names.append(names)
+        yield
+        self.kept_names.pop()
 
     def has_keys(self, value: Value, owner: Frame, at: ast.stmt, name: str, frame: Frame) -> None:
         """A defaultdict is brought together by its keys, of which a rank without a batch has none."""
@@ -115,6 +127,12 @@ class Reading(Objects, Longest, OwnDecisions):
         """
         if value.things and not value.is_local and (local_entries(value) or local_runs(value)):
             found = additive(value)
+            if found and isinstance(node, ast.GeneratorExp | ast.SetComp | ast.DictComp):
+                self.demand(node.value if isinstance(node, ast.DictComp) else node.elt, element(value, None), frame)
+                return
+            if found and (found[1] == "dict" or (found[1] == "tensors" and not any(e.host for e in entries([value])))):
+                self.found.forms[node] = found[1]
+            found = found if found and found[1] != "defaultdict" else None  # of which ranks may have other keys
             value = made_of(
                 found[0] if found else "unknown",
                 [value, *local_runs(value)],
@@ -122,6 +140,10 @@ class Reading(Objects, Longest, OwnDecisions):
             )
         if not value.is_local:
             self.found.read_same.add(node)
+            return
+        if isinstance(node, ast.IfExp):  # all ranks take the same way
+            for each in (node.body, node.orelse):
+                self.demand(each, self.value(each, frame), frame, gathers)
             return
         node, value = self.part_read(node, value, frame)
         uneven = [each for each in value.loaders if self.status.get(each) in UNEVEN]

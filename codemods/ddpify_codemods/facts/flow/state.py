@@ -117,6 +117,7 @@ class State:
         self.parts: set[tuple[Module, str]] = set()
         self.not_in_forward: dict[tuple[Module, str], Module] = {}  # what forwards do not use, by its name
         self.read_in_training: set[tuple[Module, str]] = set()  # what is used of a model beside its forward
+        self.kept_names: list[dict[str, Value]] = []  # as they were where a branch, or a turn of a loop, began
         self.set_now: set[tuple[Thing, str]] = set()  # what the forward that is being followed has set so far
         self.read_before: set[tuple[Thing, str]] = set()  # what a forward has read that another one may have set
         self.work = 0

@@ -162,7 +162,8 @@ class Follower(Assignments):
                     break
                 known = before
                 self.assign(node.target, self.each_of(over, node.iter), frame)
-                self.turn(node.body, frame, always=bool(over.only(Parameters)))
+                with self.keeping(before):
+                    self.turn(node.body, frame, always=bool(over.only(Parameters)))
                 if self.in_forward and self.in_rows():
                     self.carried(before, frame)
                 if count or not self.loaders_in(over):  # a loader has a batch
@@ -235,7 +236,8 @@ class Follower(Assignments):
                     break
                 self.decided(node.test, self.value(node.test, frame), frame)
                 before = known = dict(frame.names)
-                self.turn(node.body, frame)
+                with self.keeping(before):
+                    self.turn(node.body, frame)
                 self.merge(frame, before)
         self.mark(node, SAME, frame)
         self.block(node.orelse, frame)
@@ -277,7 +279,8 @@ class Follower(Assignments):
 
     def do_try(self, node: ast.Try, frame: Frame) -> None:
         before, gradients = dict(frame.names), self.gradients
-        self.block(node.body, frame)
+        with self.keeping(before):
+            self.block(node.body, frame)
         for handler in node.handlers:
             first, body = frame.names, self.gradients
             frame.names = {**before, **{name: value for name, value in first.items() if name not in before}}

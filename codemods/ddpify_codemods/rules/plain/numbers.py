@@ -167,7 +167,7 @@ def _named(
     while name in taken or name in FUNCTIONS.values():
         name += "_"
     taken.add(name)
-    code = f"{name} = {FUNCTIONS[kind]}({_source(script, node, words)})"
+    code = f"{name} = {_brought_together(script, node, kind, _source(script, node, words))}"
     yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
 
@@ -196,7 +196,17 @@ def _replaced(script: Script, node: ast.expr, kind: str, words: Words) -> Replac
         template = f"({template})" if _binds(script.parents[node], node) else template
         return Replace(node, template, "count the samples of all ranks", modules=words.imports)
     numbers = as_numbers(script, node, ast.unparse(node)).replace(ast.unparse(node), "{}")
-    return Replace(node, f"{FUNCTIONS[kind]}({numbers})", "bring it together from all ranks", modules=words.imports)
+    code = _brought_together(script, node, kind, numbers)
+    return Replace(node, code, "bring it together from all ranks", modules=words.imports)
+
+
+def _brought_together(script: Script, node: ast.expr, kind: str, numbers: str | None) -> str:
+    """The code that brings numbers together where they are read: one by one out of a dict."""
+    function, form = FUNCTIONS[kind], program_of(script).followed.found.forms.get(node)
+    if form == "dict":
+        code = f"{{key: {function}(value) for key, value in {numbers}.items()}}"
+        return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
+    return f"list({function}(torch.stack({numbers})))" if form == "tensors" else f"{function}({numbers})"
 
 
 def _binds(parent: ast.AST, node: ast.expr) -> bool:

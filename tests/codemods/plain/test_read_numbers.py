@@ -1,0 +1,89 @@
+"""Numbers that a loop adds up, where they are read: within it, in branches and other loops after it, and in dicts."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_followed import CE, HEAD, LOOP, plain, refusals
+
+START = """\
+    counts, losses, n, mean = {"hits": 0, "loss": 0.0}, [], 0, 0.0
+    for x, y in train_loader:
+"""
+ADDS = """\
+        counts["hits"] += (model(x).argmax(1) == y).sum().item()
+        counts["loss"] += loss.item() * len(x)
+        losses.append(loss.item())
+        n += len(x)
+"""
+
+
+def script(within: str = "", after: str = "", adds: str = ADDS) -> str:
+    """A script that adds up numbers, and reads them in its loop and after it."""
+    lines = [*[f"        {line}\n" for line in within.splitlines()], *[f"    {line}\n" for line in after.splitlines()]]
+    loop = LOOP.format(loss=CE, step="optimizer.step()").replace("    for x, y in train_loader:\n", START)
+    return HEAD + loop + adds + "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("read", "brought"),
+    [
+        ("print('{hits}'.format(**counts))", "**{key: sum_over_ranks(value) for key, value in counts.items()}"),
+        ("print(f'{counts}')", "{({key: sum_over_ranks(value) for key, value in counts.items()})}"),
+        ("print({k: v for k, v in counts.items()})", "{k: sum_over_ranks(v) for k, v in counts.items()}"),
+        ("print(dict(counts, n=n))", "dict({key: sum_over_ranks(value) for key, value in counts.items()}, n=sum"),
+        ("print(losses.copy())", "mean_over_ranks(losses.copy())"),
+        ("print(losses.index(loss.item()))", "mean_over_ranks(losses).index(mean_over_ranks(loss.item()))"),
+        ("losses.sort()", None),
+        ("print(loss.item() if n > 9 else None)", "mean_over_ranks(loss.item()) if sum_over_ranks(n) > 9 else None"),
+        ("print(max(each for each in losses))", "max(mean_over_ranks(each) for each in losses)"),
+        ("print({each for each in losses})", "{mean_over_ranks(each) for each in losses}"),
+        ("print([each for each in losses])", "print(mean_over_ranks([each for each in losses]))"),
+    ],
+)
+def test_what_is_read_within_the_loop(read: str, brought: str | None) -> None:
+    """Each number by itself, where a dict, a set or what is made as it is asked holds them."""
+    result = plain(script(within=read))
+    assert bool(refusals(result)) is (brought is None)
+    assert brought is None or brought in result.code
+
+
+@pytest.mark.parametrize(
+    "read",
+    [
+        "if epoch % 2:\n    print(n)\nprint(counts['loss'] / n)",
+        "for each in losses:\n    print(each, n)\nprint(n)",
+        "for key, value in counts.items():\n    print(key, value / n)",
+        "while n > 0:\n    print(n)\n    break\nprint(n)",
+        "try:\n    print(n)\nexcept ValueError:\n    pass\nprint(n)",
+    ],
+)
+def test_what_is_read_in_a_branch_is_brought_together_before_it(read: str) -> None:
+    result = plain(script(after=read))
+    assert not refusals(result)
+    assert result.code.count("n = sum_over_ranks(n)") == 1
+    assert result.code.index("n = sum_over_ranks(n)") < result.code.index(read.splitlines()[0])
+
+
+def test_what_one_branch_adds_up_is_not_brought_together_twice() -> None:
+    loop = script(adds="        n += len(x)\n")
+    body = loop[loop.index("    counts, ") :].replace("    counts", "        counts").replace("\n    ", "\n        ")
+    source = loop[: loop.index("    counts, ")] + "    if epoch % 2:\n" + body.rstrip() + "\n    print(n)\n"
+    assert "if epoch % 2:\n        counts" in source
+    assert refusals(plain(source.replace(", n, mean =", ", m, mean =").replace("[], 0, 0.0", "[], 0, 0.0")))
+
+
+@pytest.mark.parametrize("more", ["", "mean = mean + 0.5\n"])
+def test_a_mean_that_goes_on_is_made_of_sums_that_are_brought_together_once(more: str) -> None:
+    adds = f"mean = (n * mean + len(x) * loss.item()) / (n + len(x))\n{more}n += len(x)\n"
+    result = plain(script(adds="".join(f"        {line}\n" for line in adds.splitlines()), after="print(mean)"))
+    assert not refusals(result)
+    assert "(sum_over_ranks(n * mean + len(x) * loss.item())) / (sum_over_ranks(n + len(x)))" in result.code
+
+
+@pytest.mark.parametrize("other", ["losses", "list(losses)", "losses[:]", "losses.copy()"])
+def test_lists_of_two_names_are_both_brought_together(other: str) -> None:
+    result = plain(script(within=f"other = {other}", after="print(other)\nprint(losses)"))
+    assert not refusals(result)
+    assert "    losses = mean_over_ranks(losses)\n" in result.code
+    assert "    other = mean_over_ranks(other)\n" in result.code
