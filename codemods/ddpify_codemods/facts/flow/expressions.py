@@ -201,6 +201,9 @@ class Expressions(Subscripts):
         if isinstance(node.op, ast.Mult) and left.only(Items):
             return left
         left, right = self.of_data(node.left, left, right, frame), self.of_data(node.right, right, left, frame)
+        if not left.is_local and not right.is_local and self.is_measured_whole():
+            parts = ((node.left, left), (node.right, right))
+            self.found.read_same |= {part for part, value in parts if not value.zero and value.constant is None}
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
         if result.kind in LOCAL_ROWS and self.meets_others([left, right]):
@@ -229,6 +232,11 @@ class Expressions(Subscripts):
             return replace(SAME, host=True)
         self.found.kept_apart |= {part for part, value in several if value.kind in ("sum", "size")}
         return result if says_places(node, frame.script) else self.noted_join(result, node, SAME, [left, right])
+
+    def is_measured_whole(self) -> bool:
+        """Whether what is followed may measure, for an evaluation that is not divided, what it measures of training."""
+        whole = any(context.how == "whole" for context in self.contexts)
+        return whole or (not self.contexts and not self.found.measuring.keys().isdisjoint(self.stack))
 
     def of_data(self, node: ast.expr, value: Value, other: Value, frame: Frame) -> Value:
         """A number of a batch that samples are computed with, before any model: `(x - x.mean()) / x.std()`. It is that

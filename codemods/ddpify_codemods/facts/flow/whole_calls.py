@@ -26,7 +26,7 @@ def given_whole(found: FlowFacts) -> set[ast.expr]:
 
 
 def _is_of_samples(found: FlowFacts, node: ast.expr) -> bool:
-    return any(each.kind == "rows" for each in found.reductions[node])
+    return any(each.kind in ("rows", "sum") for each in found.reductions[node])
 
 
 def of_all(value: Value) -> Value:

@@ -51,6 +51,20 @@ def test_without_such_an_evaluation_the_function_does_it() -> None:
     assert ast.FunctionDef in scopes and not found.problems
 
 
+@pytest.mark.parametrize("ratio", ["(hits + 5) / (count + 1)", "(hits - 1) * 2 + count ** 2", "(hits + 5) / 3"])
+def test_sums_that_are_computed_with_are_those_of_the_evaluation_in_it(ratio: str) -> None:
+    """Ranks that evaluate everything would add up what they all have."""
+    counts = "    hits, count = ((out > threshold) == y).sum().item(), (out > 0).sum().item()\n"
+    source = MEASURE[: MEASURE.index("    y = y ==")] + counts + f"    return {ratio}\n"
+    source += MEASURE[MEASURE.index("\n\ndef doubled") :]
+    behind = PROGRAM[: PROGRAM.rindex("        measured += ")] + "        outs, ys = [model(x)], [y]\n"
+    behind += "    measured = doubled(torch.cat(outs), torch.cat(ys))\n    print(measured)\n"
+    for program in (source + PROGRAM, source + behind):
+        found = followed(program)
+        assert {*found.status.values()} == {"training", "whole"} and not found.problems
+        assert all(isinstance(found.found.scripts[node].scope(node), ast.Module) for node in found.found.reductions)
+
+
 @pytest.mark.parametrize(
     ("before", "after", "reason"),
     [
