@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
-from .test_followed import CE, EVALUATION, plain, refusals, training, undivided
+from .test_followed import CE, EVALUATION, HEAD, plain, refusals, training, undivided
 
 EACH = 'F.cross_entropy(ddp_model(x), y, reduction="none")'
 BATCH = "differentiable_batch(ddp_model(x))"
@@ -294,3 +294,46 @@ batch = model(x)
 
 
 WRITER = "from torch.utils.tensorboard import SummaryWriter\nwriter = SummaryWriter()\n"
+
+
+SEVERAL = """\
+import sys
+import segmentation
+class Dice(nn.Module):
+    def forward(self, out, y):
+        out = torch.sigmoid(out)
+        return 1 - ((2 * (out * y).sum(1) + 1) / (out.sum(1) + y.sum(1) + 1)).sum() / y.size(0)
+class Hinge(nn.Module):
+    def forward(self, out, y):
+        return segmentation.hinge(out.squeeze(1), y)
+class Net(nn.Module):
+    def __init__(self, deep):
+        super().__init__()
+        self.a, self.b, self.deep = nn.Linear(4, 3), nn.Linear(4, 3), deep
+    def forward(self, x):
+        return [self.a(x), self.b(x)] if self.deep else self.a(x)
+model = Net(len(sys.argv) > 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = {"dice": Dice, "hinge": Hinge}[sys.argv[1]]()
+for epoch in range(3):
+    for x, y in train_loader:
+        y = F.one_hot(y, 3).float()
+        if len(sys.argv) > 2:
+            outputs, loss = model(x), 0
+            for out in outputs:
+                loss += criterion(out, y)
+        else:
+            loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def test_a_criterion_of_a_library_or_of_the_program_is_brought_together_within() -> None:
+    """For several outputs it would be so in its call, too, and be given the batch of all ranks once more."""
+    result = plain(HEAD[: HEAD.index("model = ")] + SEVERAL)
+    assert not refusals(result)
+    assert "segmentation.hinge(differentiable_batch(out.squeeze(1)), differentiable_batch(y))" in result.code
+    assert result.code.count("differentiable_batch(") == 3
+    assert "loss += criterion(out, y)" in result.code and "criterion(ddp_model(x), y)" in result.code

@@ -146,12 +146,16 @@ class Joined:
     terms: set[ast.expr] = field(default_factory=set)
     calls: set[ast.expr] = field(default_factory=set)
 
-    def learn(self, terms: set[ast.expr], calls: set[ast.expr]) -> bool:
-        """Add what makes a loss that cannot be divided, means and sums first; whether that is new."""
-        if new := terms - self.terms:
+    def learn(self, found: FlowFacts) -> bool:
+        """Add what makes a loss that cannot be divided, means and sums first; whether that is new.
+
+        A call need not be added if what it comes to is, on another way: `criterion(out, y)`, a library's loss in it.
+        """
+        if new := found.terms - self.terms:
             self.terms |= new
-        elif new := calls - self.calls:
-            self.calls |= new
+        elif new := found.calls - self.calls:
+            known = self.calls | found.calls
+            self.calls |= {each for each in new if not found.calls_within.get(each, set()) & known} or new
         return bool(new)
 
     def parts(self) -> dict[ast.expr, ast.expr]:
@@ -207,13 +211,14 @@ class FlowFacts:
     expressions or by what AfterLoop names; a problem where others are, too. of_loaders: where the data set or the
     sampler of loaders is read. labelled: the calls of models that train, and compute their losses themselves as means
     over labels that count, with what a batch has of these. full_batches: where the batch size of a loader is that of a
-    rank; size_owners: the objects of which it is an attribute. terms, calls: the operations by which losses are made
-    that cannot be divided. joined: what these compute with, brought together from all ranks; joined_quietly: where
-    nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without gradients.
-    measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read of a batch,
-    and may be a list of texts. agreed: the calls that ask how long the longest sample is, where all ranks train;
-    agreed_quietly: where nothing is differentiated; agreed_apart: those that ask it elsewhere. own_decisions: the
-    conditions in models that each rank decides for its own samples.
+    rank; size_owners: the objects of which it is an attribute. terms, calls: the operations by which losses are
+    made that cannot be divided; calls_within: those in the functions that such a call runs. joined: what these
+    compute with, brought together from all ranks; joined_quietly: where nothing is differentiated. apart: where the
+    same is computed of other batches; apart_quietly: without gradients. measuring: the calls of functions that make
+    a number of samples of training. may_be_texts: what is read of a batch, and may be a list of texts. agreed: the
+    calls that ask how long the longest sample is, where all ranks train; agreed_quietly: where nothing is
+    differentiated; agreed_apart: those that ask it elsewhere. own_decisions: the conditions in models that each
+    rank decides for its own samples.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -291,6 +296,7 @@ class FlowFacts:
     labelled: dict[ast.Call, tuple[Script, str]] = field(default_factory=dict)
     terms: set[ast.expr] = field(default_factory=set)
     calls: set[ast.expr] = field(default_factory=set)
+    calls_within: dict[ast.expr, set[ast.expr]] = field(default_factory=dict)
     joined: dict[ast.expr, set[Reduction]] = field(default_factory=dict)
     joined_quietly: set[ast.expr] = field(default_factory=set)
     apart: dict[ast.expr, Problem] = field(default_factory=dict)

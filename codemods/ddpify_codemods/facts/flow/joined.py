@@ -74,6 +74,7 @@ class Together(State):
         joinable = whole and not inside and alike and all(map(can_be_joined, others))
         picks = value.kind == "picked" and not any(part.kind == "picked" for part in local)
         if (value.kind == "unknown" or unseen or picks) and joinable:
+            self.found.calls_within.setdefault(node, set()).update(value.calls - calls)
             return replace(value, calls=calls | {node})
         return replace(value, calls=value.calls | calls) if calls - value.calls else value
 

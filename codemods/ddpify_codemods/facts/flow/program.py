@@ -124,7 +124,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             status[loader] = "whole"
             own = [whole[each] for each in status if each.source is loader and each in whole]
             whole |= {loader: own[0]} if own else {}
-        coupled = joined.learn(found.terms, found.calls)
+        coupled = joined.learn(found)
         if not stuck and not wanted and not undivided and not coupled:
             wanted = given_whole(found) - of_all
             left = left_for_nothing(found) - aside

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.frames import Joined
+from ddpify_codemods.facts.flow.frames import FlowFacts, Joined
 from ddpify_codemods.facts.flow.joined import can_be_joined, is_changing
 from ddpify_codemods.facts.flow.values import Items, Value, of
 
@@ -19,10 +19,19 @@ def expression(source: str) -> ast.expr:
 
 def test_means_and_sums_are_learned_first() -> None:
     joined, term, call = Joined(), expression("a + 1"), expression("f(b)")
-    assert joined.learn({term}, {call}) and (joined.terms, joined.calls) == ({term}, set())
-    assert joined.learn({term}, {call}) and joined.calls == {call}
-    assert not joined.learn({term}, {call})
+    found = FlowFacts(terms={term}, calls={call})
+    assert joined.learn(found) and (joined.terms, joined.calls) == ({term}, set())
+    assert joined.learn(found) and joined.calls == {call}
+    assert not joined.learn(found)
     assert sorted(sources_of(list(joined.parts()))) == ["1", "a", "b"]
+
+
+def test_a_call_is_not_learned_beside_what_it_comes_to() -> None:
+    joined, outer, inner = Joined(), expression("criterion(out, y)"), expression("lovasz(out, y)")
+    found = FlowFacts(calls={outer, inner}, calls_within={outer: {inner}})
+    assert joined.learn(found) and joined.calls == {inner}
+    alone = Joined()
+    assert alone.learn(FlowFacts(calls={outer}, calls_within={outer: {inner}})) and alone.calls == {outer}
 
 
 @pytest.mark.parametrize(
