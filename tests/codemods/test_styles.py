@@ -9,6 +9,16 @@ from ddpify_codemods.targets import TARGETS
 
 from tests.codemods.checks import script_of
 
+PENALTY = """\
+import torch
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+gradients = torch.autograd.grad(model(torch.rand(8, 4)).mean(), model.parameters())
+for parameter, gradient in zip(model.parameters(), gradients):
+    parameter.grad = gradient
+optimizer.step()
+"""
+
 
 def test_scripts_of_a_program_know_each_other() -> None:
     scripts = in_program([script_of("import net"), script_of("x = 1", is_entry=False)])
@@ -22,10 +32,10 @@ def test_plain_has_its_own_rules_and_the_shared_ones() -> None:
 
 
 def test_an_edit_that_needs_the_runtime_is_refused() -> None:
-    (script,) = in_program([script_of("import time, torch\ntorch.manual_seed(int(time.time()))")])
+    (script,) = in_program([script_of(PENALTY)])
     exact = [item for rule in in_folders("convert") for item in rule.check(script, TARGETS["cpu"])]
     plain = [item for rule in plain_rules() for item in rule.check(script, TARGETS["cpu"])]
     needing = [item for item in exact if getattr(item, "imports", ())]
     assert not any(getattr(item, "imports", ()) for item in plain)
     refused = [item.rule for item in plain if isinstance(item, Finding) and item.severity == "refused"]
-    assert needing and "DDP108" in refused
+    assert needing and "DDP127" in refused

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.convert.seeds import RULE
+from ddpify_codemods.rules.exact.seeds import RULE
 
 from ..checks import assert_refused, assert_silent, rewritten
 from .snippet import check_transformed

@@ -188,7 +188,7 @@ class Libraries(LibraryResults):
             return padded_again(given, first, agreed) if local else SAME
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
-        if (name in SEEDS or name in SEED_ALL) and given and not self.contexts and not self.undecided:
+        if (name in SEEDS or name in SEED_ALL) and not self.contexts and not self.undecided:
             perhaps = any(isinstance(each, ast.BoolOp) for each in frame.script.ancestors(node))
             self.found.seeded |= set() if perhaps else {SEEDS[name]} if name in SEEDS else LIBRARIES
         if name in SEEDS and given and not local and not self.contexts and not self.undecided:

@@ -16,6 +16,7 @@ from ..exact import clock_decisions, temporary_directory, unique_names
 from .logged import answers
 from .looks import decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
+from .rank_0_seeds import rank_0_seeds
 from .words import REMEDY, program_of
 
 _HELPER = '''\
@@ -58,6 +59,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for answer in answers(script):
         yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
         sent = True
+    for item in rank_0_seeds(script, target):
+        yield item
+        sent |= isinstance(item, Replace) and "from_rank_0" in item.template
     for item in temporary_directory.shared(script, "from_rank_0({})", words.barrier):
         if isinstance(item, Finding):
             yield item
