@@ -11,7 +11,7 @@ from .meetings import meeting
 from .own_decisions import is_drawn
 from .own_sizes import batch_sizes
 from .reading import Reading
-from .values import COUPLES, LOCAL_ROWS, SAME, Value, made_of
+from .values import COUPLES, LOCAL_ROWS, SAME, Items, Value, made_of
 
 
 class Comparisons(Reading):
@@ -76,10 +76,26 @@ class Comparisons(Reading):
         if len(values) == 2 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
             if len({value.loaders for value in values}) == 1 and _are_of_a_batch(node, values):
                 return SAME
+            left, right = (node.left, values[0]), (node.comparators[0], values[1])
+            if self.are_sizes(left, right, frame) or self.are_sizes(right, left, frame):
+                return SAME
             one, other = (value.constant for value in values)
             if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
         return None
+
+    def are_sizes(self, shape: tuple[ast.expr, Value], sizes: tuple[ast.expr, Value], frame: Frame) -> bool:
+        """Whether the sizes of a rank's part of a batch are compared with such sizes, `x.size() != (len(x), steps)`, so
+        that the answer is the same on all ranks."""
+        (asked, value), (node, given) = shape, sizes
+        if not value.is_local or given.is_local or len(given.things) != 1 or not given.only(Items):
+            return False
+        if isinstance(asked, ast.Call) and ast.unparse(asked.func) in ("list", "tuple") and len(asked.args) == 1:
+            value = self.value(asked.args[0], frame)
+        parts = [self.value(each, frame) for each in node.elts] if isinstance(node, ast.Tuple | ast.List) else []
+        parts = parts or [part for thing in given.things if isinstance(thing, Items) for part in thing.all()]
+        kinds, loaders = {each.kind for each in parts}, {each.loaders for each in parts if each.is_local}
+        return value.kind == "shape" and "size" in kinds and kinds <= {"size", "same"} and loaders == {value.loaders}
 
     def is_test(self, node: ast.Compare, values: list[Value], frame: Frame) -> bool:
         """Whether a branch asks `mask != None` of a tensor, which says what `is not` says; an array of numpy compares

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation, reasons, undivided
 
 
@@ -19,3 +21,35 @@ def test_a_comparison_of_what_is_not_known_decides_nothing_by_itself() -> None:
     assert not any("is read here" in each for each in reasons(masked))
     chosen = "f = [1, 2][int(x.unfold(1, 4, 1) > 0)]\n        loss = f * F"
     assert undivided(TRAINING.replace("loss = F", chosen))
+
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out, self.heads = nn.Linear(4, 3), 2
+    def forward(self, x):
+        count, width = x.size()
+        w = x.view(count, self.heads, -1)
+        {}
+        return self.out(w.flatten(1))
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+SIZES = [
+    ("if w.size() != (count, self.heads, width // 2):\n            raise ValueError(f'{w.size()}')", True),
+    ("if w.shape != (count, self.heads, width // 2): w = w.view(count, self.heads, -1)", True),
+    ("assert w.shape == (count, self.heads, width // 2), f'{count}'", True),
+    ("assert list(w.size()) == [count, self.heads, width // 2]", True),
+    ("assert (count, self.heads, width // 2) == tuple(w.shape)", True),
+    ("assert w.view(count * 2, -1).shape == (count * self.heads, width // 2)", True),
+    ("if w.shape == (8, self.heads, width // 2): w = w * 2", False),
+    ("if w.shape[0] == 8: w = w * 2", False),
+    ("if list(w.shape) == [8, 2, 2]: w = w * 2", False),
+    ("if w.shape == (int(w.sum()), 2, 2): w = w * 2", False),
+]
+
+
+@pytest.mark.parametrize(("compares", "alike"), SIZES)
+def test_sizes_of_a_ranks_part_are_compared_with_such_sizes(compares: str, alike: bool) -> None:
+    assert (not reasons(NET.format(compares) + TRAINING)) is alike
