@@ -107,9 +107,12 @@ def flattened(kind: Kind, start: int | None) -> Kind:
 def reshaped(kind: Kind, sizes: Sequence[Value]) -> Kind | None:
     """After the sizes are given anew; None where the first is a number of the script's own, not that of the samples."""
     samples = axis(kind)
+    first = sizes[0] if sizes else None
+    steps = first is not None and first.kind == "same" and first.constant in (None, -1) and not first.things
+    if samples == 1 and steps and len(sizes) > 2 and sizes[1].kind == "size":
+        return kind  # each of the samples with its heads: `x.view(steps, len(x) * heads, -1)`
     if samples != 0:
         return "rows_moved"
-    first = sizes[0] if sizes else None
     if first is not None and first.constant == -1 and any(each.kind == "size" for each in sizes[1:]):
         return None  # no dimension is that of the samples
     if first is None or first.kind in ("size", "shape", *LOCAL_ROWS) or first.constant == -1 or first.things:

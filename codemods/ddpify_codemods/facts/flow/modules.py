@@ -179,7 +179,7 @@ class Modules(Losses, Beginnings, Remembered):
         if module.contents is None:
             return bags(module.name, given) or of_library_module(module, given)
         value = self.in_turn(module, node, given, frame) if given else SAME
-        if value.is_kept:
+        if value.is_kept or (value.kind in ("rows_second", "rows_last") and not value.things):
             return value
         seen = value.kind in LOCAL_ROWS and axis(value.kind) == 0 and not value.things and not is_packed(value)
         if not seen or not least(value) or not module.layers:  # which layers there are is not known otherwise

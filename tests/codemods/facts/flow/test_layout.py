@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ddpify_codemods.facts.flow import layout
+from ddpify_codemods.facts.flow.values import SAME, Kind, Value
 
 
 def test_kinds_name_dimensions() -> None:
@@ -47,3 +48,24 @@ def test_samples_move(moved: str, expected: str) -> None:
 def test_reductions_over_the_samples() -> None:
     assert layout.over_samples("rows", 0) and layout.over_samples("rows", None)
     assert not layout.over_samples("rows", 1) and not layout.over_samples("rows_second", (0, 2))
+
+
+SIZE, LAST = Value("size"), Value(constant=-1)
+
+
+@pytest.mark.parametrize(
+    ("kind", "sizes", "expected"),
+    [
+        ("rows_second", [SAME, SIZE, SAME], "rows_second"),  # steps, samples with their heads
+        ("rows_second", [LAST, SIZE, SAME], "rows_second"),
+        ("rows_second", [SIZE, SAME, SAME], "rows_moved"),
+        ("rows_second", [SIZE, SIZE, SAME], "rows_moved"),
+        ("rows_second", [SAME, SAME, SAME], "rows_moved"),
+        ("rows_second", [Value(constant=3), SIZE, SAME], "rows_moved"),
+        ("rows_second", [SAME, SIZE], "rows_moved"),
+        ("rows_last", [SAME, SIZE, SAME], "rows_moved"),
+        ("rows", [SIZE, SAME, SAME], "rows"),
+    ],
+)
+def test_sizes_are_given_anew(kind: Kind, sizes: list[Value], expected: str) -> None:
+    assert layout.reshaped(kind, sizes) == expected

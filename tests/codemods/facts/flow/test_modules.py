@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+import pytest
 from ddpify_codemods import convert
 
 from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
@@ -84,3 +85,23 @@ def test_a_layer_that_may_be_called_by_another_way_is_not_left_out() -> None:
     assert any("not seen" in each for each in reasons(one_by_one + TRAINING))
     outside = TRAINING.replace("loss.backward()", "loss = loss + model.condition.go(x).mean()\n        loss.backward()")
     assert reasons(LEFT_OUT + outside)
+
+
+@pytest.mark.parametrize("layers", ["nn.Sequential(nn.Linear(4, 4), nn.ReLU())", "nn.Linear(4, 4)"])
+def test_layers_leave_samples_where_they_lie(layers: str) -> None:
+    """Steps first: what is added to what went through layers has its samples along the second dimension, too."""
+    net = f"""\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers, self.out = {layers}, nn.Linear(4, 3)
+    def forward(self, x):
+        x = x.unsqueeze(1).transpose(0, 1)
+        x = x + self.layers(x)
+        x = x + x.mean(1, keepdim=True)
+        return self.out(x[0])
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+    assert undivided(net + TRAINING)
+    assert not undivided(net.replace("mean(1,", "mean(0,") + TRAINING)
