@@ -142,7 +142,7 @@ def runs_always(script: Script, node: ast.Call) -> bool:
 
 
 def _is_tensor(script: Script, node: ast.expr, seen: frozenset[str] = frozenset()) -> bool:
-    """Whether weights are a tensor of torch, and not None, by all that is assigned to their name."""
+    """Whether weights are a tensor of torch, and not None, by all that may be assigned to their name."""
     if isinstance(node, ast.Call):
         if script.qualified(node.func).startswith("torch."):
             return True
@@ -153,8 +153,29 @@ def _is_tensor(script: Script, node: ast.expr, seen: frozenset[str] = frozenset(
     name = ast.unparse(node)
     if not isinstance(node, ast.Name | ast.Attribute) or name in seen:
         return name in seen
-    values = list(_assigned(script, name))
+    last = _last_given(script, node)
+    values = [last] if last is not None else list(_assigned(script, name))
     return bool(values) and all(each is not None and _is_tensor(script, each, seen | {name}) for each in values)
+
+
+def _last_given(script: Script, node: ast.expr) -> ast.expr | None:
+    """What a variable is surely given last, above where it is read: `w = config["w"]`, `w = torch.tensor(w)`."""
+    name, scope = ast.unparse(node), script.scope(node)
+    stored = [each for each in script.find(ast.Name) if each.id == name and isinstance(each.ctx, ast.Store)]
+    shared = any(name in each.names for each in script.nodes if isinstance(each, ast.Global | ast.Nonlocal))
+    if shared or (isinstance(scope, ast.Module) and any(script.scope(each) is not scope for each in stored)):
+        return None
+    stored = [each for each in stored if not isinstance(script.parents[each], ast.AugAssign)]
+    given = {script.statement(each): each for each in stored if script.scope(each) is scope}
+    for around in (each for each in (node, *script.ancestors(node)) if isinstance(each, ast.stmt)):
+        if around is scope:
+            break
+        block = script.block(around)
+        before = next((each for each in reversed(block[: block.index(around)]) if each in given), None)
+        if before is not None:
+            alone = isinstance(before, ast.Assign) and before.targets == [given[before]]
+            return before.value if alone and before.lineno == max(each.lineno for each in given) else None  # type: ignore[attr-defined]
+    return None
 
 
 def _assigned(script: Script, name: str) -> Iterator[ast.expr | None]:

@@ -38,6 +38,37 @@ def test_what_a_loss_is_divided_by(code: str, expected: str) -> None:
     assert count(code) == expected
 
 
+GIVEN = """\
+w = config['w']
+w = torch.tensor(w).to(device)
+w /= w.sum()
+for x, y in loader:
+    l = F.cross_entropy(x, y, w)
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "seen"),
+    [
+        ("", "", True),
+        ("for x", "def train(w):\n  for x", False),
+        ("    l =", "    if x: w = None\n    l =", False),
+        ("y, w)\n", "y, w)\n    w = None\n", False),
+        ("w = torch", "if w: w = torch", False),
+        ("w = config['w']", "global w\nw = config['w']", False),
+        ("w /= w.sum()", "def other():\n    global w\n    w = None", False),
+        ("w = torch.tensor(w).to(device)", "w, v = torch.rand(3), None", False),
+    ],
+)
+def test_weights_are_what_they_were_made_last(old: str, new: str, seen: bool) -> None:
+    code = GIVEN.replace(old, new, 1)
+    assert code != GIVEN or not old
+    assert (count(code) == "w[y].sum()") is seen
+    if "global" not in new:
+        own = "def run():\n" + "".join(f"    {line}\n" for line in code.splitlines())
+        assert (count(own) == "w[y].sum()") is seen
+
+
 def test_targets_that_torch_leaves_out_without_being_told() -> None:
     made = "loss = torch.nn.NLLLoss(torch.rand(3))\nl = loss(x, y)"
     assert count(made, ignores=True) == "loss.weight[y[y != loss.ignore_index]].sum()"
