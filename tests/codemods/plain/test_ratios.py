@@ -63,3 +63,22 @@ def test_a_sum_that_another_function_reads_is_refused() -> None:
 def test_a_batch_that_is_shown_of_divided_and_of_whole_evaluations_is_refused() -> None:
     shown = RUN.replace("print(total / count)", "print(y[:3] / x.size(0))")
     assert refusals(plain(HEAD + shown.format(after="return total / count")))
+
+
+@pytest.mark.parametrize(
+    ("shown", "fits"),
+    [
+        ("100.0 * total / count", True),
+        ("2 * total / (count + float(count))", True),
+        ("-total / 3 / count", True),
+        ("(total + 1) / (count + 1)", False),
+        ("(total * total) / count", False),
+        ("total / (count - 0.5)", False),
+        ("(total + epoch) / count", False),
+    ],
+)
+def test_sums_that_something_is_added_to_leave_no_ratio(shown: str, fits: bool) -> None:
+    source = RUN.format(after="return total / count").replace("print(total / count)", f"print({shown})")
+    found = refusals(plain(HEAD + "epoch = 0\n" + source))
+    assert any("of divided batches and of whole ones" in each for each in found) is not fits
+    assert fits is not bool(found)

@@ -13,16 +13,34 @@ def in_ratio(script: Script, node: ast.expr, sums: Iterable[ast.expr]) -> bool:
     """Whether an expression stands in a division of sums.
 
     Args:
-        node: it. sums: the expressions that are summed over ranks; both sides of the division have to hold one.
+        node: it. sums: the expressions that are summed over ranks; both sides of the division are so many times larger
+            if each of these is.
     """
     sums = set(sums)
     for parent in script.ancestors(node):
         if isinstance(parent, ast.BinOp) and isinstance(parent.op, ast.Div):
-            sides = (set(ast.walk(parent.left)), set(ast.walk(parent.right)))
-            return all(sums & side for side in sides)
+            return _grows_with(parent.left, sums) and _grows_with(parent.right, sums)
         if isinstance(parent, ast.stmt):
             break
     return False
+
+
+def _grows_with(node: ast.expr, sums: set[ast.expr]) -> bool:
+    """Whether an expression is so many times larger if some in it are: `2 * hits`, not `hits + 1`."""
+    if node in sums:
+        return True
+    if isinstance(node, ast.UnaryOp):
+        return _grows_with(node.operand, sums)
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in ("float", "int") and len(node.args) == 1:
+        return _grows_with(node.args[0], sums)
+    if not isinstance(node, ast.BinOp):
+        return False
+    grow = _grows_with(node.left, sums), _grows_with(node.right, sums)
+    if isinstance(node.op, ast.Add | ast.Sub):
+        return all(grow)
+    if isinstance(node.op, ast.Mult):
+        return grow[0] != grow[1]
+    return isinstance(node.op, ast.Div) and grow == (True, False)
 
 
 def only_ratios_are_left(script: Script, loop: ast.AST, found: FlowFacts) -> bool:
