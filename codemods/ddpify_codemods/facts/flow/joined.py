@@ -81,7 +81,8 @@ class Together(State):
     def may_join(self, loaders: Iterable[Loader]) -> bool:
         """Whether batches are those of training, of which all ranks have as many, and as long ones."""
         each_trains = [self.status.get(each) == "training" for each in loaders]
-        return bool(each_trains) and all(each_trains) and not any(context.how == "rows" for context in self.contexts)
+        apart = self.own_ways or any(context.how == "rows" for context in self.contexts)
+        return bool(each_trains) and all(each_trains) and not apart
 
     def after_joining(self, value: Value, node: ast.expr, frame: Frame) -> Value:
         """What an expression is, where operands of some are brought together from the ranks."""

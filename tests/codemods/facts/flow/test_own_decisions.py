@@ -120,3 +120,22 @@ def test_what_waits_for_all_ranks_in_the_model_is_refused(decides: str, refused:
     for result in (synchronized, convert({path: source}, "cpu", style="plain", fully_sharded=True)[path]):
         found = [each.message for each in result.findings if "each rank decides here" in each.message]
         assert bool(found) is refused
+
+
+FIRST = ["torch.sqrt(F.mse_loss(out, y))", "F.cross_entropy(out, y.argmax(1), torch.rand(3))"]
+
+
+@pytest.mark.parametrize("first", FIRST)
+def test_a_criterion_brings_nothing_together_in_one_way(first: str) -> None:
+    """A rank would wait for the others, which take another one."""
+    own = f"""\
+class Own(nn.Module):
+    def forward(self, out, y):
+        if torch.rand(1) < 0.5: return {first}
+        return F.mse_loss(out, y)
+criterion = Own()
+"""
+    source = own + program().replace("F.cross_entropy(model(x), y)", "criterion(model(x), F.one_hot(y, 3).float())")
+    found = followed(source)
+    within = [node for node in found.found.joined if node.lineno < 20]
+    assert not within and not found.found.weighed_together
