@@ -53,7 +53,9 @@ def test_a_mean_is_divided_by_the_targets_of_all_ranks(source: str, count: str) 
 
 
 REFUSED = {
-    "weights that may be None": with_criterion("weights", before="weights = None\nweights = torch.rand(3)\n"),
+    "weights that may be None": with_criterion(
+        "weights", before="weights = None\nif total:\n    weights = torch.rand(3)\n"
+    ),
     "weights of unknown origin": with_criterion("weights", before="import config\nweights = config.weights\n"),
     "targets that may be probabilities": with_criterion("").replace("total = 0.0", "total = -100"),
     "smoothed ones that may be probabilities": with_criterion("label_smoothing=0.1").replace("total = 0.0", "t = -100"),
