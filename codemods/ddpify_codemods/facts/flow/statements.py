@@ -25,7 +25,6 @@ from .values import (
     Function,
     Instance,
     Library,
-    Module,
     Parameters,
     Value,
     made_of,
@@ -51,7 +50,7 @@ class Follower(Assignments):
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         dead = never_run(frame.script)
-        ways: tuple[set[Module], set[Module]] | None = None
+        ways = self.called_either_way
         for place, statement in enumerate(body):
             if frame.left:
                 break
@@ -62,9 +61,10 @@ class Follower(Assignments):
             self.called_either_way = None
             self.statement(statement, frame)
             frame.statement = before
-            ways, rest = self.called_either_way or ways, body[place + 1 :]
-            if ways and self.in_forward and rest and may_leave(statement) and not asks_training(statement):
-                self.at_times_only(ways, statement, frame, partial(self.block, rest, frame))
+            here, rest = self.called_either_way, body[place + 1 :]
+            ways = here or ways
+            if here and self.in_forward and rest and may_leave(statement) and not asks_training(statement):
+                self.at_times_only(here, statement, frame, partial(self.block, rest, frame))
                 break
         self.called_either_way = ways
 
