@@ -19,7 +19,7 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
 from .. import accelerators, engines
-from ..sharding.collectives import once, sum_over_ranks, world_size
+from ..sharding.collectives import add_over_ranks, gather_parts, once, sum_over_ranks, world_size
 from ..torch_internals import CALL, BatchNorm, SyncBatchNormFunction, call_past_slot, check_dims
 from . import region
 
@@ -214,9 +214,7 @@ class _Normalise(Function):
         mean = input.mean(_dims(input))
         spread = (input - _per_channel(mean, input)).square_().sum(_dims(input))
         sent = torch.stack([mean, spread, torch.full_like(mean, values)])
-        parts = [torch.empty_like(sent) for _ in range(dist.get_world_size())]
-        dist.all_gather(parts, sent)
-        means, spreads, counts = torch.stack(parts[: world_size()]).unbind(1)
+        means, spreads, counts = torch.stack(gather_parts(sent)[: world_size()]).unbind(1)
         total = counts.sum(0)[0]  # no sum over everything, which would be taken for a loss of the forward
         mean = (means * counts).sum(0) / total
         variance = (spreads + counts * (means - mean).square()).sum(0) / total
@@ -243,7 +241,7 @@ class _Normalise(Function):
         of_bias = gradient.sum(_dims(input))
         of_weight = (gradient * centred).sum(_dims(input)) * scale
         both = torch.stack([of_bias, of_weight])
-        dist.all_reduce(once(both))
+        add_over_ranks(once(both))
         mean_gradient, mean_product = both / total
         factor = scale if weight is None else scale * weight
         of_input = (gradient - _per_channel(mean_gradient, input)).addcmul_(

@@ -12,14 +12,13 @@ from functools import cache
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
 from ..lazy.partial import partial
-from ..sharding.collectives import once
+from ..sharding.collectives import add_over_ranks, once
 from .region import Region
 
 _MEANS = {torch.mean, Tensor.mean}
@@ -118,7 +117,7 @@ def reduced(func: Callable[..., Any], given: dict[str, Any], on_enter: Callable[
     part, divisor, dtype = summands(func, given)
     if divisor is not None:
         total = divisor.detach().clone() if isinstance(divisor, Tensor) else torch.tensor(divisor, device=part.device)
-        dist.all_reduce(once(total))
+        add_over_ranks(once(total))
         part = part / total
     return partial(part.to(dtype), None, (on_enter,))
 

@@ -39,6 +39,7 @@ from .settings import Settings
 FEW = "it is given fewer samples than there are processes"
 OTHERWISE = "its graphs do not lie as they did when it was first divided"
 SINGLE = "a process would have a single sample to take the statistics of, with sync_batch_norm=False"
+EARLY = 4  # the call at which what started at zero is looked at
 ROOM = 8  # samples on each process below which a device has little to do
 
 
@@ -182,7 +183,7 @@ class RoutedCall:
     def _division(self, leaves: list[Any], spec: Form) -> Division:
         """How this form of input is divided.
 
-        Tried again at calls 4, 16, 64, …, since a model may change its ways; at calls 64, 4096, … by its gradients.
+        Tried again at calls 4, 16, 256, 4096, …, since a model may change its ways; from 16 on by its gradients.
         And before a call with other numbers, such as the epoch, that may tell it to.
         """
         now = self._inventory()
@@ -192,7 +193,7 @@ class RoutedCall:
         form = spec.text, torch.is_grad_enabled(), compiled.times(), self.state, *map(_form, leaves)
         calls = self.calls[form] = self.calls.get(form, 0) + 1
         known = self.divisions.get(form)
-        due = not calls & (calls - 1) and calls.bit_length() % 2 == 1
+        due = calls == EARLY or (not calls & (calls - 1) and calls.bit_length() % 4 == 1)
         if known is not None and known.reason:
             return known
         few = known.samples(leaves) < world_size() if known else _few(leaves)
@@ -221,7 +222,7 @@ class RoutedCall:
             whole = [_as_on_rank_zero(leaf) for leaf in whole]
         for place in self.settings.arguments:
             whole[place] = own_numbers.watched_number(whole[place])
-        gradients = new or calls.bit_length() % 6 == 1
+        gradients = new or calls != EARLY
         with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes):
             again = known if gradients and not new and torch.is_grad_enabled() else None
             if again is not None and still_holds(module, call, whole, again):

@@ -11,8 +11,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
-import torch.distributed as dist
 from torch import Tensor
+
+from ..sharding.collectives import add_over_ranks
 
 MOST = 10_000_000  # samples of a data set of which it is remembered which were seen
 
@@ -72,7 +73,7 @@ class Labels:
                 _refuse()
             return total
         whole = counting.clone()
-        dist.all_reduce(whole)
+        add_over_ranks(whole)
         if asked.none is None:
             asked.left_out += total - whole
             asked.batches += asked.last != self.batch

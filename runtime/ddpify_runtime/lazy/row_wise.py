@@ -6,12 +6,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
-import torch.distributed as dist
 import torch.nn.functional as F
 from torch import Tensor
 
 from ..forward import losses
-from ..sharding.collectives import Rows, count
+from ..sharding.collectives import Rows, add_over_ranks, count
 from .batch import DistributedTensor
 from .held_rows import HeldRows, made_like, on_enter_of, part_of, samples_of, view_of
 from .partial import partial
@@ -151,7 +150,7 @@ def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor 
         labels, which = target._labels
         return labels.count(divisor, mine.numel(), target.numel(), (given["ignore_index"], mine.dtype, which))
     total = divisor.clone()
-    dist.all_reduce(total)
+    add_over_ranks(total)
     return total
 
 

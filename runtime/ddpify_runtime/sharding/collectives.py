@@ -25,6 +25,7 @@ from torch.autograd import Function
 from .. import engines
 from ..agreement import interrupts
 from ..torch_internals import apply, default_group
+from . import exchange
 
 
 class Rows(NamedTuple):
@@ -84,8 +85,7 @@ def gather(local: Tensor, total: int, rows: AnyPlace) -> Tensor:
     if mine < most:
         flat = torch.cat([flat, flat.new_zeros(most - mine, *flat.shape[1:])])
     sent = flat.to(torch.uint8) if flat.dtype == torch.bool else flat
-    shards: list[Tensor] = [torch.empty_like(sent) for _ in range(ranks)]
-    dist.all_gather(shards, sent)
+    shards = gather_parts(sent)
     if engines.of(local.device).records:  # no view of it could be written to, least of all below a dispatch mode
         stacked = torch.stack(shards, dim=1).flatten(0, 1)[:total].to(local.dtype)
         return stacked.movedim(0, dim).flatten(rows.dim, rows.dim + 1)
@@ -163,7 +163,17 @@ def begin_sum(tensor: Tensor) -> Any:
     Asked of the process group itself, as torch's reducer does: `dist.all_reduce` takes longer than a small sum.
     """
     group: Any = default_group()
-    return group.allreduce([torch.view_as_real(tensor) if tensor.is_complex() else tensor])
+    real = torch.view_as_real(tensor) if tensor.is_complex() else tensor
+    return exchange.Sum(real) if exchange.is_short(real) else group.allreduce([real])
+
+
+def gather_parts(tensor: Tensor) -> list[Tensor]:
+    """The tensors of all ranks, which are of one size, in their order; a collective."""
+    if exchange.is_short(tensor):
+        return exchange.parts(tensor)
+    parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, tensor)
+    return parts
 
 
 def add_over_ranks(tensor: Tensor) -> None:
@@ -287,7 +297,7 @@ class SumOverRanks(Function):
     @staticmethod
     def forward(ctx: Any, tensor: Tensor) -> Tensor:
         total = tensor.clone()
-        dist.all_reduce(once(total))
+        add_over_ranks(once(total))
         return total
 
     @staticmethod

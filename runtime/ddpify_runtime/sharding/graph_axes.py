@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 import torch
-import torch.distributed as dist
 from torch import Tensor
 
 from . import collectives
@@ -87,8 +86,7 @@ class Owned:
         if len(flat) < most:
             flat = torch.cat([flat, flat.new_zeros(most - len(flat), *flat.shape[1:])])
         sent = flat.to(torch.uint8) if flat.dtype == torch.bool else flat
-        parts = [torch.empty_like(sent) for _ in rows]
-        dist.all_gather(parts, sent)
+        parts = collectives.gather_parts(sent)
         whole = sent.new_empty(len(self.axis), *sent.shape[1:])
         for own, part in zip(rows, parts, strict=True):
             whole[own] = part[: len(own)]

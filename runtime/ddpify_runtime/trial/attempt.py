@@ -25,7 +25,7 @@ from ..forward.region import Draw, Region, within
 from ..launch.environment import draws_original
 from ..lazy.batch import wholes
 from ..sharding import structure
-from ..sharding.collectives import AnyPlace, Rows, count, once, shard, world_size
+from ..sharding.collectives import AnyPlace, Rows, add_over_ranks, count, once, shard, world_size
 from ..sharding.graphs import AnyDrawn, AnyRows, Layout, OwnNumbers, Segment, at
 from ..torch_internals import tree_leaves
 from . import own_numbers
@@ -251,7 +251,7 @@ def same_gradients(
     except RuntimeError:  # alike on every rank: checkpointing, which computes its forward again outside the region
         return False
     summed = projected(gradients)
-    dist.all_reduce(once(summed))
+    add_over_ranks(once(summed))
     largest = max(norms, default=0.0)
     with rounded_as(found.rounded):
         differs = (

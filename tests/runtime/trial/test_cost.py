@@ -16,7 +16,7 @@ from torch import Tensor, nn
 from ..processes import run
 
 DEPTH, SAMPLES = 40, 16
-SHALLOW = 4  # where it is counted what steps compute, not how rounding grows: 64 steps of 40 layers take minutes
+SHALLOW = 4  # where it is counted what steps compute, not how rounding grows: 16 steps of 40 layers take a minute
 Passes = list[tuple[int, torch.dtype]]  # the rows of each, and their type
 
 
@@ -92,7 +92,7 @@ def test_trials_take_a_few_rows_and_no_wider_type() -> None:
 
 
 def test_gradients_are_tried_again_without_another_trial_of_outputs() -> None:
-    for forward, backward in run(2, passes, "", 64, SHALLOW):
+    for forward, backward in run(2, passes, "", 16, SHALLOW):
         share = SAMPLES // 2
         assert [[each for each, _ in step] for step in forward[-2:]] == [[share], [4, 2, share]]
         assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [4, 2, share]]
@@ -100,7 +100,7 @@ def test_gradients_are_tried_again_without_another_trial_of_outputs() -> None:
 
 def test_gradients_are_tried_again_on_as_many_rows_for_five_ranks_as_for_three() -> None:
     for ranks in (3, 5):
-        for rank, (forward, backward) in enumerate(run(ranks, passes, "", 64, SHALLOW)):
+        for rank, (forward, backward) in enumerate(run(ranks, passes, "", 16, SHALLOW)):
             part, share = (3, 2, 2)[rank % 3], len(range(rank, SAMPLES, ranks))
             assert [[each for each, _ in step] for step in forward[-2:]] == [[share], [7, part, share]]
             assert [[each for each, _ in step] for step in backward[-2:]] == [[share], [7, part, share]]
@@ -113,11 +113,11 @@ def test_sums_over_ranks_take_each_share_once(kind: str) -> None:
 
 
 def rows_with_a_sum(kind: str) -> list[int]:
-    """The rows of the forwards at call 64."""
+    """The rows of the forwards at call 16."""
     os.environ["DDPIFY_RANDOM"] = ""
     torch.manual_seed(0)
     model = DistributedDataParallel(WithASum(kind))
-    for _ in range(64):
+    for _ in range(16):
         FORWARD.clear()
         model(torch.randn(SAMPLES, 3), torch.randint(4, (SAMPLES,))).sum().backward()
     return [rows for rows, _ in FORWARD]
@@ -157,7 +157,7 @@ def begins_to_mix() -> str:
     """What stops a training of which the backward begins to mix samples after three steps."""
     LATE.clear()
     model = DistributedDataParallel(Deep(flips_later, SHALLOW))
-    for step in range(64):
+    for step in range(16):
         if step == 3:
             LATE.append(step)
         try:
@@ -171,7 +171,7 @@ def begins_to_mix() -> str:
 def test_a_backward_that_begins_to_mix_samples_stops_the_run(ranks: int) -> None:
     for said in run(ranks, begins_to_mix):
         assert said.startswith(
-            "64: ddpify: the training forward of Deep was divided over the processes, but at call 64"
+            "16: ddpify: the training forward of Deep was divided over the processes, but at call 16"
         )
         assert "the gradients of a sample depend on the rest of the batch" in said
 
