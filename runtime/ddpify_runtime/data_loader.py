@@ -34,7 +34,7 @@ from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
-from .sharding.collectives import spread
+from .sharding.collectives import extreme_over_ranks, spread
 from .torch_internals import draw_without_loading, indices_of, loaded_as_in_one_process, pins
 
 T_co = TypeVar("T_co", covariant=True)
@@ -318,7 +318,7 @@ def _longest(part: Any, loader: DataLoader[Any], fails: bool) -> list[int]:
     except ValueError:
         fails = True
     agreed = torch.tensor([fails, *mine])
-    dist.all_reduce(agreed, dist.ReduceOp.MAX)
+    extreme_over_ranks(agreed, dist.ReduceOp.MAX)
     failed, *longest = agreed.tolist()
     if failed and not fails:
         raise RuntimeError("ddpify: another process stops at this batch, and says why")

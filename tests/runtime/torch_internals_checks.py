@@ -359,6 +359,12 @@ def all_ranks_have_a_group() -> None:
     assert internals.default_group() is dist.group.WORLD is not None
 
 
+def every_rank_is_given_a_part() -> None:
+    output = torch.zeros(3)
+    internals.begin_all_to_all(output, torch.arange(3.0)).wait()
+    assert output.tolist() == [0, 1, 2]
+
+
 def the_group_has_a_store() -> None:
     store = internals.default_store()
     store.set("ddpify", "here")

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from .. import engines
-from ..sharding.collectives import once
+from ..sharding.collectives import add_over_ranks, extreme_over_ranks, once
 from ..torch_internals import PADS_PACKED, saved_tensor_hooks
 from .callers import caller
 from .losses import UnknownLoss
@@ -155,5 +155,8 @@ def _all_counted(samples: Tensor) -> Tensor:
 
 def _reduced(numbers: Tensor, how: Any) -> Tensor:
     numbers = numbers.cpu() if engines.of(numbers.device).records else numbers  # what decides is read at once
-    dist.all_reduce(once(numbers) if how == dist.ReduceOp.SUM else numbers, how)
+    if how == dist.ReduceOp.SUM:
+        add_over_ranks(once(numbers))
+    else:
+        extreme_over_ranks(numbers, how)
     return numbers

@@ -184,6 +184,19 @@ def add_over_ranks(tensor: Tensor) -> None:
         interrupts.wait(begin_sum(tensor))
 
 
+def extreme_over_ranks(tensor: Tensor, how: Any) -> None:
+    """The least or the greatest of each number of a tensor over ranks, where it is; a collective.
+
+    Args:
+        how: dist.ReduceOp.MIN or MAX.
+    """
+    if exchange.is_short(tensor):
+        every = torch.stack(exchange.parts(tensor))
+        tensor.copy_(every.amin(0) if how == dist.ReduceOp.MIN else every.amax(0))
+    else:
+        dist.all_reduce(tensor, how)
+
+
 def spread(numbers: Tensor, group: Any = None) -> Tensor:
     """By how much each of some numbers differs between the ranks, 0 if not at all; a collective.
 
@@ -191,7 +204,10 @@ def spread(numbers: Tensor, group: Any = None) -> Tensor:
         numbers: of one dimension, finite, of one dtype on every rank. group: the ranks; all by default.
     """
     extremes = torch.cat([numbers, -numbers])
-    dist.all_reduce(extremes, dist.ReduceOp.MAX, group)
+    if group is None:
+        extreme_over_ranks(extremes, dist.ReduceOp.MAX)
+    else:
+        dist.all_reduce(extremes, dist.ReduceOp.MAX, group)
     highest, lowest = extremes.chunk(2)
     return highest + lowest
 

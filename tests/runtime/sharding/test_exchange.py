@@ -10,7 +10,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from ddpify_runtime.sharding import exchange
-from ddpify_runtime.sharding.collectives import add_over_ranks, gather_parts
+from ddpify_runtime.sharding.collectives import add_over_ranks, extreme_over_ranks, gather_parts
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
@@ -54,6 +54,21 @@ def test_a_sum_is_that_of_all_ranks_and_the_same_on_each(name: str, world_size: 
         tolerance = 1e-2 if name == "float16" else 1e-6
         torch.testing.assert_close(found.to(expected.dtype), expected, rtol=tolerance, atol=tolerance)
         assert ran == {"gloo:all_reduce" if by_ring else "gloo:all_to_all": 1, "gloo:barrier": 1}
+
+
+def extremes(numbers: int) -> list[Tensor]:
+    """The least and the greatest of the ranks' numbers, which are their rank, and less by one for each place."""
+    found = []
+    for how in (dist.ReduceOp.MIN, dist.ReduceOp.MAX):
+        found.append(dist.get_rank() - torch.arange(numbers))
+        extreme_over_ranks(found[-1], how)
+    return found
+
+
+@pytest.mark.parametrize("numbers", [3, LONGEST])
+def test_the_least_and_the_greatest_are_those_of_all_ranks(numbers: int) -> None:
+    for least, greatest in run(3, extremes, numbers):
+        assert torch.equal(least, -torch.arange(numbers)) and torch.equal(greatest, 2 - torch.arange(numbers))
 
 
 def joined(size: int) -> list[Tensor]:
