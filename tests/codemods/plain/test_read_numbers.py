@@ -87,3 +87,34 @@ def test_lists_of_two_names_are_both_brought_together(other: str) -> None:
     assert not refusals(result)
     assert "    losses = mean_over_ranks(losses)\n" in result.code
     assert "    other = mean_over_ranks(other)\n" in result.code
+
+
+@pytest.mark.parametrize("adds", ["samples.extend(y.numpy())", "samples += y.tolist()"])
+@pytest.mark.parametrize(
+    ("read", "brought"),
+    [
+        ("print(max(samples))", "max(whole_batch(samples))"),
+        ("print(samples[0])", "whole_batch(samples)[0]"),
+        ("print(sorted(samples))", "sorted(whole_batch(samples))"),
+        ("print(samples[:5])", None),
+        ("first = samples[:5]\nprint(first)", None),
+        ("print([each for each in samples if each])", None),
+        ("for each in samples:\n    print(each)", None),
+        ("samples.pop()\nprint(samples)", None),
+        ("del samples[0]\nprint(samples)", None),
+        ("samples[0] = 1\nprint(samples)", None),
+    ],
+)
+def test_a_list_of_numbers_of_samples_is_that_of_all_ranks(adds: str, read: str, brought: str | None) -> None:
+    """In the order of one process, as long as it is whole."""
+    source = script(adds=f"        {adds}\n", after=read).replace("counts, losses", "samples, losses")
+    result = plain(source.replace('{"hits": 0, "loss": 0.0}', "[]"))
+    assert bool(refusals(result)) is (brought is None)
+    assert brought is None or brought in result.code
+
+
+def test_names_of_samples_are_no_numbers() -> None:
+    source = script(adds="        samples.extend(y)\n", after="print(samples)").replace(
+        "counts, losses", "samples, losses"
+    )
+    assert refusals(plain(source.replace('{"hits": 0, "loss": 0.0}', "[]")))

@@ -9,6 +9,7 @@ from .after_loops import begins_in, mentions
 from .arithmetic import combined
 from .branches import Branches
 from .frames import Frame, local_entries
+from .reading import makes_numbers
 from .values import (
     ADDED,
     ADDITIVE,
@@ -63,6 +64,8 @@ class Assignments(Branches):
                 assert isinstance(thing, Items)
                 for entry in thing.all():
                     self.append(before, entry)
+            if makes_numbers(node.value):
+                added = replace(added, part=False, host=True)
             if not added.only(Items):
                 self.append(before, self.keyed(added) if isinstance(node.op, ast.BitOr) else added)
             return
@@ -198,7 +201,7 @@ class Assignments(Branches):
         known = False
         for thing in owner.only(Items):
             assert isinstance(thing, Items)
-            known = True
+            known, thing.in_order = True, False
             if isinstance(key, str | int) and key is not None:
                 old = thing.known.get(key)
                 anew = old is None or not (rows or self.contexts or self.undecided)

@@ -344,7 +344,7 @@ class Expressions(Subscripts):
             return of(Items("tuple", known))
         for value in values:
             rest = value if rest is None else join(rest, value)
-        return replace(of(Items("list", {}, rest)), zero=not values)
+        return replace(of(Items("list", {}, rest, in_order=not values)), zero=not values)
 
     on_list = on_tuple
 

@@ -18,6 +18,7 @@ from .input_gradients import of_scaled
 from .layout import axis
 from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
+from .reading import makes_numbers
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -282,6 +283,8 @@ class Methods(InPlace):
                 for value in args[-1:]:
                     entries = value.only(Items) if name == "extend" else []
                     inner = [each for one in entries if isinstance(one, Items) for each in one.all()]
+                    if makes_numbers(node.args[-1]):
+                        value = replace(value, part=False)
                     for each in inner or [value]:
                         self.append(owner, self.one_of_several(each, name))
                 return SAME
@@ -289,6 +292,7 @@ class Methods(InPlace):
                 return of(
                     Iteration("pairs" if name == "items" else "entries" if name == "values" else "keys", (owner,))
                 )
+            thing.in_order &= name not in ("pop", "reverse", "clear", "rotate", "popleft")
             if name in ("get", "setdefault", "pop"):
                 return self.part(owner, args[0].constant if args else None)
             if name == "update":
@@ -358,6 +362,7 @@ class Methods(InPlace):
             assert isinstance(thing, Items)
             thing.rest = value if thing.rest is None else join(thing.rest, value)
             thing.grows = True
+            thing.extended |= value.kind in LOCAL_ROWS and value.host
             thing.by_sample = thing.by_sample or by_sample
 
     def size(self, owner: Value, node: ast.Call, frame: Frame) -> Value:

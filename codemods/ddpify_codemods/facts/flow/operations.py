@@ -310,7 +310,9 @@ def element(value: Value, key: object) -> Value:
             for other in several[1:]:
                 one = join(one, other)
             if isinstance(key, slice):
-                one = of(thing)
+                one = of(replace(thing, in_order=False) if thing.extended else thing)
+            elif thing.extended and one.kind in LOCAL_ROWS:
+                one = made_of("unknown", [one], reason=TAKEN)
         found = one if found is None else join(found, one)
     return found if found is not None else SAME
 

@@ -133,11 +133,11 @@ class Reading(Objects, Longest, OwnDecisions):
             if found and (found[1] == "dict" or (found[1] == "tensors" and not any(e.host for e in entries([value])))):
                 self.found.forms[node] = found[1]
             found = found if found and found[1] != "defaultdict" else None  # of which ranks may have other keys
-            value = made_of(
-                found[0] if found else "unknown",
-                [value, *local_runs(value)],
-                reason="" if found else "it holds numbers of this rank",
-            )
+            if found is None and (samples := _of_samples(value)) and self.can_be_gathered(samples):
+                value, gathers = samples, True
+            else:
+                reason = "" if found else "it holds numbers of this rank"
+                value = made_of(found[0] if found else "unknown", [value, *local_runs(value)], reason=reason)
         if not value.is_local:
             self.found.read_same.add(node)
             return
@@ -306,3 +306,19 @@ class Reading(Objects, Longest, OwnDecisions):
                 if method is not None:
                     self.enter(method, node, [SAME] if name == "__format__" else [], {}, frame)
                     break
+
+
+def _of_samples(value: Value) -> Value | None:
+    """What a list holds that has a number for each sample, one after the other: `preds.extend(out.tolist())`."""
+    things = [*value.things]
+    one = things[0] if len(things) == 1 else None
+    if not isinstance(one, Items) or one.shape != "list" or one.known or not (one.rest and one.in_order):
+        return None
+    rest = one.rest
+    plain = rest.kind in ("batch", "rows") and not (rest.part or rest.things or rest.reason)
+    return made_of("rows", [rest], host=True) if plain and one.extended and not one.by_sample else None
+
+
+def makes_numbers(node: ast.expr) -> bool:
+    """Whether something is made of a tensor, and no list of texts: `y.numpy()`."""
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("numpy", "tolist")

@@ -24,6 +24,7 @@ from .values import (
     UNEVEN,
     Function,
     Instance,
+    Items,
     Library,
     Parameters,
     Value,
@@ -300,6 +301,9 @@ class Follower(Assignments):
         for target in node.targets:
             if isinstance(target, ast.Name):
                 frame.names.pop(target.id, None)
+            for thing in self.value(target.value, frame).things if isinstance(target, ast.Subscript) else ():
+                if isinstance(thing, Items):
+                    thing.in_order = False
 
 
 def _settled(frame: Frame, before: Names) -> bool:

@@ -161,7 +161,8 @@ class Method:
 class Items:
     """A tuple, list, dict or set: its entries by key, and what the others are. grows: whether entries are appended.
     default: what an entry is that is not there, of a defaultdict. by_sample: whether there is one for each sample;
-    may_be_by_sample: whether that is not known."""
+    may_be_by_sample: whether that is not known. extended: whether it got numbers of samples, one behind the other;
+    in_order: whether it began as `[]`, and none went."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -170,6 +171,8 @@ class Items:
     default: Value | None = None
     by_sample: bool = False
     may_be_by_sample: bool = False
+    extended: bool = False
+    in_order: bool = False
 
     def all(self) -> list[Value]:
         """Every entry."""
