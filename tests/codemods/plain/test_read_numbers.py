@@ -118,3 +118,18 @@ def test_names_of_samples_are_no_numbers() -> None:
         "counts, losses", "samples, losses"
     )
     assert refusals(plain(source.replace('{"hits": 0, "loss": 0.0}', "[]")))
+
+
+def test_a_part_of_the_number_of_samples_is_that_of_all_ranks() -> None:
+    losses = 'F.cross_entropy(model(x), y, reduction="none")'
+    source = script().replace(CE, f"{losses}.topk(int(0.5 * len(x)))[0].mean()")
+    result = plain(source)
+    assert not refusals(result)
+    assert ".topk(int(0.5 * len(x) * dist.get_world_size()))" in result.code
+
+
+@pytest.mark.parametrize(("given", "right"), [("other.parameters()", False), ("model.parameters()", True)])
+def test_an_optimizer_gets_parameters_of_another_model(given: str, right: bool) -> None:
+    other = f'other = nn.Linear(4, 4)\noptimizer.add_param_group({{"params": {given}}})\n'
+    source = script().replace("total = 0.0\n", other).replace(CE, "F.cross_entropy(model(other(x)), y)")
+    assert bool(refusals(plain(source))) is not right

@@ -184,6 +184,9 @@ class LibraryResults(Modules):
             return made_of("unknown", local, reason=COUPLES)
         if first.kind == "scaled" and not any(value.is_local for value in given[1:]):
             return of_scaled(last, first)
+        if name == "int" and first.kind in ("sum", "size") and _makes_parts(node.args[0]):
+            self.demand(node.args[0], first, frame)  # rounded down, ranks' parts are less than the whole
+            return replace(SAME, host=True)
         if name in ("float", "int") and first.kind in ("mean", "sum", "size"):
             return replace(made_of(first.kind, [first]), host=True)
         if name in ("float", "int") and first.kind in LOCAL_ROWS:
@@ -395,3 +398,9 @@ def local_rows_or_sizes(values: Sequence[Value]) -> bool:
 def local_rows(values: Sequence[Value]) -> bool:
     """Whether any of the values holds samples."""
     return any(value.kind in LOCAL_ROWS for value in values)
+
+
+def _makes_parts(node: ast.expr) -> bool:
+    """Whether what is computed may be no whole number: `0.5 * len(x)`."""
+    products = (each for each in ast.walk(node) if isinstance(each, ast.BinOp))
+    return any(isinstance(each.op, ast.Mult | ast.Div | ast.Pow) for each in products)

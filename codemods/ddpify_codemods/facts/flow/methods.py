@@ -307,6 +307,10 @@ class Methods(InPlace):
         if isinstance(thing, Parameters) and name.endswith("_") and name != "requires_grad_":
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument, value, frame)
+        if isinstance(thing, OptimizerValue) and name == "add_param_group":
+            known = {root_of(each) for each in self.found.trained}
+            if any(root_of(each) not in known for each in self.parameters_in(given)):
+                self.problem(frame, node, "an optimizer gets parameters of another model here, which is not wrapped")
         if isinstance(thing, Loader | Parameters | OptimizerValue):
             return SAME if isinstance(thing, Loader) else owner if isinstance(thing, Parameters) else SAME
         if isinstance(thing, Iteration) and name in ("next", "__next__") and self.loaders_in(owner):
