@@ -26,7 +26,6 @@ print({shown})
         ("{}", "for k, v in zip(place.tolist(), losses.tolist()): kept[k] = v", "sum(kept.values())"),
         ("set()", "for k in place.tolist(): kept.add(k)", "len(kept)"),
         ("set()", "kept.update(place.tolist())", "len(kept)"),
-        ("[]", "kept.extend(losses.tolist())", "len(kept)"),
     ],
 )
 def test_what_each_rank_keeps_of_its_own_samples_is_no_number_of_all(made: str, keeps: str, shown: str) -> None:
