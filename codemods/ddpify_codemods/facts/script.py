@@ -120,6 +120,15 @@ class Script:
         return self.tree
 
     @cached_property
+    def stored(self) -> Mapping[ast.AST, set[str]]:
+        """The names that each function, or the module, gives values to, other than its parameters."""
+        found: dict[ast.AST, set[str]] = {}
+        for node in self.find(ast.Name):
+            if not isinstance(node.ctx, ast.Load):
+                found.setdefault(self.scope(node), set()).add(node.id)
+        return found
+
+    @cached_property
     def imported(self) -> Mapping[str, str]:
         """What each imported name means: {"optim": "torch.optim", "DataLoader": "torch.utils.data.DataLoader"}."""
         inherited = dict(self.inherited)

@@ -34,7 +34,7 @@ def given_to(size: ast.expr, frame: Frame) -> tuple[ast.expr, Frame]:
     """A batch size as the outermost call has it that hands it on: `args.n` of `loaders(args.n)`, for `n`."""
     while isinstance(size, ast.Name) and isinstance(frame.call, ast.Call) and frame.caller is not None:
         function = frame.node
-        if not isinstance(function, ast.FunctionDef) or size.id in _stored(frame.script, function):
+        if not isinstance(function, ast.FunctionDef) or size.id in frame.script.stored.get(function, ()):
             break
         names = _parameters(function)
         words = [word.value for word in frame.call.keywords if word.arg == size.id]
@@ -137,11 +137,6 @@ def _parameters(function: ast.FunctionDef) -> list[str]:
     return names[1:] if names[:1] in (["self"], ["cls"]) else names
 
 
-def _stored(script: Script, scope: ast.AST) -> set[str]:
-    """The names that a scope gives values to, other than parameters."""
-    return {node.id for node in script.find(ast.Name) if script.scope(node) is scope and not is_load(node)}
-
-
 def _is_named(node: ast.expr, attribute: str) -> bool:
     """Whether it is an attribute of that name, by whatever way to the object: `args.batch_size`,
     `self.args.batch_size`."""
@@ -202,7 +197,7 @@ def _base(size: ast.expr) -> ast.Name | None:
 def _scope(script: Script, name: ast.Name) -> Scope:
     """Where a variable is bound: in the function that it stands in, or else in the file."""
     scope = script.scope(name)
-    return scope if name.id in (*_stored(script, scope), *arguments(scope)) else script.tree
+    return scope if name.id in script.stored.get(scope, ()) or name.id in arguments(scope) else script.tree
 
 
 def is_load(node: ast.Name) -> bool:
