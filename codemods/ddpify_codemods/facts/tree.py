@@ -73,6 +73,16 @@ def of_kinds(module: ast.Module, kinds: tuple[type[ast.AST], ...]) -> tuple[ast.
     return tuple(node for node in tree.nodes if type(node) in wanted) if wanted else ()
 
 
+@lru_cache(maxsize=KEPT)
+def names_and_parts(scope: ast.AST) -> Mapping[type[ast.AST], list[ast.expr]]:
+    """The names in a function or a file, and what is taken out of things there by a key, each kind for itself."""
+    found: dict[type[ast.AST], list[ast.expr]] = {ast.Name: [], ast.Subscript: []}
+    for node in walk(scope):
+        if isinstance(node, ast.Name | ast.Subscript):
+            found[type(node)].append(node)
+    return found
+
+
 def children(node: ast.AST) -> list[ast.AST]:
     """The nodes directly below a node, in the order of the source."""
     found: list[ast.AST] = []

@@ -9,6 +9,7 @@ import ast
 from collections.abc import Callable, Iterator
 
 from ..script import Script
+from ..tree import names_and_parts
 
 _OF_TENSORS = frozenset(
     {"to", "cuda", "cpu", "float", "double", "long", "half", "bool", "int", "type", "view", "reshape", "flatten"}
@@ -49,8 +50,8 @@ def is_tensor_here(script: Script, node: ast.expr, is_layer: Callable[[ast.expr]
         return True
     return any(
         _last(bound, each) == _last(bound, name) and _takes_tensors(script, each, is_layer)
-        for each in ast.walk(scope)
-        if isinstance(each, type(node)) and each is not node and ast.unparse(each) == code
+        for each in names_and_parts(scope)[type(node)]
+        if each is not node and (each.id if isinstance(each, ast.Name) else ast.unparse(each)) == code
     )
 
 
@@ -77,7 +78,7 @@ def _bound(script: Script, scope: ast.AST, name: ast.Name) -> list[tuple[tuple[i
     """Where a name gets a value in a function, in order, and the statement or loop by which it does."""
 
     def places() -> Iterator[tuple[tuple[int, int], ast.AST]]:
-        for each in ast.walk(scope):
+        for each in names_and_parts(scope)[ast.Name]:
             if isinstance(each, ast.Name) and each.id == name.id and isinstance(each.ctx, ast.Store):
                 statement = script.statement(each)
                 after = statement if isinstance(statement, ast.Assign | ast.AugAssign | ast.AnnAssign) else each
