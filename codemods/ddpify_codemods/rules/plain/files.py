@@ -26,7 +26,6 @@ from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..lint.map_location import loads_anywhere
-from .early import is_early
 from .read_first import waits_for_readers
 from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
 
@@ -46,13 +45,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     done: set[ast.stmt] = set()
     made = {call for calls in loggers(script).values() for call in calls}
     calls = (call for call in effects(script) if call not in per_sample and call not in made)
-    edits: list[Edit | Finding] = []
-    for call in calls:
-        if is_early(script, call):
-            message = "this is written while the file is imported, before the process group is joined"
-            yield Finding(RULE.id, "refused", call.lineno, message, "write it in a function that is called later")
-        else:
-            edits += _once(script, call, done, target.words)
+    edits = [edit for call in calls for edit in _once(script, call, done, target.words)]
     guarded = {edit.at for edit in edits if isinstance(edit, Guard) and not edit.named}
     for edit in edits:  # rank 0 writes what comes one after the other, and the others wait once
         if not (isinstance(edit, Insert) and edit.at in guarded and _next(script, edit.at) in guarded):
