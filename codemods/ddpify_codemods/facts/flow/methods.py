@@ -136,6 +136,8 @@ class Methods(InPlace):
             if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
+            if name in ("view", "reshape") and axis(owner.kind) == 1 and _counts_anew(node):
+                found = made_of("unknown", [owner, *given], reason=COUPLES)
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)
             reason = f"what .{name}() makes of a batch depends on which samples are in it"
@@ -414,6 +416,12 @@ def _reads(script: Script) -> dict[tuple[ast.AST, str], list[ast.Name]]:
         if isinstance(node.ctx, ast.Load):
             found.setdefault((script.scope(node), node.id), []).append(node)
     return found
+
+
+def _counts_anew(node: ast.Call) -> bool:
+    """Whether what lies in front of the samples gets a size that is computed: `x.view(steps // 2, len(x), -1)`."""
+    sizes = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
+    return bool(sizes) and isinstance(sizes[0], ast.BinOp)
 
 
 def _unsqueezed(call: ast.Call) -> int:

@@ -49,3 +49,15 @@ def test_samples_that_are_repeated_along_other_dimensions() -> None:
         "model(x).unsqueeze(1).repeat(1, 1, 2, 1).softmax(1)",
     ):
         assert undivided(REPEATED.format(made)), made
+
+
+def test_samples_that_lie_behind_steps_are_not_followed_when_steps_are_counted_anew() -> None:
+    for sizes, is_followed in (
+        ("steps, len(x) * 2, -1", True),
+        ("(steps, len(x) * 2, -1)", True),
+        ("steps // 2, len(x), -1", False),  # the memory of a step holds all samples
+        ("(steps // 2, len(x), -1)", False),
+    ):
+        made = f"model(x).unsqueeze(2).permute(1, 0, 2).view({sizes}).transpose(0, 1).softmax(1)"
+        script = REPEATED.format(made).replace("for x, y", "steps = int(input())\nfor x, y", 1)
+        assert (undivided(script) == []) is is_followed, sizes
