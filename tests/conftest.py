@@ -6,7 +6,14 @@ Tests send Ctrl-C to processes that they start; a shell that runs the tests in t
 import gc
 import signal
 
+import pytest
+
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests that fork come first: converting scripts makes this process large, and every fork of it slow."""
+    items.sort(key=lambda item: "runtime" not in item.path.parts)
 
 
 def pytest_collection_finish() -> None:
