@@ -289,6 +289,12 @@ SAME: dict[str, Any] = {
 }
 
 
+@pytest.fixture(autouse=True)
+def own_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a data set counts there is no other test's."""
+    monkeypatch.setenv("DDPIFY_TEST", "0")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def close() -> Iterator[None]:
     yield
