@@ -7,13 +7,12 @@ taken from the last assignment that stands before them and surely ran.
 from __future__ import annotations
 
 import ast
-from functools import lru_cache
 from typing import TypeGuard
 
 from .array_calls import ArrayCalls, Dimensions, alike, most
 from .array_functions import BUNCHES, LIBRARIES, SAME, TEXTS
 from .origins import passed, sources
-from .script import KEPT, Script
+from .script import Script
 
 _DEPTH = 24
 
@@ -83,12 +82,12 @@ class ArrayDimensions(ArrayCalls):
         scope = self.script.scope(node)
         if (scope, node.id) in self.known:
             return self.known[scope, node.id]
-        stores = _stores(self.script, scope, node.id)
+        stores = self.script.stores.get((scope, node.id), [])
         if not stores and isinstance(scope, ast.FunctionDef):
             parameter = next((each for each in ast.walk(scope.args) if _is_parameter(each, node.id)), None)
             if parameter is not None:
                 return self.of_parameter(scope, parameter, depth)
-            stores = _stores(self.script, self.script.tree, node.id)
+            stores = self.script.stores.get((self.script.tree, node.id), [])
             return alike([self.given(each, depth) for each in stores]) if len(stores) < 4 else None
         comprehended = self.of_comprehension(node, depth)
         if comprehended is not None:
@@ -139,7 +138,7 @@ class ArrayDimensions(ArrayCalls):
         if isinstance(statement, ast.AnnAssign):
             return self.of(statement.value, depth)
         if isinstance(statement, ast.AugAssign):
-            earlier = _stores(self.script, self.script.scope(name), name.id)
+            earlier = self.script.stores.get((self.script.scope(name), name.id), [])
             before = [each for each in earlier if (each.lineno, each.col_offset) < (name.lineno, name.col_offset)]
             return self.given(before[-1], depth - 1) if before and depth > 0 else None
         if not isinstance(statement, ast.Assign) or len(statement.targets) != 1:
@@ -232,21 +231,6 @@ def _is_parameter(node: ast.AST, name: str) -> TypeGuard[ast.arg]:
 
 def _is_name(node: ast.expr, name: str) -> bool:
     return isinstance(node, ast.Name) and node.id == name
-
-
-def _stores(script: Script, scope: ast.AST, name: str) -> list[ast.Name]:
-    """Where a function, or the file outside of functions, gives a name a value, in order."""
-    return _all_stores(script).get((scope, name), [])
-
-
-@lru_cache(maxsize=KEPT)
-def _all_stores(script: Script) -> dict[tuple[ast.AST, str], list[ast.Name]]:
-    """The same for all names of a file, by the function that they are in."""
-    found: dict[tuple[ast.AST, str], list[ast.Name]] = {}
-    names = (each for each in script.find(ast.Name) if isinstance(each.ctx, ast.Store))
-    for each in sorted(names, key=lambda each: (each.lineno, each.col_offset)):
-        found.setdefault((script.scope(each), each.id), []).append(each)
-    return found
 
 
 def _ends(node: ast.AST) -> tuple[int, int]:

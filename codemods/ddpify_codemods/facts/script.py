@@ -120,12 +120,12 @@ class Script:
         return self.tree
 
     @cached_property
-    def stored(self) -> Mapping[ast.AST, set[str]]:
-        """The names that each function, or the module, gives values to, other than its parameters."""
-        found: dict[ast.AST, set[str]] = {}
-        for node in self.find(ast.Name):
-            if not isinstance(node.ctx, ast.Load):
-                found.setdefault(self.scope(node), set()).add(node.id)
+    def stores(self) -> Mapping[tuple[ast.AST, str], list[ast.Name]]:
+        """Where each function, or the file outside of functions, gives a name a value, in order; no parameters."""
+        found: dict[tuple[ast.AST, str], list[ast.Name]] = {}
+        names = (each for each in self.find(ast.Name) if isinstance(each.ctx, ast.Store))
+        for each in sorted(names, key=lambda each: (each.lineno, each.col_offset)):
+            found.setdefault((self.scope(each), each.id), []).append(each)
         return found
 
     @cached_property

@@ -57,5 +57,5 @@ class OwnDecisions(State):
 
 
 def is_drawn(value: Value) -> bool:
-    """Whether something is made of nothing but drawn numbers, which are others on each rank."""
-    return value.kind == "unknown" and value.reason == DRAWN
+    """Whether something is made of nothing but drawn numbers, which are others on each rank: of no samples."""
+    return value.kind == "unknown" and value.reason == DRAWN and not value.loaders

@@ -34,7 +34,7 @@ def given_to(size: ast.expr, frame: Frame) -> tuple[ast.expr, Frame]:
     """A batch size as the outermost call has it that hands it on: `args.n` of `loaders(args.n)`, for `n`."""
     while isinstance(size, ast.Name) and isinstance(frame.call, ast.Call) and frame.caller is not None:
         function = frame.node
-        if not isinstance(function, ast.FunctionDef) or size.id in frame.script.stored.get(function, ()):
+        if not isinstance(function, ast.FunctionDef) or (function, size.id) in frame.script.stores:
             break
         names = _parameters(function)
         words = [word.value for word in frame.call.keywords if word.arg == size.id]
@@ -197,7 +197,7 @@ def _base(size: ast.expr) -> ast.Name | None:
 def _scope(script: Script, name: ast.Name) -> Scope:
     """Where a variable is bound: in the function that it stands in, or else in the file."""
     scope = script.scope(name)
-    return scope if name.id in script.stored.get(scope, ()) or name.id in arguments(scope) else script.tree
+    return scope if (scope, name.id) in script.stores or name.id in arguments(scope) else script.tree
 
 
 def is_load(node: ast.Name) -> bool:

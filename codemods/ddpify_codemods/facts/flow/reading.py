@@ -275,7 +275,7 @@ class Reading(Objects, Longest, OwnDecisions):
                 self.strings(value, inner, frame)
                 if not changes and self.is_printed_size(value, frame):
                     self.found.sizes_shown.add(inner)
-                elif changes or value.reason != DRAWN:
+                elif changes or value.reason != DRAWN or value.couples:
                     self.demand(inner, value, frame, gathers=True)
 
     def is_printed_size(self, value: Value, frame: Frame) -> bool:

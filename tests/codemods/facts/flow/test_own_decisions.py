@@ -55,6 +55,18 @@ OWN = [
 ]
 
 
+@pytest.mark.parametrize("noise", ["x.mean()", "len(x)", "(x > 0).sum().item()"])
+def test_what_is_drawn_and_of_samples_is_not_its_own_to_decide(noise: str) -> None:
+    for decides in (f"if torch.rand(1) + {noise} < 9: return x", f"if torch.rand(1) * {noise} < 9: return x"):
+        assert reasons(program(decides)), decides
+
+
+def test_drawn_numbers_are_not_shown_with_those_of_samples() -> None:
+    added = TRAINING.replace("loss.backward()", "total += {}; loss.backward(); total += loss.item()")
+    script = NET.format(decides=OWN[0], layers=EACH, norm="") + "total = 0.0\n" + added + "print(total)\n"
+    assert reasons(script.format("torch.rand(1).item()")) and not reasons(script.format("1"))
+
+
 @pytest.mark.parametrize("decides", OWN)
 def test_a_rank_decides_for_its_own_samples(decides: str) -> None:
     found = followed(program(decides))
