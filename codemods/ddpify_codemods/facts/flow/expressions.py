@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import replace
-from typing import Literal
 
 from .arithmetic import combined
 from .batches import sure_size
+from .comprehensions import Comprehensions
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
@@ -17,19 +15,16 @@ from .longest import LARGEST
 from .meetings import meeting
 from .operands import measures, operands, says_places
 from .operation_names import LOSS_CLASSES
-from .operations import one_behind_the_other, runs_over_samples
+from .operations import one_behind_the_other
 from .own_decisions import is_drawn
-from .subscripts import Subscripts
 from .values import (
     ADDITIVE,
-    BROADCAST,
     CHOSEN,
     COUPLES,
     DRAWN,
     LOCAL_ROWS,
     PLACED,
     SAME,
-    SEVERAL,
     Function,
     Instance,
     Items,
@@ -94,7 +89,7 @@ _DIMENSIONS = 9  # more than a tensor and what is listed behind its shape have
 _METHODS = {kind: f"on_{kind.__name__.lower()}" for kind in ast.expr.__subclasses__()}
 
 
-class Expressions(Subscripts):
+class Expressions(Comprehensions):
     """What expressions hold."""
 
     def value(self, node: ast.expr | None, frame: Frame) -> Value:
@@ -389,105 +384,6 @@ class Expressions(Subscripts):
 
     def on_await(self, node: ast.Await, frame: Frame) -> Value:
         return self.value(node.value, frame)
-
-    def on_listcomp(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp, frame: Frame) -> Value:
-        inner = Frame(frame.script, frame.node, {}, frame, statement=frame.statement)
-        if isinstance(node, ast.DictComp) and (known := self.of_constants(node, inner)) is not None:
-            return known
-        if not isinstance(node, ast.DictComp) and (known := self.part_by_part(node, inner)) is not None:
-            return known
-        overs: list[Value] = []
-        with self.comprehension(node.generators, inner, overs):
-            if isinstance(node, ast.DictComp):
-                value = self.value(node.value, inner)
-                key = self.value(node.key, inner)
-                if key.is_local:
-                    value = made_of("unknown", [key, value])
-            else:
-                value = self.value(node.elt, inner)
-        if value.only(Parameters):
-            return value
-        by_sample = any(runs_over_samples(over) for over in overs)
-        coupled = value.kind == "unknown" and value.reason in (COUPLES, BROADCAST)
-        if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local and not coupled:
-            reason = SEVERAL if not by_sample and value.kind == "mean" and value.forwards else ""
-            picks = any(part.ifs for part in node.generators)
-            merged = value.merged or bool(reason)
-            value = made_of("picked" if picks else "rows", [value, *overs], host=value.host, reason=reason)
-            value = replace(value, merged=merged)
-        shape: Literal["dict", "list"] = "dict" if isinstance(node, ast.DictComp) else "list"
-        unclear = any(over.is_local for over in overs)
-        return of(Items(shape, {}, value, by_sample=by_sample and shape == "list", may_be_by_sample=unclear))
-
-    def of_constants(self, node: ast.DictComp, frame: Frame) -> Value | None:
-        """`{phase: … for phase in ["train", "val"]}`, entry by entry; None for another dict."""
-        part = node.generators[0]
-        constants = part.iter.elts if isinstance(part.iter, ast.List | ast.Tuple) else []
-        keys = [each.value for each in constants if isinstance(each, ast.Constant)]
-        if (
-            len(node.generators) > 1
-            or part.ifs
-            or not keys
-            or len(keys) < len(constants)
-            or not isinstance(node.key, ast.Name)
-        ):
-            return None
-        items = Items("dict")
-        for key in keys:
-            frame.names = {}
-            self.assign(part.target, Value(constant=key, host=True), frame)
-            self.variant = (*self.variant, key)
-            items.known[key] = self.value(node.value, frame)
-            self.variant = self.variant[:-1]
-        return of(items)
-
-    def part_by_part(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp, frame: Frame) -> Value | None:
-        """`[each.to(device) for each in batch]`, part by part where these are not alike; None for others."""
-        part = node.generators[0]
-        over = self.value(part.iter, frame)
-        items = [thing for thing in over.only(Items) if isinstance(thing, Items)]
-        if len(node.generators) > 1 or part.ifs or over.is_local or len(items) != 1 or len(over.things) != 1:
-            return None
-        parts, by_sample = items[0].known, items[0].by_sample or items[0].may_be_by_sample
-        several = (
-            items[0].shape != "dict" and items[0].rest is None and not by_sample and not isinstance(node, ast.SetComp)
-        )
-        if not several or len({each.kind for each in parts.values()}) < 2 or not _are_parts(parts.values()):
-            return None
-        made: dict[object, Value] = {}
-        for place, value in parts.items():
-            frame.names = {}
-            self.assign(part.target, value, frame)
-            made[place] = self.value(node.elt, frame)
-        return of(Items("list", made))
-
-    on_generatorexp = on_listcomp
-
-    on_setcomp = on_listcomp
-
-    on_dictcomp = on_listcomp
-
-    @contextmanager
-    def comprehension(self, parts: list[ast.comprehension], frame: Frame, overs: list[Value]) -> Iterator[None]:
-        if not parts:
-            yield
-            return
-        over = self.value(parts[0].iter, frame)
-        self.turns(parts[0].iter, over, frame)
-        overs.append(over)
-        with self.looping(parts[0], over, frame):
-            self.assign(parts[0].target, self.each_of(over, parts[0].iter), frame)
-            for test in parts[0].ifs:
-                value = self.value(test, frame)
-                if value.kind not in LOCAL_ROWS and not self.is_own_decision(test, value, frame):
-                    self.demand(test, value, frame)
-            with self.comprehension(parts[1:], frame, overs):
-                yield
-
-
-def _are_parts(values: Iterable[Value]) -> bool:
-    """Whether some values are tensors of a batch, or lists, with something for each sample."""
-    return all(each.kind in LOCAL_ROWS for each in values)
 
 
 def is_placed(node: ast.expr, frame: Frame) -> bool:
