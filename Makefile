@@ -7,7 +7,7 @@ BIN = $(VENV)/bin
 # Hundreds of processes import what is tested; those of `ddpify verify` read compiled modules, but write none.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: bytecode demo test installed nightly lint unit e2e launchers xla models engines scripts fixtures clean
+.PHONY: bytecode demo test installed nightly lint unit e2e launchers xla gpu models engines scripts fixtures clean
 
 demo: $(VENV)/ready
 	$(BIN)/python -m tests.demo
@@ -29,7 +29,7 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: bytecode
-	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/ddpify/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models
+	$(BIN)/pytest -n 2 tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/ddpify/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models --ignore=tests/gpu
 
 e2e: bytecode
 	$(BIN)/pytest -n 2 -m "not nightly" tests/e2e tests/ddpify/verify tests/properties
@@ -48,6 +48,10 @@ engines: bytecode
 xla: bytecode $(VENV)-xla/ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/xla
 
+# Real GPUs, over NCCL; with the python that has torch for them: `make gpu BIN=/where/it/is`.
+gpu:
+	$(BIN)/python -m pytest -n 8 --dist loadgroup tests/gpu
+
 # A dozen models of torchvision, timm and transformers; all of them by night.
 models: bytecode $(VENV)/models-ready
 	$(BIN)/pytest -n 2 -m "not nightly" tests/models
@@ -55,7 +59,7 @@ models: bytecode $(VENV)/models-ready
 # One and four XLA devices, repeated runs, every model, Intel MPI and Horovod, and hundreds of random scripts.
 nightly: test scripts models
 	tests/engines/install --all
-	$(BIN)/pytest -n 2 -m nightly tests
+	$(BIN)/pytest -n 2 -m nightly tests --ignore=tests/gpu
 
 # Hundreds of random scripts instead of the sample that `make e2e` takes.
 scripts: bytecode

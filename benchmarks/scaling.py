@@ -10,6 +10,9 @@ installed (`pip install -e '.[benchmarks]'`).
 With --instructions the user instructions of a rank are counted instead, with its threads and workers, which a busy
 machine hardly changes: one round will do. Only the system's part of the work is left out.
 
+With --device cuda it is seconds by the clock, over NCCL, beside hand-written DDP. Where there are fewer GPUs than ranks
+all ranks share the first one: then the ratios say what the host does, but nothing of how well more GPUs are used.
+
 It takes long: a run of 8 ranks on two cores imports torch eight times. How long all of it will take is said on standard
 error after each cell; on two idle cores a round of all workloads takes about an hour at 1, 2, 4 and 8 ranks.
 """
@@ -17,8 +20,10 @@ error after each cell; on two idle cores a round of all workloads takes about an
 from __future__ import annotations
 
 import argparse
+import contextlib
 import json
 import os
+import socket
 import subprocess
 import sys
 import tempfile
@@ -26,6 +31,7 @@ import time
 from importlib.util import find_spec
 from pathlib import Path
 
+import torch
 from ddpify_codemods import convert
 
 from .workloads import WORKLOADS, script
@@ -33,6 +39,7 @@ from .workloads import WORKLOADS, script
 HERE = Path(__file__).parent
 LIMIT = 1800  # seconds for one run
 STYLES = ["exact", "plain"]
+UNITS = {"CPU seconds": "CPU s", "instructions": "10^9 instructions", "seconds": "s"}
 FRAMEWORKS = {"accelerate": "accelerate", "fabric": "lightning_fabric"}
 
 
@@ -40,11 +47,11 @@ class Failed(Exception):
     """A run that ended with an error; its last lines."""
 
 
-def used(source: str, ranks: int, instructions: bool) -> float:
-    """CPU seconds, or 10^9 instructions, of the busiest rank, per epoch, after the first.
+def used(source: str, ranks: int, unit: str, shared: bool = False) -> float:
+    """What the busiest rank used per epoch, after the first.
 
     Args:
-        ranks: 0 for one process without a launcher.
+        ranks: 0 for one process without a launcher. unit: one of UNITS. shared: whether all ranks use the first GPU.
 
     Raises:
         Failed: the script did not run.
@@ -53,46 +60,72 @@ def used(source: str, ranks: int, instructions: bool) -> float:
         train = Path(folder, "train.py")
         train.write_text(source)
         paths = os.pathsep.join([str(HERE), os.environ.get("PYTHONPATH", "")])
-        settings = {"METER": f"{folder}/rank", "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
-        settings |= {"METER_COUNTS": "instructions"} if instructions else {}
-        launcher = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)] if ranks else []
-        words = [sys.executable, *launcher, str(train)]
-        try:
-            done = subprocess.run(words, env=os.environ | settings, capture_output=True, text=True, timeout=LIMIT)
-        except subprocess.TimeoutExpired:
-            raise Failed(f"it ran for more than {LIMIT} s") from None
-        if done.returncode:
-            raise Failed(done.stderr[-3000:])
+        settings = {"METER": f"{folder}/rank", "METER_COUNTS": unit, "OMP_NUM_THREADS": "1", "PYTHONPATH": paths}
+        runs = []
+        with contextlib.ExitStack() as ends:
+            for launcher, more in _launchers(ranks, shared):
+                errors = ends.enter_context(tempfile.TemporaryFile("w+"))
+                command = [sys.executable, *launcher, str(train)]
+                environment = os.environ | settings | more
+                run = subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL, stderr=errors)
+                ends.callback(run.kill)
+                runs.append((run, errors))
+            for run, errors in runs:
+                try:
+                    code = run.wait(LIMIT)
+                except subprocess.TimeoutExpired:
+                    raise Failed(f"it ran for more than {LIMIT} s") from None
+                if code:
+                    errors.seek(0)
+                    raise Failed(errors.read()[-3000:])
         epochs = [json.loads(path.read_text()) for path in Path(folder).glob("rank*")]
     return max(float(each[-1] - each[1]) / (len(each) - 2) for each in epochs)
 
 
-def converted(source: str, style: str) -> str:
-    """The source, converted for cpu in a style, exact or plain.
+def _launchers(ranks: int, shared: bool) -> list[tuple[list[str], dict[str, str]]]:
+    """What stands between the interpreter and the script, and its variables, for each process to be started.
+
+    NCCL refuses two ranks of one machine on one GPU. So each has a launcher of its own, as on as many machines, whose
+    names are told apart by NCCL_HOSTID.
+    """
+    torchrun = ["-m", "torch.distributed.run"]
+    if not shared:
+        return [([*torchrun, "--standalone", "--nproc-per-node", str(ranks)] if ranks else [], {})]
+    with socket.socket() as probe:
+        probe.bind(("localhost", 0))
+        port = probe.getsockname()[1]
+    words = [*torchrun, "--nnodes", str(ranks), "--master-addr", "localhost", "--master-port", str(port), "--node-rank"]
+    network = {"NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo"}
+    return [([*words, str(rank)], {**network, "NCCL_HOSTID": f"machine{rank}"}) for rank in range(ranks)]
+
+
+def converted(source: str, style: str, target: str) -> str:
+    """The source, converted for a target in a style, exact or plain.
 
     Raises:
         Failed: it is refused.
     """
     path = Path("train.py")
-    result = convert({path: source}, "cpu", style=style)[path]
+    result = convert({path: source}, target, style=style)[path]
     refused = [finding.message for finding in result.findings if finding.severity == "refused"]
     if refused:
         raise Failed(f"refused: {refused}")
     return result.code
 
 
-def sources_of(name: str, ways: list[str]) -> dict[str, str]:
+def sources_of(name: str, ways: list[str], device: str) -> dict[str, str]:
     """The script of a workload in each way; one that a style refuses is said, and left out."""
     sources = {}
     for way in ways:
         try:
-            sources[way] = converted(script(name, "one"), way) if way in STYLES else script(name, way)
+            one = script(name, "one", device)
+            sources[way] = converted(one, way, device) if way in STYLES else script(name, way, device)
         except Failed as error:
             print(f"{name}, {way}: {error}", file=sys.stderr, flush=True)
     return sources
 
 
-def least(sources: dict[str, str], ranks: int, rounds: int, instructions: bool) -> dict[str, float]:
+def least(sources: dict[str, str], ranks: int, rounds: int, unit: str, shared: bool = False) -> dict[str, float]:
     """The least that each way has used, all run in turn; a way that fails is said, and left out."""
     found: dict[str, float] = {}
     failed: set[str] = set()
@@ -101,7 +134,7 @@ def least(sources: dict[str, str], ranks: int, rounds: int, instructions: bool) 
             if way in failed:
                 continue
             try:
-                found[way] = min(used(source, ranks, instructions), found.get(way, float("inf")))
+                found[way] = min(used(source, ranks, unit, shared), found.get(way, float("inf")))
             except Failed as error:
                 failed.add(way)
                 found.pop(way, None)
@@ -126,20 +159,24 @@ def main() -> None:
     parser.add_argument("--workloads", default=";".join(WORKLOADS), help="which, with semicolons between")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--instructions", action="store_true", help="count these rather than CPU seconds (Linux)")
+    parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options = parser.parse_args()
+    unit = "seconds" if options.device == "cuda" else "instructions" if options.instructions else "CPU seconds"
+    gpus = torch.cuda.device_count() if options.device == "cuda" else 0
     ranks, names = [int(each) for each in options.ranks.split(",")], options.workloads.split(";")
     if unknown := set(names) - set(WORKLOADS):
         parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")
-    frameworks = [way for way, package in FRAMEWORKS.items() if find_spec(package) is not None]
+    frameworks = [way for way, package in FRAMEWORKS.items() if options.device == "cpu" and find_spec(package)]
     ways = ["hand", *STYLES, *frameworks]
     start, cells = time.monotonic(), 0
     rows = []
     for name in names:
-        sources = sources_of(name, ways)
-        one = least({"one": script(name, "one")}, 0, options.rounds, options.instructions)["one"]
+        sources = sources_of(name, ways, options.device)
+        one = least({"one": script(name, "one", options.device)}, 0, options.rounds, unit)["one"]
         row = []
         for count in ranks:
-            row.append(cell(one, least(sources, count, options.rounds, options.instructions), ways, count))
+            shared = options.device == "cuda" and count > gpus
+            row.append(cell(one, least(sources, count, options.rounds, unit, shared), ways, count))
             cells += 1
             took = (time.monotonic() - start) / 60
             left = took / cells * (len(names) * len(ranks) - cells)
@@ -148,8 +185,7 @@ def main() -> None:
             )
         rows.append(f"| {name} | {one:.2f} | {' | '.join(row)} |")
     print(f"Efficiency: {' / '.join(ways)} ({', '.join(STYLES)} / hand); the least of {options.rounds} rounds.\n")
-    unit = "10^9 instructions" if options.instructions else "CPU s"
-    print(f"| | one process, {unit} per epoch | {' | '.join(f'{count} ranks' for count in ranks)} |")
+    print(f"| | one process, {UNITS[unit]} per epoch | {' | '.join(f'{count} ranks' for count in ranks)} |")
     print("|---|---|" + "---|" * len(ranks))
     print("\n".join(rows))
 

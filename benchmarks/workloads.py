@@ -20,12 +20,14 @@ import meter
 def main():
     torch.manual_seed(0)
 {start}
+    device = {device}
     train_set = {train_set}
     test_set = {test_set}
 {sets}
     train_loader = {train_loader}
     test_loader = {test_loader}
     model = {model}
+    model.to(device)
 {wrap}
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
 {prepare}
@@ -35,6 +37,7 @@ def main():
         model.train()
         seen = 0.0
         for x, y in train_loader:
+            x, y = x.to(device), y.to(device)
 {step}
 {report}
         if {evaluates}:
@@ -42,6 +45,7 @@ def main():
             correct = total = 0.0
             with torch.no_grad():
                 for x, y in test_loader:
+                    x, y = x.to(device), y.to(device)
 {count}
 {reduce}
             print(epoch, correct / total)
@@ -62,6 +66,7 @@ PLAIN = {
     "imports": "",
     "definitions": "",
     "start": "",
+    "device": 'torch.device("cpu")',
     "sets": "",
     "train_loader": "DataLoader(train_set, batch_size={batch}, shuffle=True{loading})",
     "test_loader": "DataLoader(test_set, batch_size={batch}{loading})",
@@ -101,15 +106,30 @@ from torch.utils.data.distributed import DistributedSampler""",
     "wrap": "model = DistributedDataParallel(model)",
     "epoch": "sampler.set_epoch(epoch)",
     "report": """\
-seen = torch.as_tensor(seen)
+seen = torch.as_tensor(seen, device=device)
 dist.all_reduce(seen)
 if rank == 0:
     print(epoch, float(seen) / world / len(train_loader))""",
     "reduce": """\
-sums = torch.tensor([correct, total])
+sums = torch.tensor([correct, total], device=device)
 dist.all_reduce(sums)
 correct, total = sums.tolist()""",
     "finish": "dist.destroy_process_group()",
+}
+
+# What is written otherwise for GPUs, and how long it then takes to be measured.
+ON_GPUS: dict[str, Mapping[str, str]] = {
+    "one": {"device": 'torch.device("cuda")', "epochs": "20"},
+    "hand": {
+        "imports": f"import os\n{BY_HAND['imports']}",
+        "device": 'torch.device("cuda", int(os.environ["LOCAL_RANK"]))',
+        "start": """\
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+dist.init_process_group("nccl")
+rank, world = dist.get_rank(), dist.get_world_size()""",
+        "wrap": "model = DistributedDataParallel(model, device_ids=[device])",
+        "epochs": "20",
+    },
 }
 
 # As their documentation shows it. A batch size is that of a process for both.
@@ -244,7 +264,7 @@ def padded(samples):
 
 _GAN_STEP = """\
 optimizer.zero_grad()
-fake = generator(torch.randn({noise}, 32))
+fake = generator(torch.randn({noise}, 32, device=device))
 real, made = model(x), model(fake.detach())
 loss = F.binary_cross_entropy_with_logits(real, torch.ones_like(real))
 loss = loss + F.binary_cross_entropy_with_logits(made, torch.zeros_like(made))
@@ -258,7 +278,7 @@ generator_optimizer.step()
 seen += loss.detach()"""
 
 _GENERATOR = """\
-generator = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 64))
+generator = nn.Sequential(nn.Linear(32, 256), nn.ReLU(), nn.Linear(256, 64)).to(device)
 {wrap_second}
 generator_optimizer = torch.optim.SGD(generator.parameters(), lr=0.01)
 {prepare_second}
@@ -390,10 +410,15 @@ WORKLOADS: dict[str, Workload] = {
 WAYS: dict[str, Mapping[str, str]] = {"one": {}, "hand": BY_HAND, "accelerate": ACCELERATE, "fabric": FABRIC}
 
 
-def script(name: str, way: str) -> str:
-    """The source of a workload, written in one of WAYS; what ddpify makes of "one" is measured beside the others."""
+def script(name: str, way: str, device: str = "cpu") -> str:
+    """The source of a workload, written in one of WAYS; what ddpify makes of "one" is measured beside the others.
+
+    Args:
+        device: "cpu", or "cuda" for one of ON_GPUS.
+    """
     workload = WORKLOADS[name]
-    filled = {**PLAIN, **workload.gaps, **WAYS[way], **workload.ways.get(way, {})}
+    filled = {**PLAIN, **workload.gaps, **WAYS[way], **(ON_GPUS[way] if device == "cuda" else {})}
+    filled |= workload.ways.get(way, {})
     if filled["backward"]:
         filled["step"] = re.sub(r"(\w+)\.backward\(\)", rf"{filled['backward']}(\1)", filled["step"])
     for inner in ("loss", "loading", "batch"):

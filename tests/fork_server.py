@@ -81,11 +81,11 @@ def _status(processes: set[int]) -> int:
 def _run(job: dict[str, Any], rank: int) -> None:
     """Become a process that runs the script, as far as it can tell."""
     os.environ.clear()
-    os.environ.update({name: value.replace("<rank>", str(rank)) for name, value in job["environment"].items()})
     if job["processes"] > 1:
         world = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": job["processes"], "LOCAL_WORLD_SIZE": job["processes"]}
         os.environ.update({name: str(value) for name, value in world.items()})
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=job["port"])
+    os.environ.update({name: value.replace("<rank>", str(rank)) for name, value in job["environment"].items()})
     written = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     for number, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (job["out"], written), (job["err"], written)]):
         opened = os.open(path.replace("<rank>", str(rank)), flags)

@@ -35,6 +35,7 @@ class Fixture:
     not_on_xla: str  # why it cannot run there, or ""
     also: tuple[str, ...]  # targets beside those of all fixtures for which its conversions are kept
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
+    pretend_on_gpu: str = ""  # as pretend_on_xla
 
     @property
     def is_single_file(self) -> bool:
@@ -63,6 +64,7 @@ def load(name: str) -> Fixture:
         not_on_xla=str(settings.get("not_on_xla", "")),
         also=tuple(settings.get("also", ())),
         records=bool(settings.get("records", True)),
+        pretend_on_gpu=str(settings.get("pretend_on_gpu", "")),
     )
 
 

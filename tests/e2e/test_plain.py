@@ -34,29 +34,34 @@ def differences(
     fixture: Fixture,
     ranks: int,
     precise: bool = False,
+    pretend: str = "",
     target: str = "cpu",
     start: Start | None = None,
+    start_original: Start | None = None,
     **options: Any,
 ) -> list[str]:
     """How a plain conversion differs from the original, which is given the batches that its ranks drew.
 
     Args:
-        fixture: the script. ranks: how many. precise: whether both compute in float64, held to 1e-9. target: of the
-            conversion. start: what runs it; forked processes by default. options: of the conversion.
+        fixture: the script. ranks: how many. precise: whether both compute in float64, held to 1e-9. pretend: modules
+            for both. target: of the conversion. start, start_original: what runs it, and the original; forked processes
+            by default. options: of the conversion.
     """
     original = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
-    pretend = {"DDPIFY_PRETEND": "doubled" + " no_dynamo" * (not fixture.compile)} if precise else {}
+    modules = [pretend, "doubled" if precise else "", "" if fixture.compile else "no_dynamo"]
+    pretended = {"DDPIFY_PRETEND": " ".join(modules)} if precise or pretend else {}
     sources = original | of_fixture(fixture, target, **options)
-    many = harness.run_sources(fixture, sources, ranks, settings=NEUTRAL | pretend, start=start)
+    many = harness.run_sources(fixture, sources, ranks, settings=NEUTRAL | pretended, start=start)
     if many.rc:
         return [f"the conversion fails: {many.stderr[-3000:]}"]
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         file.write(unions([many.records[rank] for rank in range(ranks)]))
         file.flush()
-        settings = {**NEUTRAL, **pretend, "DDPIFY_UNIONS": file.name, "DDPIFY_SEED": START}
+        settings = {**NEUTRAL, **pretended, "DDPIFY_UNIONS": file.name, "DDPIFY_SEED": START}
 
         def alone(**more: str) -> Run:
-            return harness.run_sources(fixture, original, cuda_shim=fixture.cuda_shim, settings=settings | more)
+            shim = fixture.cuda_shim
+            return harness.run_sources(fixture, original, 0, shim, start=start_original, settings=settings | more)
 
         one = alone()
         if one.rc or not one.steps():
