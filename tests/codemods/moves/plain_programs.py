@@ -59,6 +59,14 @@ NOT_KEPT: dict[str, tuple[set[str], set[str]]] = {
             "os.makedirs(opt.outf, exist_ok=True)",
         },
     ),
+    "package_project": (
+        {"return torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')"},
+        {"return torch.device('cuda' if torch.cuda.is_available() else 'cpu')"},
+    ),
+    "progressive_unfreeze": (
+        {"device = 'cuda:0' if torch.cuda.is_available() else 'cpu'"},
+        {"device = 'cuda' if torch.cuda.is_available() else 'cpu'"},
+    ),
     "ema": (
         {"device = torch.device('cuda:0' if torch.cuda.is_available() else 'cpu')"},
         {"device = torch.device('cuda' if torch.cuda.is_available() else 'cpu')"},

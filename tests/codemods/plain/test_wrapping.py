@@ -308,12 +308,75 @@ def test_the_wrapper_is_made_behind_what_is_unfrozen_before_training(thaws: str)
     assert f"{thaws}ddp_net = DistributedDataParallel(net)\ntrain(ddp_net, optimizer)\n" in result.code
 
 
-def test_a_second_optimizer_does_not_hide_what_the_function_that_trains_freezes() -> None:
-    frozen = "def pretrain(model, optimizer):\n    for p in model[0].parameters():\n        p.requires_grad = False\n"
-    frozen += "    train(model, optimizer)\n    for p in model[0].parameters():\n        p.requires_grad = True\n\n\n"
-    lines = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n{}(net, optimizer)\n"
-    (refusal, *_) = refusals(plain(f"{DATA}{frozen}{NET}{lines.format('pretrain')}{lines.format('train')}"))
-    assert "frozen or unfrozen" in refusal
+PRETRAIN = """\
+def pretrain(model, optimizer):
+    for p in model[0].parameters():
+        p.requires_grad = False
+    train(model, optimizer)
+    for p in model[0].parameters():
+        p.requires_grad = True
+
+
+"""
+SGD = "optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
+TRAINED = "train(net, optimizer)\n"
+FREEZES = "for p in net[0].parameters():\n    p.requires_grad = False\n"
+THAWED = FREEZES.replace("False", "True")
+LOOKING = "DistributedDataParallel(net, find_unused_parameters=True)\n"
+FROZEN_LATER = "for epoch in range(4):\n    if epoch == 2:\n        net[0].requires_grad_(False)\n    "
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"{SGD}pretrain(net, optimizer)\n{SGD}{TRAINED}",
+        f"{SGD}{TRAINED}{FREEZES}{TRAINED}{THAWED}{TRAINED}",
+        f"{SGD}{FREEZES}{TRAINED}{THAWED}{TRAINED}",
+        f"{SGD}{FROZEN_LATER}{TRAINED}",
+    ],
+)
+def test_a_wrapper_that_knows_all_parameters_looks_which_are_used(lines: str) -> None:
+    """It is made before anything is frozen, so that it averages the gradients of what is unfrozen again."""
+    result = plain(f"{DATA}{PRETRAIN if 'pretrain' in lines else ''}{NET}{lines}")
+    assert not refusals(result)
+    assert f"ddp_net = {LOOKING}{SGD}" in result.code and result.code.count(LOOKING) == result.code.count("ddp_net = ")
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        f"{FREEZES}{SGD}{TRAINED}{THAWED}{TRAINED}",
+        f"{FREEZES}{SGD}pretrain(net, optimizer)\n{TRAINED}",
+        f"{SGD}{TRAINED}{FREEZES}{SGD}{TRAINED}{THAWED}{TRAINED}",
+        f"{FREEZES}{SGD}{THAWED}{TRAINED}{FREEZES}{TRAINED}",
+    ],
+)
+def test_one_that_does_not_know_them_is_refused(lines: str) -> None:
+    """What is unfrozen would be stepped with gradients of each rank's own."""
+    found = plain(f"{DATA}{PRETRAIN if 'pretrain' in lines else ''}{NET}{lines}")
+    assert any("frozen or unfrozen" in each for each in refusals(found))
+
+
+LISTED = """\
+nets = [nn.Linear(4, 3) for _ in range(2)]
+optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in nets]
+{}for net, optimizer in zip(nets, optimizers):
+    for x, y in loader:
+        loss = F.cross_entropy(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+{}"""
+BIAS = "    net.bias.requires_grad = {}\n"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [("", BIAS.format(False)), ("", BIAS.format(True)), (f"for net in nets:\n{BIAS.format(True)}", "")],
+)
+def test_models_of_a_list_are_neither_frozen_nor_unfrozen(before: str, after: str) -> None:
+    assert not refusals(plain(DATA + LISTED.format("", "")))
+    assert refusals(plain(DATA + LISTED.format(before, after)))
 
 
 @pytest.mark.parametrize("thaws", THAWS)
@@ -345,3 +408,21 @@ def test_a_model_is_wrapped_where_it_has_come_to_its_device(moves: str, is_moved
     code = plain(script + "model.to('cpu')\n").code
     assert (code.index("to(device)") < code.index("ddp_model = ")) is is_moved
     assert code.index("ddp_model = ") < code.index("ddp_model(x)") < code.index("model.to('cpu')")
+
+
+@pytest.mark.parametrize(
+    ("between", "refused"), [(SGD, False), (f"if len(train_set) > 9:\n    {SGD}", True), ("", True)]
+)
+def test_an_optimizer_behind_what_is_unfrozen_has_a_wrapper_of_its_own(between: str, refused: bool) -> None:
+    lines = f"{FREEZES}{SGD}{TRAINED}{THAWED}{between}{TRAINED}"
+    result = plain(f"{DATA}{NET}{lines}")
+    assert any("frozen or unfrozen" in each for each in refusals(result)) is refused
+    assert refused or (result.code.count("= DistributedDataParallel(net)\n") == 2)
+
+
+def test_an_optimizer_of_another_model_changes_nothing() -> None:
+    other = "other = nn.Linear(4, 3)\nsecond = torch.optim.SGD(other.parameters(), lr=0.1)\n"
+    lines = f"{SGD}{TRAINED}{{}}{other}{TRAINED}train(other, second)\n"
+    assert LOOKING in plain(f"{DATA}{NET}{lines.format(FREEZES)}").code
+    (refusal, *_) = refusals(plain(f"{DATA}{NET}{FREEZES}{lines.format(THAWED)}"))
+    assert "frozen or unfrozen" in refusal

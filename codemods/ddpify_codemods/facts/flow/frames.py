@@ -63,12 +63,19 @@ class Frame:
 
 @dataclass(frozen=True)
 class Freeze:
-    """Where parameters are frozen or unfrozen behind the optimizers of their models, before anything is trained: the
-    file, the statements by which the program comes there, and what makes the models."""
+    """Where parameters are frozen or unfrozen behind the optimizers of their models: the file, the statements by which
+    the program comes there, what makes the models, and whether parameters may be unfrozen. undecided: how many
+    conditions that are not known it stands under."""
 
     script: Script
     statements: frozenset[ast.stmt]
     models: frozenset[ast.AST]
+    thaws: bool
+    undecided: int
+
+    def behind(self, models: set[ast.AST], undecided: int) -> Freeze:
+        """What is left of it behind optimizers of some models, with which these are wrapped anew."""
+        return replace(self, models=self.models - models) if undecided <= self.undecided else self
 
 
 @dataclass(frozen=True)
@@ -175,14 +182,17 @@ class Lengths:
 class FlowFacts:
     """What is found out while a program is followed.
 
-    called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls of
-    the model that it goes through. stepped: those of them whose gradients a step is made with; the others are set to
-    zero before. aside: those that go through no model by whose gradients nothing is stepped. late_freezes: where
-    parameters are frozen behind the optimizers. training_statements: those by which backward passes are come to,
-    calls of functions among them. not_averaged: those whose gradients DistributedDataParallel would leave
-    as they are. repeated: models that are called again before the backward pass. mixes: what draws an order in which a
-    rank's samples are mixed with each other. pads: the collate functions that pad to the longest sample. sizes_shown:
-    the sizes of a rank's part of a batch that are printed.
+    called_models: of a call, the trained models that it calls. reached: of a backward pass and a model, the calls
+    of the model that it goes through. stepped: those of them whose gradients a step is made with; the others are
+    set to zero before. aside: those that go through no model by whose gradients nothing is stepped. late_freezes:
+    where parameters are frozen behind the optimizers. frozen_at_times: the models of which parameters are frozen or
+    unfrozen while they are trained; thawed: those of which some are unfrozen. thawed_first: those that were frozen
+    when an optimizer was made, and of which some are unfrozen between that and training. optimizers_of: the calls that
+    make the optimizers of a model. training_statements: those by which backward passes are come to, calls of functions
+    among them. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
+    that are called again before the backward pass. mixes: what draws an order in which a rank's samples are mixed with
+    each other. pads: the collate functions that pad to the longest sample. sizes_shown: the sizes of a rank's part of a
+    batch that are printed.
     shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
@@ -251,6 +261,10 @@ class FlowFacts:
     first_passes: dict[tuple[Script, ast.stmt], None] = field(default_factory=dict)
     unused: set[ast.AST] = field(default_factory=set)
     late_freezes: dict[ast.AST, Freeze] = field(default_factory=dict)
+    frozen_at_times: set[ast.AST] = field(default_factory=set)
+    thawed: set[ast.AST] = field(default_factory=set)
+    thawed_first: set[ast.AST] = field(default_factory=set)
+    optimizers_of: dict[ast.AST, set[ast.Call]] = field(default_factory=dict)
     training_statements: set[ast.stmt] = field(default_factory=set)
     aside: set[tuple[ast.Call, ast.AST]] = field(default_factory=set)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)

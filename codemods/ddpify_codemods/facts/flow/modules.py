@@ -19,7 +19,7 @@ from .operation_names import DRAWN_AT_FIRST, LOSS_CLASSES, WEIGHTED
 from .packed import PACKED, is_packed
 from .reductions import likelihood, loss_of, reduction_of
 from .remembered import Remembered
-from .training import FROZEN_LATE, leaves_outputs
+from .training import leaves_outputs
 from .transformers_models import (
     class_name,
     computes_loss,
@@ -365,10 +365,8 @@ class Modules(Losses, Beginnings, Remembered):
         if self.trained and not loss.forwards and loss.kind in ("mean", "sum"):
             self.problem(frame, node, "no call of the trained model is seen that this loss is made by")
         if loss.forwards:
-            self.found.late_freezes |= self.frozen_behind
+            self.trains_frozen()
             self.found.training_statements |= {*frame.statements}
-        if self.frozen is not None and loss.forwards:
-            self.problem(frame, self.frozen, FROZEN_LATE)
         for bypass in loss.bypasses:
             there = next((each for each in self.scripts if bypass in each.parents), frame.script)
             reason = "the model is used here other than by calling it, which DistributedDataParallel does not see"

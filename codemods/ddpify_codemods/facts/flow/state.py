@@ -86,6 +86,8 @@ class State:
         self.gradients, self.left_early = Gradients(), list[Gradients]()
         self.frozen_when_wrapped: set[ast.AST] = set()
         self.partly_frozen: set[ast.AST] = set()
+        self.once_frozen: set[ast.AST] = set()  # models of which parameters were frozen, whether they still are or not
+        self.once_frozen_when_wrapped: set[ast.AST] = set()
         self.not_frozen: set[tuple[ast.Call, ast.AST]] = set()  # backward passes, and models
         self.optimizers_of: dict[ast.AST, set[ast.Call]] = {}
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
@@ -112,7 +114,7 @@ class State:
         self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
         self.quiet_around, self.in_factory = 0, 0
-        self.frozen: ast.AST | None = None
+        self.frozen_since: dict[ast.AST, Freeze] = {}  # and in training
         self.frozen_behind: dict[ast.AST, Freeze] = {}  # where parameters were frozen since an optimizer was made
         self.parts: set[tuple[Module, str]] = set()
         self.not_in_forward: dict[tuple[Module, str], Module] = {}  # what forwards do not use, by its name

@@ -96,13 +96,19 @@ class Training(Expressions):
 
     def makes_optimizer(self, node: ast.Call, modules: Iterable[Module]) -> None:
         """An optimizer is made; models are wrapped before."""
-        self.wrapped, self.frozen = True, None
-        self.frozen_behind.clear()
-        for module in modules:
-            model = root_of(module).made
+        self.wrapped = True
+        models = {root_of(module).made for module in modules}
+        for frozen in (self.frozen_behind, self.frozen_since):
+            for at, each in [*frozen.items()]:
+                frozen[at] = each.behind(models, self.undecided)
+                if not frozen[at].models:
+                    del frozen[at]
+        for model in models:
             self.optimizers_of.setdefault(model, set()).add(node)
+            self.found.optimizers_of.setdefault(model, set()).add(node)
             if self.gradients.frozen.get(model, False) is not False or model in self.partly_frozen:
                 self.frozen_when_wrapped.add(model)
+            self.once_frozen_when_wrapped |= {model} & self.once_frozen
 
     def belongs(self, part: Module, module: Module) -> None:
         """A module is a part of another one."""
@@ -135,11 +141,30 @@ class Training(Expressions):
             self.has_trained_parts(*reached)
         if not self.wrapped and requires is not True:
             self.partly_frozen |= reached
+        self.once_frozen |= reached if requires is not True else set()
         wrapped = reached & self.trained & self.optimizers_of.keys()
-        if late and wrapped and not self.in_forward and (self.backwards or self.contexts):
-            self.frozen = node
-        elif late and wrapped and not self.in_forward:
-            self.frozen_behind[node] = Freeze(frame.script, frozenset(frame.statements), frozenset(wrapped))
+        if late and wrapped and (self.backwards or self.contexts or self.in_forward):
+            self.frozen_since[node] = self.freeze(wrapped, requires, frame)
+        elif late and wrapped:
+            self.frozen_behind[node] = self.freeze(wrapped, requires, frame)
+
+    def freeze(self, models: set[ast.AST], requires: object, frame: Frame) -> Freeze:
+        statements = frozenset(frame.statements)
+        return Freeze(frame.script, statements, frozenset(models), requires is not False, self.undecided)
+
+    def trains_frozen(self) -> None:
+        """A backward pass is made where parameters have been frozen or unfrozen since the optimizer was made."""
+        self.found.late_freezes |= self.frozen_behind
+        for each in self.frozen_behind.values():
+            self.found.thawed_first |= each.models & self.once_frozen_when_wrapped if each.thaws else set()
+        for node, each in self.frozen_since.items():
+            if each.thaws and each.models & self.once_frozen_when_wrapped:
+                self.found.problems.append(Problem(each.script, node, FROZEN_LATE))
+                continue
+            # The wrapper knows the parameters, and is told to look which of them are used
+            self.found.frozen_at_times |= each.models
+            self.found.thawed |= each.models if each.thaws else set()
+            self.found.unused |= each.models
 
     def layers_of(self, node: ast.expr, frame: Frame, depth: int = 8) -> list[Module]:
         """The networks of whose layers or parameters something is one: `for m in list(net.children())[:5]`."""

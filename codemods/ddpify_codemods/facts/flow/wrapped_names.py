@@ -25,7 +25,8 @@ class Wrapped:
     """A model that is wrapped. made: the calls one of which makes it. model, name: its code, and the wrapper's. bases:
     where optimizers are given its parameters, in a file. at: the statements before which it is wrapped. each: a name
     for each of them, where they are a list. side: whether it is wrapped before these statements, or behind the one that
-    keeps it. is_moved_later: whether a function that is given the wrapper moves it.
+    keeps it. is_moved_later: whether a function that is given the wrapper moves it. leaves_out: whether a forward may
+    leave out parameters that the wrapper knows, or these may be frozen.
     """
 
     made: frozenset[ast.AST]
@@ -37,6 +38,7 @@ class Wrapped:
     each: str = ""
     side: Literal["before", "after"] = "before"
     is_moved_later: bool = False
+    leaves_out: bool = False
 
 
 @dataclass(eq=False)

@@ -10,6 +10,7 @@ from ..called_modules import called_model
 from ..optimizers import Optimizer
 from ..script import Script
 from ..trained_modules import Base
+from .born_frozen import may_begin_frozen
 from .frames import FlowFacts, Problem
 from .listed_models import Listed, listed_models
 from .models_of_optimizers import Bases, by_other_names, given_by_callers, given_models, kept_by_object
@@ -17,7 +18,7 @@ from .program import Program
 from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
-from .wrapping_place import block_of, is_frozen_by, is_kept_there, moved_on, once, place
+from .wrapping_place import block_of, is_frozen_by, is_kept_there, knows_all, moved_on, once, place
 
 
 def wrapping(program: Program) -> Wrapping:
@@ -32,7 +33,9 @@ def wrapping(program: Program) -> Wrapping:
             again = _wrapped(program, others) if others else result
             if not again.problems:
                 return again
-    listed = listed_models(program, SHARED) if result.problems and not program.fully_sharded else None
+    found = program.followed.found
+    may_be_listed = not program.fully_sharded and not found.frozen_at_times and not found.late_freezes
+    listed = listed_models(program, SHARED) if result.problems and may_be_listed else None
     return result if listed is None else _of_list(program, listed)
 
 
@@ -41,6 +44,7 @@ def _of_list(program: Program, listed: Listed) -> Wrapping:
     script, code = listed.script, listed.name.id
     roots = frozenset(root_of(module).made for module in program.followed.found.trained)
     wrapped = Wrapped(roots, code, _free(script, code), script, [Base(code, listed.name)], [listed.at], "each")
+    wrapped.leaves_out = bool(roots & program.followed.found.unused)
     found = Wrapping([wrapped])
     found.calls |= dict.fromkeys(listed.takes, (script, wrapped.name))
     found.modules |= dict.fromkeys(listed.models, script)
@@ -71,6 +75,7 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
         parts = [roots if len(roots) == 1 else _is_made(program, one.node) for _, _, one in ones]
         at = once(program, [*zip(at, parts, strict=True)], script, base.code)
         wrapped = Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)
+        wrapped.leaves_out = bool(made & found.unused)
         wrapped.side = "after" if is_kept_there(optimizer.call, base.code) else "before"
         result.models.append(wrapped)
     result.models.sort(key=lambda each: (each.at[0].lineno, each.bases[0].node.lineno, each.bases[0].node.col_offset))
@@ -138,11 +143,20 @@ def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:
 
 def _frozen_late(program: Program, result: Wrapping) -> Iterator[Problem]:
     """Where parameters are frozen or unfrozen behind the wrapper of their model."""
-    for node, freeze in program.followed.found.late_freezes.items():
-        places = [(each.script, at) for each in result.models if each.made & freeze.models for at in each.at]
-        blocks = ((block_of(script, at), at) for script, at in places)
-        if not all(is_frozen_by(program, freeze, block[: block.index(at)]) for block, at in blocks):
-            yield Problem(freeze.script, node, FROZEN_LATE)
+    found = program.followed.found
+    begin_frozen = bool(found.thawed) and may_begin_frozen(program.scripts)
+    for each in result.models:
+        known = not program.fully_sharded and all(knows_all(program, each, at) for at in each.at)
+        at_times = each.made & found.frozen_at_times
+        if at_times and (not known or at_times & found.thawed_first or (begin_frozen and at_times & found.thawed)):
+            yield Problem(each.script, each.at[0], FROZEN_LATE)
+        for node, freeze in found.late_freezes.items():
+            blocks = [(block_of(each.script, at), at) for at in each.at] if each.made & freeze.models else []
+            if at_times or all(is_frozen_by(program, freeze, block[: block.index(at)]) for block, at in blocks):
+                continue
+            if freeze.thaws or not known:
+                yield Problem(freeze.script, node, FROZEN_LATE)
+            each.leaves_out = True
 
 
 def _overlap(one: Wrapped, other: Wrapped, found: FlowFacts) -> bool:

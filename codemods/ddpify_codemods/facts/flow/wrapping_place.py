@@ -12,6 +12,7 @@ from ..trained_modules import Base
 from .frames import Freeze
 from .program import Program
 from .scopes import FUNCTIONS
+from .wrapped_names import Wrapped
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
 _FREEZING = ("requires_grad", "requires_grad_")
@@ -39,7 +40,11 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
     `optimizer = …; model.to(device)`."""
     made, block = at, [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
     for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
-        if any(is_frozen_by(program, freeze, [each]) for freeze in program.followed.found.late_freezes.values()):
+        found = program.followed.found
+        freezes = [freeze for freeze in found.late_freezes.values() if is_frozen_by(program, freeze, [each])]
+        if any(freeze.models & found.frozen_at_times for freeze in freezes):
+            break  # it has to know all parameters
+        if freezes:
             at = after
             continue
         value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
@@ -57,6 +62,16 @@ def is_frozen_by(program: Program, freeze: Freeze, statements: Sequence[ast.stmt
     trains = program.followed.found.training_statements
     quiet = (each for each in statements if each not in trains and not isinstance(each, (*FUNCTIONS, ast.ClassDef)))
     return any(part in freeze.statements for each in quiet for part in ast.walk(each))
+
+
+def knows_all(program: Program, model: Wrapped, at: ast.stmt) -> bool:
+    """Whether a model is wrapped where its optimizer is made, before what freezes parameters behind that."""
+    found, script = program.followed.found, model.script
+    block = block_of(script, at)
+    made = {call for each in model.made for call in found.optimizers_of.get(each, ())}
+    calls = (call for call in made if found.optimizer_calls.get(call) is script)
+    around = (each for call in calls for each in script.ancestors(call) if isinstance(each, ast.stmt))
+    return model.side == "before" and any(each in block[block.index(at) :] for each in around)
 
 
 def once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script: Script, code: str) -> list[ast.stmt]:

@@ -67,7 +67,7 @@ def _problems(program: Program) -> Iterator[tuple[Script, ast.AST, str]]:
     if len({root_of(module).made for module in found.trained}) > 1:
         script, call = next((s, c) for c, s in found.optimizer_calls.items())
         yield script, call, "several models are trained, and Horovod's optimizer is given the names of one"
-    if any(root_of(module).made in found.unused for module in found.trained):
+    if any(each.leaves_out for each in wrapping(program).models):
         script, call = next((s, c) for c, s in found.optimizer_calls.items())
         message = "parameters that a batch does not use: Horovod gives them gradients of zero, where they had none"
         yield script, call, message

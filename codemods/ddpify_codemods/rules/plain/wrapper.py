@@ -69,7 +69,7 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> 
         arguments.append(target.plain_wrapper_arguments)
     if keeps_buffers(program, model.made):
         arguments.append("broadcast_buffers=False")
-    if model.made & program.followed.found.unused:
+    if model.leaves_out:
         arguments.append("find_unused_parameters=True")
     converts = synchronized(program, target)
     if converts and target.words.synchronized:

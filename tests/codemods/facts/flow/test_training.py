@@ -67,5 +67,38 @@ def test_layers_of_a_network_that_is_not_trained_are_frozen(layers: str, freezes
 @pytest.mark.parametrize("layers", LAYERS)
 @pytest.mark.parametrize("network", ["model", "unseen"])
 def test_layers_of_one_that_is_trained_or_not_seen(layers: str, network: str) -> None:
-    source = PERCEPTUAL.format(layers=layers, freezes=FREEZES[1], network=network)
-    assert any("frozen" in each for each in reasons(source))
+    """The wrapper, which is made before, is told to look which parameters are used."""
+    found = followed(PERCEPTUAL.format(layers=layers, freezes=FREEZES[1], network=network)).found
+    assert found.frozen_at_times and found.frozen_at_times == found.unused
+
+
+LAYER = "        self.layer = nn.Linear(4, 4)\n"
+FORWARD = """\
+    def forward(self, x):
+        self.layer.requires_grad_({})
+        return self.head(self.layer(x))
+
+
+"""
+FREEZING = f"""\
+class Freezing(nn.Module):
+    def __init__(self):
+        super().__init__()
+{LAYER}        self.head = nn.Linear(4, 3)
+
+{FORWARD}model = Freezing()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize("requires", ["False", "self.training", "True"])
+def test_a_forward_that_freezes_or_unfreezes_a_layer(requires: str) -> None:
+    found = followed(FREEZING.format(requires) + TRAINING).found
+    assert found.frozen_at_times == found.unused and len(found.unused) == 1
+    assert bool(found.thawed) is (requires != "False")
+
+
+@pytest.mark.parametrize("requires", ["False", "self.training"])
+def test_a_forward_that_unfreezes_what_was_frozen_when_it_was_wrapped(requires: str) -> None:
+    source = FREEZING.replace(LAYER, f"{LAYER}        self.layer.requires_grad_(False)\n").format(requires) + TRAINING
+    assert any("frozen or unfrozen" in each for each in reasons(source)) is (requires != "False")
