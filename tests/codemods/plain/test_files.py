@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
-from tests.codemods.plain.test_followed import plain, training
+from tests.codemods.plain.test_followed import plain, refusals, training
 
 TRAINED = """\
 import os
@@ -300,3 +300,37 @@ def test_nobody_waits_for_those_that_read_another_file_or_much_earlier(written: 
     path = Path("train.py")
     result = convert({path: TRAINED.format(before="", each="", after=written)}, "cpu", style="plain")[path]
     assert READ not in result.code
+
+
+EARLY = (
+    "import logging\nlogging.basicConfig(filename='training.log')\n\n\ndef save():\n    open('a.txt', 'w').close()\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "behind", "own", "early"),
+    [
+        ("import logs\n", "", EARLY, True),
+        ("from logs import save\n", "", EARLY, True),
+        ("import logs\n", "", EARLY.replace("logging.basicConfig(", "def log():\n    logging.basicConfig("), False),
+        ("", "def late():\n    import logs\n\n\n", EARLY, False),
+        ("", "import logs\n", EARLY, False),  # below what joins the group
+    ],
+)
+def test_what_is_written_while_a_file_is_imported_is_refused(head: str, behind: str, own: str, early: bool) -> None:
+    """No rank is known before the process group is joined."""
+    path, other = Path("train.py"), Path("logs.py")
+    source = training()
+    body = source[source.index("train_set") :]
+    main = "".join(f"    {line}\n" for line in body.splitlines())
+    source = f"{head}{source[: source.index('train_set')]}{behind}\n\nif __name__ == '__main__':\n{main}"
+    found = convert({path: source, other: own}, "cpu", style="plain")
+    assert any("before the process group is joined" in each for each in refusals(found[other])) is early
+
+
+def test_a_folder_that_is_made_while_a_file_is_imported_is_no_matter_of_ranks() -> None:
+    path, other = Path("train.py"), Path("logs.py")
+    found = convert(
+        {path: f"import logs\n{training()}", other: "import os\nos.makedirs('out')\n"}, "cpu", style="plain"
+    )
+    assert not refusals(found[other]) and "exist_ok=True" in found[other].code

@@ -43,6 +43,12 @@ def with_criterion(options: str, loss: str = CALL, before: str = WEIGHTS, after:
             ),
             "w[y[:].view(-1)[y[:].view(-1) != -100]].sum()",
         ),
+        (
+            with_criterion("weights").replace(
+                "optimizer.zero", "y[x[:, 0] < 0] = criterion.ignore_index\n        optimizer.zero"
+            ),
+            "criterion.weight[y[y != criterion.ignore_index]].sum()",
+        ),
     ],
 )
 def test_a_mean_is_divided_by_the_targets_of_all_ranks(source: str, count: str) -> None:

@@ -89,13 +89,19 @@ class Losses(Training):
 
     def leaves_out(self) -> bool:
         """Whether targets may occur that torch's losses leave out without being told."""
-        return any(-100 in _constants(script) for script in self.scripts)
+        return any(-100 in _constants(script) or _reads_ignored(script) for script in self.scripts)
 
 
 def _as_if_of_rows(given: Sequence[Value], reduction: str) -> Value:
     """What a loss would be if all samples had as many rows."""
     rows = [replace(each, kind="rows") if each.kind == "picked" else each for each in given]
     return loss_of(rows, reduction, False)
+
+
+@lru_cache(maxsize=64)
+def _reads_ignored(script: Script) -> bool:
+    """Whether a file marks targets as its loss leaves them out: `y[mask] = criterion.ignore_index`."""
+    return any(node.attr == "ignore_index" for node in script.find(ast.Attribute) if isinstance(node.ctx, ast.Load))
 
 
 @lru_cache(maxsize=64)

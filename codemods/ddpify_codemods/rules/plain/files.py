@@ -26,6 +26,7 @@ from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..lint.map_location import loads_anywhere
+from .early import is_early
 from .read_first import waits_for_readers
 from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
 
@@ -45,7 +46,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     done: set[ast.stmt] = set()
     made = {call for calls in loggers(script).values() for call in calls}
     calls = (call for call in effects(script) if call not in per_sample and call not in made)
-    edits = [edit for call in calls for edit in _once(script, call, done, target.words)]
+    edits: list[Edit | Finding] = []
+    for call in calls:
+        found = [*_once(script, call, done, target.words)]
+        if is_early(script, call) and any(_asks(edit, target.words) for edit in found):
+            message = "this is written while the file is imported, before the process group is joined"
+            found = [Finding(RULE.id, "refused", call.lineno, message, "write it in a function that is called later")]
+        edits += found
     guarded = {edit.at for edit in edits if isinstance(edit, Guard) and not edit.named}
     for edit in edits:  # rank 0 writes what comes one after the other, and the others wait once
         if not (isinstance(edit, Insert) and edit.at in guarded and _next(script, edit.at) in guarded):
@@ -107,6 +114,11 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         return
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     yield from _wait(script, call, words)
+
+
+def _asks(edit: Edit | Finding, words: Words) -> bool:
+    """Whether an edit asks which rank this is, or waits for the others."""
+    return isinstance(edit, Guard | Insert) or (isinstance(edit, Replace) and words.rank in edit.template)
 
 
 def _null_path(script: Script) -> tuple[str, tuple[str, ...]]:
