@@ -95,6 +95,7 @@ def _run(job: dict[str, Any], rank: int) -> None:
     sys.argv = job["words"]
     script = sys.argv[0]
     sys.path[:1] = [os.path.dirname(os.path.abspath(script)), *os.environ["PYTHONPATH"].split(os.pathsep)]
+    sys.modules.pop("sitecustomize", None)  # the system's, which this process has imported at its start
     with contextlib.suppress(ImportError):
         importlib.import_module("sitecustomize")
     main = sys.modules["__main__"] = ModuleType("__main__")

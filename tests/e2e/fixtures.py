@@ -36,6 +36,7 @@ class Fixture:
     also: tuple[str, ...]  # targets beside those of all fixtures for which its conversions are kept
     records: bool  # it makes steps of torch optimizers; false for one that updates its parameters by hand
     pretend_on_gpu: str = ""  # as pretend_on_xla
+    whole_on_gpu: str = ""  # why its training forwards cannot be divided there with the numbers of one process, or ""
 
     @property
     def is_single_file(self) -> bool:
@@ -65,6 +66,7 @@ def load(name: str) -> Fixture:
         also=tuple(settings.get("also", ())),
         records=bool(settings.get("records", True)),
         pretend_on_gpu=str(settings.get("pretend_on_gpu", "")),
+        whole_on_gpu=str(settings.get("whole_on_gpu", "")),
     )
 
 

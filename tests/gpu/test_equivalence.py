@@ -32,7 +32,7 @@ def test_conversion_trains_the_same_on_gpus(name: str, ranks: int) -> None:
     assert original.rc == 0, f"the original fails: {original.stderr[-3000:]}"
     converted = on_gpus(fixture, ranks, target="cuda")
     differences = list(compare.equivalent(original, converted, max(1, ranks), max(fixture.tolerance, TOLERANCE)))
-    if fixture.divided and ranks:
+    if fixture.divided and ranks and not fixture.whole_on_gpu:
         differences += compare.divided(converted)
     assert not differences, "\n".join([*differences, "--- stderr", converted.stderr[-3000:]])
     assert original.records or not fixture.records
@@ -57,4 +57,6 @@ def on_gpus(fixture: Fixture, ranks: int = 0, target: str = "", steps: int = 0) 
     pretend = " ".join(filter(None, [fixture.pretend_on_gpu, "" if fixture.compile else "no_dynamo"]))
     settings = {"DDPIFY_PRETEND": pretend, "DDPIFY_STEPS": str(steps)}
     native = replace(fixture, cuda_shim=False)
-    return harness.run_sources(native, sources, ranks, limit=LIMIT, start=start, settings=settings)
+    run = harness.run_sources(native, sources, ranks, limit=LIMIT, start=start, settings=settings)
+    # TensorBoard names its files by time and process, and writes both into them.
+    return replace(run, files={name: value for name, value in run.files.items() if "tfevents" not in name})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 from types import TracebackType
 from typing import Any
 
@@ -83,6 +84,8 @@ def claim(device_type: str, place: environment.Environment) -> None:
         )
         raise SystemExit(2)
     module.set_device(place.local_rank)
+    # The first GPU needs no choosing in the thread of the backward, which then has no context yet; cuBLAS sets one.
+    warnings.filterwarnings("ignore", "Attempting to run cuBLAS, but there was no current CUDA context")
 
 
 def _is_started_by_mpirun() -> bool:

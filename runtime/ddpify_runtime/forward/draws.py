@@ -31,6 +31,9 @@ SAMPLE = {"bernoulli", "multinomial", "normal", "poisson", "binomial"}
 # The place of what a kernel draws within itself, such as the dropout of attention on a GPU: this rank's own numbers.
 FUSED = "a fused kernel", 0, ""
 
+# Why such a kernel cannot be divided. In float64 other kernels may run, which is no answer.
+IN_KERNEL = "it draws in a fused kernel"
+
 
 _OWN = OwnNumbers()
 _UNKNOWN = Rows(-1)
@@ -65,10 +68,12 @@ class Draws(TorchDispatchMode):
     def _handled(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if not _is_random(func, args, kwargs):
             return func(*args, **kwargs)
-        if _dropout_argument(func) and not draws_original():  # in a trial: a rank's own numbers go round this mode
+        if _dropout_argument(func):  # in a trial: a rank's own numbers go round this mode
             self.region.places[FUSED] = Rows()
+            if draws_original():
+                raise UnknownDraw(f"{IN_KERNEL}, in which the numbers of one process cannot be told")
             if None in self.region.places.values():
-                raise UnknownDraw("it draws in a fused kernel, and numbers that are the same for every sample")
+                raise UnknownDraw(f"{IN_KERNEL}, and numbers that are the same for every sample")
             return _without_dropout(func, args, kwargs)
         name = func.overloadpacket.__name__.removesuffix("_functional").rstrip("_")
         self.line = line_of_draw()

@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from .. import accelerators, engines
 from ..agreement import random_states
 from ..forward.division import Division
-from ..forward.draws import UnknownDraw
+from ..forward.draws import IN_KERNEL, UnknownDraw
 from ..forward.losses import UnknownLoss
 from ..forward.region import Draw
 from ..launch.environment import draws_original
@@ -211,7 +211,7 @@ _NO_SAMPLES = "no tensor in its input has a sample for every process"
 _NOTHING_TO_MIX = "its graphs have no edges, or only those of one process, by which to try it"
 _GRADIENTS = "the gradients of a sample depend on the rest of the batch"
 _KNOWN = (NotDivisible, ReadsSamples, UnknownDraw, UnknownLoss)
-_FOR_GOOD = (_FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES, _NOTHING_TO_MIX, REENTRANT)
+_FOR_GOOD = (IN_KERNEL, _FAILS, _SPARSE, _ITERATOR, _GENERATOR, _NO_COPY, _NO_SAMPLES, _NOTHING_TO_MIX, REENTRANT)
 
 
 def _find(

@@ -9,9 +9,11 @@ from functools import partial
 import pytest
 import torch
 import torch.nn.functional as F
+from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence
 
+from tests.runtime.forward.test_rank_stream import LIBRARY
 from tests.runtime.processes import run
 from tests.runtime.training import (
     WAYS,
@@ -25,6 +27,7 @@ from tests.runtime.training import (
 )
 
 CASES: dict[str, Case] = {}
+assert LIBRARY  # whose kernel draws
 case = partial(register, CASES)
 
 
@@ -126,6 +129,35 @@ class OfValues(Classifier):
         return self.head(torch.tanh(self.first(x)) * F.dropout(torch.ones_like(values), 0.4)[which, None])  # type: ignore[no-any-return]
 
 
+SEEN = [0]  # how many samples the last forward saw
+
+
+class Attention(Classifier):
+    """Drops in a kernel, but for float64, which has none, as that of attention on a GPU."""
+
+    drops_all = 0.0  # with which probability nothing but its head is left, for all samples alike
+
+    def forward(self, x: Tensor) -> Tensor:
+        SEEN[0] = len(x)
+        hidden = torch.tanh(self.first(x))
+        if self.drops_all and torch.rand(()) < self.drops_all:
+            return self.head(hidden)  # type: ignore[no-any-return]
+        if hidden.dtype == torch.float64:
+            return self.head(F.dropout(hidden, 0.4))  # type: ignore[no-any-return]
+        with torch.no_grad():
+            kept = torch.ops.ddpify_tests.attention(torch.ones_like(hidden), 0.4)
+        return self.head(hidden * kept)  # type: ignore[no-any-return]
+
+
+class LeftOutAttention(Attention):
+    drops_all = 0.5
+
+
+@case(Attention)
+def drops_in_a_kernel(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    yield F.cross_entropy(model(x), y)
+
+
 @pytest.mark.parametrize(("world_size", "reduction"), WAYS)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.filterwarnings("ignore")
@@ -154,3 +186,22 @@ def test_the_numbers_of_one_process_are_not_known_where_sizes_depend_on_samples(
 @pytest.mark.parametrize("build", [Shuffled, OfValues])
 def test_what_samples_share_by_chance_stays_whole(build: type[nn.Module]) -> None:
     assert run(3, shares, build, "") == [12, 12, 12]
+
+
+def samples_of_last_forward(build: type[nn.Module], random: str) -> int:
+    os.environ["DDPIFY_RANDOM"] = random
+    torch.manual_seed(0)
+    model = DistributedDataParallel(build())
+    for _ in range(5):
+        model(torch.randn(12, 8))
+    return SEEN[0]
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize(
+    ("build", "random", "samples"), [(Attention, "", 4), (Attention, "original", 12), (LeftOutAttention, "", 12)]
+)
+def test_what_a_kernel_draws_cannot_be_told_though_float64_draws_it_elsewhere(
+    build: type[nn.Module], random: str, samples: int
+) -> None:
+    assert run(3, samples_of_last_forward, build, random) == [samples] * 3
