@@ -78,6 +78,8 @@ def runtime_name(node: ast.expr, names: Mapping[str, str]) -> str:
 
 def _adds_names(edit: Edit) -> bool:
     """Whether an edit uses names at its own place (what is inserted after an import follows the new imports)."""
+    if isinstance(edit, Insert):
+        return isinstance(edit.at, ast.Import | ast.ImportFrom) and edit.where == "before" and bool(edit.modules)
     if isinstance(edit, ChangeArgument):
         return bool(edit.imports or edit.modules)
     return isinstance(edit, Replace) and bool(edit.imports or edit.modules)

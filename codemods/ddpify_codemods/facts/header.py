@@ -6,6 +6,7 @@ import ast
 from typing import TYPE_CHECKING, Literal
 
 if TYPE_CHECKING:
+    from .flow.program import Program
     from .script import Script
 
 # Calls that prepare the interpreter; they stand between imports in real scripts (sys.path.append, …).
@@ -153,16 +154,62 @@ def functions_place(script: Script) -> tuple[ast.stmt, Literal["before", "after"
 
 
 def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
-    """Where the process group is joined: at the begin of the main guard, or after the imports."""
+    """Where the process group is joined: at the begin of the main guard, or after the imports; above one of these that
+    runs what asks for a rank."""
+    above = script.program.joined_above if script.program is not None and script.is_entry else None
+    return _joined_after(script, above)
+
+
+def _joined_after(script: Script, above: ast.stmt | None) -> tuple[ast.stmt, Literal["before", "after"]]:
+    if above is not None:
+        return above, "before"
     guard = main_guard(script.tree)
     if guard is not None and all(declares(script, node) for node in module_level_work(script.tree)):
         return guard.body[0], "before"
     return functions_place(script)
 
 
-def is_in_group(script: Script, call: ast.expr | ast.stmt) -> bool:
+def is_in_group(script: Script, node: ast.expr | ast.stmt, program: Program | None = None) -> bool:
     """Whether the process group has been joined when an expression is computed, or a statement runs."""
-    if any(isinstance(each, ast.FunctionDef | ast.Lambda) for each in script.ancestors(call)):
-        return True
-    at, where = joined_after(script)
-    return script.is_entry and call.lineno >= at.lineno + (where == "after")
+    return runs_early(script, node, program) is None
+
+
+def runs_early(script: Script, node: ast.expr | ast.stmt, program: Program | None = None) -> ast.stmt | None:
+    """The statement at the top of the first file by which something runs before the process group is joined.
+
+    Args: a file, and an expression or statement in it; its program, where the file does not know it.
+    Returns None for what runs later.
+    """
+    program = script.program or program
+    above = program.joined_above if program is not None else None
+    inside = [each for each in script.ancestors(node) if isinstance(each, ast.FunctionDef | ast.Lambda)]
+    if inside and node in _run_by_definition(inside[-1]):
+        inside = []
+    if script.is_entry:
+        at, where = _joined_after(script, above)
+        return None if inside or node.lineno >= at.lineno + (where == "after") else _at_top(script, node)
+    guard = main_guard(script.tree)
+    if program is None or any(each is guard for each in script.ancestors(node)):
+        return None
+    entry, imported = program.scripts[0], program.followed.found.imported
+    if inside:
+        own = {*ast.walk(inside[-1])} - _run_by_definition(inside[-1])
+        runs = {imported[each] for each in own & imported.keys()}
+    else:  # any local import may run a package on its way
+        runs = {imported[script.tree]} if script.tree in imported else {*imported.values()}
+    at, where = _joined_after(entry, above)
+    early = [each for each in runs if each is not None and each.lineno < at.lineno + (where == "after")]
+    return _at_top(entry, min(early, key=lambda each: each.lineno)) if early else None
+
+
+def _run_by_definition(function: ast.FunctionDef | ast.Lambda) -> set[ast.AST]:
+    """What runs where a function is defined: its decorators and the defaults of its parameters."""
+    around = [function.args, *getattr(function, "decorator_list", ())]
+    return {part for each in around for part in ast.walk(each)}
+
+
+def _at_top(script: Script, node: ast.AST) -> ast.stmt:
+    """The statement at the top of a file in which something stands."""
+    statement = [node, *script.ancestors(node)][-2]
+    assert isinstance(statement, ast.stmt)
+    return statement

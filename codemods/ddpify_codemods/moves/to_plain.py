@@ -21,6 +21,7 @@ from ..rule import Finding, Folder
 from ..targets import TARGETS, Target
 from ..view import View
 from .converted_file import target_of, to_one_device
+from .early import joined_above, too_early, with_program
 from .from_exact import moved
 from .results import results_of
 
@@ -47,10 +48,12 @@ def with_plain_rules(
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
     scripts = in_program(scripts, options.sync_batchnorm, options.per_process, options.fully_sharded)
     chosen = plain_rules() if has_loop else in_folders("always")
-    found = [
-        replace(each, findings=_of_style(target, each.findings))
-        for each in ask_program(scripts, first, chosen, modernize=False)
-    ]
+    found = ask_program(scripts, first, chosen, modernize=False)
+    if has_loop and (above := joined_above(found, first.words)) is not None:
+        scripts = with_program(scripts, above)
+        found = ask_program(scripts, first, chosen, modernize=False)
+    found = [too_early(each, first.words) for each in found] if has_loop else found
+    found = [replace(each, findings=_of_style(target, each.findings)) for each in found]
     if any(map(is_refused, found)):
         return untouched(found)
     if not has_loop:

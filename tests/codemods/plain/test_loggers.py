@@ -156,11 +156,11 @@ def test_a_name_of_another_file_is_sent_where_it_is_used() -> None:
         "for i in range(3):\n    open(settings.NOW + str(i))\n",
         "folder = getattr(settings, 'NOW')\n",
         "settings.NOW = 'b'\nprint(open(settings.NOW).read())\n",
+        "import os\nif not os.path.exists(settings.NOW):\n    os.makedirs(settings.NOW)\n",
     ],
 )
-def test_a_name_that_cannot_be_sent_is_refused(use: str) -> None:
-    assert "a name of its own" in named(training(after=use))
+def test_a_name_that_cannot_be_sent_where_it_is_used_is_sent_where_it_is_made(use: str) -> None:
     before = training(after="open(settings.NOW)\n")
-    assert "a name of its own" in named(
-        before.replace("model = nn", "FOLDER = settings.NOW\nmodel = nn"), NOW + "A = NOW"
-    )
+    others = named(before.replace("model = nn", "FOLDER = settings.NOW\nmodel = nn"), NOW + "A = NOW")
+    for code in (named(training(after=use)), others):
+        assert "from_rank_0" not in code and code.index("init_process_group") < code.index("import settings")

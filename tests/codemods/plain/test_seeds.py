@@ -152,8 +152,10 @@ def test_what_nobody_can_send_is_refused(begins: str) -> None:
     assert refusals(plain(FIXED + f"import os\nimport time\n{begins}\n" + training()))
 
 
-def test_a_seed_that_is_drawn_before_the_group_is_joined_is_refused() -> None:
+def test_the_group_is_joined_before_a_seed_is_drawn_by_an_import() -> None:
     own = "import time\nimport torch\ntorch.manual_seed(int(time.time()))\n"
     path, other = Path("train.py"), Path("seeds.py")
     found = convert({path: "import seeds\n" + training(), other: own}, "cpu", style="plain")
-    assert any("before the process group is joined" in each for each in refusals(found[other]))
+    code = found[path].code
+    assert code.index("init_process_group") < code.index("import seeds")
+    assert "torch.manual_seed(int(from_rank_0(time.time())))" in found[other].code

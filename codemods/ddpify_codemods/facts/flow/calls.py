@@ -81,6 +81,8 @@ class Calls(Methods):
         self.count()
         first, _ = self.found.visits.get(node, (self.work, 0))
         self.found.visits[node] = first, self.work
+        if self.importing is not None:
+            self.found.imported.setdefault(node, self.importing)
         if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
             return self.backward(node, frame)
         called = called_model(node)

@@ -268,6 +268,7 @@ class FlowFacts:
     training_statements: set[ast.stmt] = field(default_factory=set)
     aside: set[tuple[ast.Call, ast.AST]] = field(default_factory=set)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)
+    imported: dict[ast.AST, ast.stmt | None] = field(default_factory=dict)
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..drawing_samplers import drawing_sampler
@@ -40,18 +40,26 @@ class Program:
 
     sync_batchnorm: whether the statistics of BatchNorm are those of all ranks. per_process: whether the batch size is
     that of each process. fully_sharded: whether a rank has a part of each parameter, so that all call the model
-    equally often.
+    equally often. joined_above: the statement at the top of the first file above which the process group is joined,
+    since what it runs asks for that; None where it is joined below the imports.
     """
 
     scripts: tuple[Script, ...]
     sync_batchnorm: bool = False
     per_process: bool = False
     fully_sharded: bool = False
+    joined_above: ast.stmt | None = None
 
     @cached_property
     def followed(self) -> Followed:
         """What is known of the program."""
         return follow(self.scripts, divides=not self.fully_sharded)
+
+    def joining_above(self, statement: ast.stmt) -> Program:
+        """The same program, as it is known, whose process group is joined above a statement."""
+        program = replace(self, joined_above=statement)
+        program.followed = self.followed
+        return program
 
 
 @dataclass(frozen=True)

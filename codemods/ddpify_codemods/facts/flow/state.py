@@ -104,6 +104,7 @@ class State:
         self.classes: dict[ast.ClassDef, Class] = {}
         self.class_attributes: dict[ast.ClassDef, dict[str, Value]] = {}
         self.frames: dict[Script, Frame] = {}
+        self.importing: ast.stmt | None = None  # at the top of the first file
         self.files: dict[Script, Module] = {}
         self.loggers: dict[ast.Call, Logger] = {}
         self.known_loaders = loaders
@@ -184,6 +185,7 @@ class State:
     def executed(self, script: Script) -> Frame:
         """The names of a file that is imported."""
         if script not in self.frames:
+            self.found.imported[script.tree] = self.importing
             self.block(script.tree.body, self.module_frame(script))
         return self.frames[script]
 

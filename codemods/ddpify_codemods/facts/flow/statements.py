@@ -71,8 +71,12 @@ class Follower(Assignments):
 
     def statement(self, node: ast.stmt, frame: Frame) -> None:
         method = getattr(self, f"do_{type(node).__name__.lower()}", None)
+        if isinstance(node, ast.Import | ast.ImportFrom) and frame.node is self.scripts[0].tree:
+            self.importing = node
         if method is not None:
             method(node, frame)
+        if self.importing is node:
+            self.importing = None
 
     # Definitions and imports
 

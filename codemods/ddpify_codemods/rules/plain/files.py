@@ -20,13 +20,13 @@ from ...facts.effects import (
     reads_and_writes,
     sample_code,
 )
+from ...facts.header import is_in_group
 from ...facts.loggers import loggers
 from ...facts.script import KEPT, Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..lint.map_location import loads_anywhere
-from .early import is_early
 from .read_first import waits_for_readers
 from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
 
@@ -46,13 +46,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     done: set[ast.stmt] = set()
     made = {call for calls in loggers(script).values() for call in calls}
     calls = (call for call in effects(script) if call not in per_sample and call not in made)
-    edits: list[Edit | Finding] = []
-    for call in calls:
-        found = [*_once(script, call, done, target.words)]
-        if is_early(script, call) and any(_asks(edit, target.words) for edit in found):
-            message = "this is written while the file is imported, before the process group is joined"
-            found = [Finding(RULE.id, "refused", call.lineno, message, "write it in a function that is called later")]
-        edits += found
+    edits = [edit for call in calls for edit in _once(script, call, done, target.words)]
     guarded = {edit.at for edit in edits if isinstance(edit, Guard) and not edit.named}
     for edit in edits:  # rank 0 writes what comes one after the other, and the others wait once
         if not (isinstance(edit, Insert) and edit.at in guarded and _next(script, edit.at) in guarded):
@@ -114,11 +108,6 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         return
     yield Guard(statement, words.is_rank_0, f"call {ast.unparse(call.func)} on rank 0", modules=words.imports)
     yield from _wait(script, call, words)
-
-
-def _asks(edit: Edit | Finding, words: Words) -> bool:
-    """Whether an edit asks which rank this is, or waits for the others."""
-    return isinstance(edit, Guard | Insert) or (isinstance(edit, Replace) and words.rank in edit.template)
 
 
 def _null_path(script: Script) -> tuple[str, tuple[str, ...]]:
@@ -260,7 +249,8 @@ def _bars(script: Script, words: Words) -> Iterator[Edit]:
     for call in script.find(ast.Call):
         name = script.qualified(call.func)
         bar = name.startswith("tqdm") and name.rpartition(".")[2] in ("tqdm", "trange", "tqdm_notebook")
-        if bar and not any(word.arg == "disable" for word in call.keywords):
+        shown = bar and not any(word.arg == "disable" for word in call.keywords)
+        if shown and is_in_group(script, call):
             message = "show the bar on rank 0"
             yield ChangeArgument(call, "disable", f"{words.rank} != 0", message, modules=words.imports)
 

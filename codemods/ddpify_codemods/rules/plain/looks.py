@@ -12,7 +12,7 @@ from ...facts.header import is_in_group
 from ...facts.script import Script
 from .words import program_of
 
-_LOOKS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "lexists", "getsize"})
+LOOKS = frozenset({"exists", "isfile", "isdir", "is_file", "is_dir", "lexists", "getsize"})
 _LISTS = frozenset({"listdir", "glob", "iterdir", "scandir"})
 # What is made of lists of files is one, or tells of one.
 _OF_LISTS = frozenset({"sorted", "list", "len", "reversed", "filter", "natsorted", "max", "min", "join", "int"})
@@ -36,9 +36,7 @@ def decisive_looks(script: Script) -> Iterator[ast.Call]:
         calls = (part for part in inside if isinstance(part, ast.Call))
         if not any(call in writers or last_name(call.func) in writing for call in calls):
             continue
-        looks = [
-            part for part in ast.walk(branch.test) if isinstance(part, ast.Call) and last_name(part.func) in _LOOKS
-        ]
+        looks = [part for part in ast.walk(branch.test) if isinstance(part, ast.Call) and last_name(part.func) in LOOKS]
         for call in looks:
             if call not in of_samples and is_in_group(script, call) and is_met_by_all(script, call):
                 yield call
@@ -54,12 +52,12 @@ def naming_looks(script: Script) -> Iterator[ast.Call]:
     if not any(makes_folder(each, call) for each in program_of(script).scripts for call in each.find(ast.Call)):
         return
     for call in script.find(ast.Call):
-        if last_name(call.func) not in _LOOKS | _LISTS or call in of_samples or not is_in_group(script, call):
+        if last_name(call.func) not in LOOKS | _LISTS or call in of_samples or not is_in_group(script, call):
             continue
         branch = next((each for each in script.ancestors(call) if isinstance(each, ast.stmt)), None)
         of_test = isinstance(branch, ast.While | ast.If) and any(each is call for each in ast.walk(branch.test))
         named = _named(script, call, folders)
-        if last_name(call.func) in _LOOKS and of_test:
+        if last_name(call.func) in LOOKS and of_test:
             leaves = any(isinstance(each, ast.Break | ast.Return) for each in getattr(branch, "body", ()))
             outside = script.ancestors(branch) if branch is not None else ()
             tries = leaves and any(isinstance(each, ast.For | ast.While) for each in outside)

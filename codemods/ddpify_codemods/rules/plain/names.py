@@ -6,15 +6,17 @@ import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ...facts.called_modules import last_name
 from ...facts.devices import source
 from ...facts.effects import effects, makes_folder, sample_code
+from ...facts.flow.program import Program
 from ...facts.header import functions_place, is_in_group, joined_after
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import clock_decisions, temporary_directory, unique_names
 from .logged import answers
-from .looks import decisive_looks, listing_looks, naming_looks
+from .looks import LOOKS, decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
 from .rank_0_seeds import rank_0_seeds
 from .words import REMEDY, program_of
@@ -31,7 +33,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Send rank 0's names to the others, where they are not for rank 0 alone."""
     words = target.words
     written = {call for call in effects(script) if not makes_folder(script, call)}
-    sent, scripts = False, program_of(script).scripts
+    program = program_of(script)
+    sent, scripts = False, program.scripts
     for item in unique_names.check(script, target):
         if not isinstance(item, Replace):
             yield item
@@ -40,18 +43,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         assert isinstance(call, ast.Call)
         if any(each in written for each in script.ancestors(call)):
             continue  # it is computed on rank 0, for what rank 0 writes
-        if not is_in_group(script, call):
-            name = _constant(script, call, scripts)
-            if not name or not all(_can_be_sent(other, use) for other, use in _uses(scripts, name)):
-                message = (
-                    f"{ast.unparse(call.func)} gives each rank a name of its own, before the process group is joined"
-                )
-                yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+        if _sent_later(script, call, program):
             continue
         yield Replace(call, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
         sent = True
     for other in scripts:
-        for name in _made_early(other, target, scripts):
+        for name in _made_early(other, target, program):
             for use in (use for there, use in _uses(scripts, name) if there.path == script.path):
                 if not any(each in written for each in script.ancestors(use)):
                     yield Replace(use, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
@@ -65,12 +62,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for item in temporary_directory.shared(script, "from_rank_0({})", words.barrier):
         if isinstance(item, Finding):
             yield item
-        elif is_in_group(script, item.at):
+        else:
             yield replace(item, modules=words.imports)
             sent = True
-        else:
-            message = "each rank makes a temporary directory of its own, before the process group is joined"
-            yield Finding(RULE.id, "refused", item.at.lineno, message, REMEDY)
     for item in clock_decisions.check(script, target):
         if isinstance(item, Replace):
             yield (decided := _by_the_clock(script, item.node, target))
@@ -97,18 +91,21 @@ def _by_the_clock(script: Script, test: ast.expr, target: Target) -> Replace | F
     if whole in program_of(script).followed.found.unequal_tests:
         message = "ranks come here unequally often, in a part of an evaluation each, and would wait for rank 0's clock"
         return Finding(RULE.id, "refused", test.lineno, message, REMEDY)
-    if not is_in_group(script, test):
-        message = "each rank decides by its own clock, before the process group is joined"
-        return Finding(RULE.id, "refused", test.lineno, message, REMEDY)
     return Replace(test, "from_rank_0({})", "decide by rank 0's clock", modules=target.words.imports)
 
 
-def _made_early(script: Script, target: Target, scripts: Sequence[Script]) -> Iterator[str]:
+def _made_early(script: Script, target: Target, program: Program) -> Iterator[str]:
     """The constants of a file that are made of the time, or of chance, before the process group is joined."""
     for item in unique_names.check(script, target):
         call = script.parents[item.node] if isinstance(item, Replace) else None
-        if isinstance(call, ast.Call) and not is_in_group(script, call) and (name := _constant(script, call, scripts)):
+        if isinstance(call, ast.Call) and (name := _sent_later(script, call, program)):
             yield name
+
+
+def _sent_later(script: Script, call: ast.Call, program: Program) -> str:
+    """The constant that a call makes before the process group is joined, if it can be sent where it is used."""
+    name = "" if is_in_group(script, call, program) else _constant(script, call, program.scripts)
+    return name if all(_can_be_sent(other, use, program) for other, use in _uses(program.scripts, name)) else ""
 
 
 def _constant(script: Script, call: ast.Call, scripts: Sequence[Script]) -> str:
@@ -140,13 +137,16 @@ def _uses(scripts: Sequence[Script], name: str) -> Iterator[tuple[Script, ast.Na
     return ((other, node) for other, node in _named(scripts, name) if isinstance(node.ctx, ast.Load))
 
 
-def _can_be_sent(script: Script, use: ast.expr) -> bool:
+def _can_be_sent(script: Script, use: ast.expr, program: Program) -> bool:
     """Whether all ranks come to where a name is used, once."""
     around = [*script.ancestors(use)]
     loops = any(isinstance(each, ast.For | ast.While | ast.comprehension | ast.Lambda) for each in around)
+    looks = (part for each in around if isinstance(each, ast.If) for part in ast.walk(each.test))
+    looked = any(isinstance(each, ast.Call) and last_name(each.func) in LOOKS for each in looks)
     return (
-        is_in_group(script, use)
+        is_in_group(script, use, program)
         and not loops
+        and not looked
         and use not in sample_code(script)
         and source(script, use).strip() == ast.unparse(use)
     )

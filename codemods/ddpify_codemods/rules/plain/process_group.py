@@ -16,6 +16,7 @@ from .numbers import reduces
 from .padded_loader import padded_loaders
 from .parallel import own_flags, rank_0_prints, starts
 from .sampler_wrapper import drawing_loaders
+from .words import program_of
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -52,7 +53,9 @@ def _joined(script: Script, at: ast.stmt, target: Target, where: Literal["before
     lines += [line for line in target.plain_environment if target.module or '"LOCAL_RANK"' not in line]
     modules = [*target.modules, *(("import os", "import sys") if target.starts_itself else ())]
     backend = target.plain_backend or f'"{target.backend}"'
-    joined = [words.join.format(backend)]
+    early = at is program_of(script).joined_above
+    joined = [words.join.format(backend) + "  # before the imports that need it" * early]
+    lines = ["", *lines] if early else lines
     if words.prepare:
         joined = own_flags(script, words, (*words.prepare, *joined))
         modules += ["import argparse", "import torch"]
@@ -76,7 +79,9 @@ RULE = Rule(
     title="Join and leave torch's process group",
     why="""\
 Every process finds the others, takes its own device, and leaves at the end (P4). Prints stay where they are: on the
-other ranks, standard output is the null device, so that what a print computes is computed by all (I1, I11).""",
+other ranks, standard output is the null device, so that what a print computes is computed by all (I1, I11). A file that
+asks for the rank while it is imported (it writes, makes a loader or a logger), or that draws random numbers then, is
+imported below.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset

@@ -5,12 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.header import is_in_group
 from ...facts.script import Script
 from ...rule import Finding, Replace
 from ...targets import Target
 from ..exact import seeds
-from .words import REMEDY
 
 _TAKEN = "take rank 0's seed on every rank"
 # What the exact style writes, and what is written here.
@@ -29,10 +27,7 @@ def rank_0_seeds(script: Script, target: Target) -> Iterator[Replace | Finding]:
             continue
         call = item.node if isinstance(item.node, ast.Call) else script.parents[item.node]
         assert isinstance(call, ast.Call)
-        if not is_in_group(script, call):
-            message = f"{ast.unparse(call)} seeds each process otherwise, before the process group is joined"
-            yield Finding(seeds.RULE.id, "refused", call.lineno, message, REMEDY)
-        elif call is not item.node:
+        if call is not item.node:
             yield Replace(call, "from_rank_0({})", _TAKEN, modules=target.words.imports)
         else:
             template = item.template

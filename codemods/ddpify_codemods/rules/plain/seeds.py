@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 
 from ...facts.backends import options
-from ...facts.flow.draws import may_draw, state_of
+from ...facts.flow.draws import DRAWING, library_drawn_from, may_draw, state_of
+from ...facts.flow.program import Program
 from ...facts.header import joined_after, main_guard
 from ...facts.origins import origins, sources
 from ...facts.script import Script
@@ -16,6 +19,9 @@ from .words import module_name, program_of
 
 _CODE = {"torch": "{}.manual_seed(0)", "numpy": "{}.random.seed(0)", "random": "{}.seed(0)"}
 _ALIKE = ("random.rand", "numpy.random.", "torch.", "int")  # what draws the same on all ranks, once these are seeded
+_LAYERS = re.compile(
+    r"torch\.nn\.(Linear|Bilinear|Conv|Embedding|RNN|LSTM|GRU|Multihead|Transformer)|torchvision\.models\."
+)
 _DRAWS = {"numpy": "numpy.random.", "random": "random."}
 
 
@@ -27,9 +33,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Finding(RULE.id, "refused", call.lineno, message, "give the option a number by default")
     if not script.is_entry:
         return
-    found, drawn = program.followed.found, _drawn_from(program.scripts)
-    missing = [library for library in _CODE if library in drawn - found.seeded | drawn & found.drawn_first]
-    if missing:
+    if missing := _unseeded(program):
         at, where = joined_after(script)
         names_there = {library: module_name(script, library, at, where == "after") for library in missing}
         code = "\n".join(_CODE[library].format(name) for library, name in names_there.items())
@@ -64,18 +68,38 @@ def _is_given_before(script: Script, call: ast.Call, option: ast.Attribute) -> b
     return False
 
 
-def _drawn_from(scripts: Sequence[Script]) -> set[str]:
-    """The libraries from whose generators a program draws: torch's for its weights, at least."""
-    drawn = {"torch"}
-    for script in scripts:
-        frames = "pandas" in script.imported.values()
-        for call in script.find(ast.Call):
-            name = script.qualified(call.func)
-            drawn |= {library for library, start in _DRAWS.items() if name.startswith(start)}
-            sampled = frames and isinstance(call.func, ast.Attribute) and call.func.attr == "sample"
-            if (sampled or may_draw(name, call)) and _may_be_none(scripts, script, state_of(call)):
-                drawn.add("numpy")
-    return drawn
+def draws_unseeded(script: Script) -> Iterator[ast.Call]:
+    """The calls in a file that draw other numbers on each rank, but for seeds that are put into the program."""
+    missing, scripts = _unseeded(program_of(script)), program_of(script).scripts
+    found = (call for call, library in _draws(script, scripts) if library in missing)
+    torch = (call for call in script.find(ast.Call) if "torch" in missing and _draws_of_torch(script, call))
+    return chain(found, torch)
+
+
+def _draws_of_torch(script: Script, call: ast.Call) -> bool:
+    """Whether a call draws from torch's generator: random tensors, and weights of layers and of libraries' networks."""
+    name = script.qualified(call.func)
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return library_drawn_from(name, call) == "torch" or method in DRAWING or _LAYERS.match(name) is not None
+
+
+def _unseeded(program: Program) -> list[str]:
+    """The libraries from whose generators a program draws which it does not surely seed before: torch's are drawn for
+    its weights, at least."""
+    found = program.followed.found
+    drawn = {"torch", *(library for script in program.scripts for _, library in _draws(script, program.scripts))}
+    return [library for library in _CODE if library in drawn - found.seeded | drawn & found.drawn_first]
+
+
+def _draws(script: Script, scripts: Sequence[Script]) -> Iterator[tuple[ast.Call, str]]:
+    """The calls in a file that draw from the generators of numpy and Python."""
+    frames = "pandas" in script.imported.values()
+    for call in script.find(ast.Call):
+        name = script.qualified(call.func)
+        yield from ((call, library) for library, start in _DRAWS.items() if name.startswith(start))
+        sampled = frames and isinstance(call.func, ast.Attribute) and call.func.attr == "sample"
+        if (sampled or may_draw(name, call)) and _may_be_none(scripts, script, state_of(call)):
+            yield call, "numpy"
 
 
 def _may_be_none(scripts: Sequence[Script], script: Script, node: ast.expr | None) -> bool:

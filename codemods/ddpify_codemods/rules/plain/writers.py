@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.header import functions_place, is_in_group, joined_after
+from ...facts.header import functions_place, joined_after
 from ...facts.loggers import loggers, only_records
 from ...facts.script import Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
@@ -38,9 +38,6 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", node.lineno, _ON_RANK_ZERO.format(f"`{ast.unparse(node)}`"), REMEDY)
     for name, calls in loggers(script).items():
         for call in calls:
-            if not is_in_group(script, call):
-                message = f"{name} is made before the process group is joined"
-                yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
             nothing = "None" if name in alone else f"{_STAND_IN}()"
             code = f"{{}} if {words.is_rank_0} else {nothing}"
             code = f"({code})" if isinstance(script.parents[call], ast.IfExp | ast.BoolOp) else code
