@@ -71,6 +71,48 @@ def test_a_generator_that_is_used_alike_may_decide(step: str) -> None:
     assert not refusals(plain(training(step=step)))
 
 
+WORKERS = "batch_size=8, num_workers={}, shuffle=True"
+DECIDES = "if random.random() < 0.5: optimizer.step()"
+
+
+@pytest.mark.parametrize(
+    ("workers", "draw", "step", "refused"),
+    [
+        (2, "random.random()", DECIDES, False),
+        (0, "random.random()", DECIDES, True),
+        ("len(train_set)", "random.random()", DECIDES, True),
+        (2, "np.random.rand()", DECIDES.replace("random.random", "np.random.rand"), True),
+        (2, "random.random()", DECIDES.replace("random.random()", "torch.rand(1).item()"), True),
+    ],
+)
+def test_workers_seed_python_s_generator_by_torch_s(workers: object, draw: str, step: str, refused: bool) -> None:
+    """So the process itself draws by it what all ranks draw, if none of its loaders loads there."""
+    source = noisy(training(step=step).replace("batch_size=8, shuffle=True", WORKERS.format(workers)), draw)
+    if not refused:
+        source = source.replace("DataLoader(test_set, batch_size=8", "DataLoader(test_set, num_workers=1, batch_size=8")
+    result = plain(source)
+    assert bool(refusals(result)) is refused
+    assert refused or (SEED in result.code and "random.seed(torch.initial_seed" not in result.code)
+
+
+def test_torch_s_generator_goes_apart_with_those_that_it_seeds() -> None:
+    """It is not used for samples itself."""
+    epoch = training().replace(
+        "    for x, y in train_loader", "    on = torch.rand(1).item() < 0.5\n    for x, y in train_loader"
+    )
+    epoch = epoch.replace("optimizer.step()", "if on: optimizer.step()")
+    assert not refusals(plain(epoch))
+    assert refusals(plain(noisy(epoch)))
+
+
+def test_what_a_whole_evaluation_draws_for_each_sample_all_ranks_draw() -> None:
+    shown = "shown = []\nfor x, y in test_loader:\n    for each in x:\n        if random.random() < 0.1:\n"
+    shown += "            shown.append(each)\n"
+    result = plain(training(after=f"{shown}print(len(shown), torch.stack(shown).std())\n"))
+    assert not refusals(result)
+    assert "range(dist.get_rank()" not in result.code and "DataLoader(test_set, batch_size=8)" in result.code
+
+
 @pytest.mark.parametrize(
     "loss",
     [

@@ -25,6 +25,7 @@ _NAMES = {
 }
 _MODULES = {"random": ("random",), "numpy": ("numpy.random",), "torch": ("torch", "torch.utils.data")}
 LIBRARIES = frozenset(_MODULES)
+LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 # They bring the generators of all ranks to the same place.
 SEEDS = {
     "torch.manual_seed": "torch",
@@ -88,6 +89,28 @@ def changes(name: str) -> bool:
 def drawn_for_samples(scripts: Sequence[Script]) -> frozenset[str]:
     """The libraries whose numbers a data set of the program draws on the way to a sample."""
     return frozenset(library for script in scripts for library in _in_sample_code(script))
+
+
+def apart_for_samples(scripts: Sequence[Script]) -> set[str]:
+    """The libraries whose generators ranks use for their own samples from the first pass on. Workers of loaders seed
+    `random` by torch's generator."""
+    drawn = {*drawn_for_samples(scripts)} - {""}
+    if drawn and _loads_in_workers(scripts):
+        return drawn - {"random"} | {"torch"}
+    return drawn | ({"torch"} if differs_on_ranks(scripts) else set())
+
+
+def _loads_in_workers(scripts: Sequence[Script]) -> bool:
+    """Whether all loaders of a program are made with workers."""
+    calls = [call for script in scripts for call in script.find(ast.Call) if script.qualified(call.func) in LOADERS]
+    classes = [each for script in scripts for each in script.find(ast.ClassDef)]
+    derived = any(ast.unparse(base).endswith("DataLoader") for each in classes for base in each.bases)
+    return bool(calls) and not derived and all(map(_has_workers, calls))
+
+
+def _has_workers(call: ast.Call) -> bool:
+    workers = next((word.value for word in call.keywords if word.arg == "num_workers"), None)
+    return isinstance(workers, ast.Constant) and isinstance(workers.value, int) and workers.value > 0
 
 
 def _in_sample_code(script: Script) -> Iterator[str]:

@@ -12,7 +12,7 @@ from .bags import bags, of_each_sample
 from .bare_tensors import bare_tensors, parameters_given
 from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
-from .draws import LIBRARIES, SEED_ALL, SEEDS
+from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
@@ -46,8 +46,6 @@ from .values import (
     made_of,
     of,
 )
-
-_LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 
 _BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
 
@@ -87,7 +85,7 @@ class Libraries(LibraryResults):
         if name not in _LOOK and name not in _BARS and last not in ("tqdm", "track", "trange"):
             self.given_away(node, given, frame)
             self.leaves(given)
-        if name in _LOADERS:
+        if name in LOADERS:
             return self.loader(node, frame)
         if any(node in calls for calls in loggers(frame.script).values()):
             return of(self.loggers.setdefault(node, Logger(node, frame.script)))

@@ -14,7 +14,7 @@ from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..meters import meters
 from ..script import Script
 from .after_loops import left_by
-from .draws import differs_on_ranks, drawn_for_samples
+from .draws import apart_for_samples
 from .frames import ByNext, FlowFacts, Joined, Lengths, Problem
 from .left_gradients import left_for_nothing
 from .longest import learn_lengths
@@ -86,7 +86,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     trained: set[ast.AST] = set()
     whole: dict[Loader, Problem] = {}
     loaders: dict[object, Loader] = {}
-    drawn = {*drawn_for_samples(scripts), *(["torch"] if differs_on_ranks(scripts) else [])} - {""}
+    drawn = apart_for_samples(scripts)
     evaluated: dict[ast.expr, Script] = {}
     of_all: set[ast.expr] = set()
     indistinct: set[ast.Call] = set()
@@ -96,6 +96,7 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
     joined, aside, lengths = Joined(), set[tuple[ast.Call, ast.AST]](), Lengths()
     for _ in range(_ROUNDS):
+        drawn |= {"torch"} if drawn else set()  # by which those of others are seeded, on each rank otherwise
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
         given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths)
         found, large = _once(scripts, status, trained, *given)
@@ -132,6 +133,9 @@ def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
             status[loader] = "whole"
             own = [whole[each] for each in status if each.source is loader and each in whole]
             whole |= {loader: own[0]} if own else {}
+        if stuck or undivided:  # what was drawn in them for a rank's part is drawn alike
+            drawn.clear()
+            drawn |= apart_for_samples(scripts)
         coupled = joined.learn(found)
         if not stuck and not wanted and not undivided and not coupled:
             wanted = given_whole(found) - of_all
