@@ -9,6 +9,7 @@ from functools import partial
 from ..header import main_guard
 from .asserted import may_be_caught, parts
 from .calls import Calls, differs
+from .exhaustive import is_exhaustive
 from .frames import Frame
 from .values import ADDITIVE, LOCAL_ROWS, SAME, Module, Value, join
 
@@ -32,6 +33,8 @@ class Branches(Calls):
             self.block(taken, frame)
             returns = bool(taken) and isinstance(taken[-1], ast.Return)
             frame.left |= returns and frame.script.parents[node] is frame.node
+        elif is_exhaustive(frame.script, node):
+            self.block(node.body, frame)
         else:
             ends = leaves(node.body), leaves(node.orelse)
             turns = ends_turn(node.body), ends_turn(node.orelse)
