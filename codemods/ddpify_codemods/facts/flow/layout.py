@@ -108,7 +108,7 @@ def reshaped(kind: Kind, sizes: Sequence[Value]) -> Kind | None:
     """After the sizes are given anew; None where the first is a number of the script's own, not that of the samples."""
     samples = axis(kind)
     first = sizes[0] if sizes else None
-    steps = first is not None and first.kind == "same" and first.constant in (None, -1) and not first.things
+    steps = first is not None and first.kind == "same" and not first.things
     if samples == 1 and steps and len(sizes) > 2 and sizes[1].kind == "size":
         return kind  # each of the samples with its heads: `x.view(steps, len(x) * heads, -1)`
     if samples != 0:

@@ -136,7 +136,7 @@ class Methods(InPlace):
             if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
-            if name in ("view", "reshape") and axis(owner.kind) == 1 and _counts_anew(node):
+            if name in ("view", "reshape") and axis(owner.kind) == 1 and _counts_anew(frame.script, node):
                 found = made_of("unknown", [owner, *given], reason=COUPLES)
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)
@@ -418,10 +418,29 @@ def _reads(script: Script) -> dict[tuple[ast.AST, str], list[ast.Name]]:
     return found
 
 
-def _counts_anew(node: ast.Call) -> bool:
-    """Whether what lies in front of the samples gets a size that is computed: `x.view(steps // 2, len(x), -1)`."""
+def _counts_anew(script: Script, node: ast.Call) -> bool:
+    """Whether what lies in front of the samples gets a size that is computed: `x.view(steps // 2, len(x), -1)`; by a
+    name only where a number is counted with: `steps = steps // 2`, not `pixels = height * width`."""
     sizes = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
-    return bool(sizes) and isinstance(sizes[0], ast.BinOp)
+    first = sizes[0] if sizes else None
+    if not isinstance(first, ast.Name):
+        return isinstance(first, ast.BinOp)
+    stores = script.stores.get((script.scope(first), first.id), ())
+    return any(_is_counted(script.statement(each)) for each in stores if each.lineno <= first.lineno)
+
+
+def _is_counted(statement: ast.stmt) -> bool:
+    """Whether a name gets part of a number, or a multiple: `steps //= 2`, `half = int(steps / 2)`."""
+    value = statement.value if isinstance(statement, ast.Assign | ast.AugAssign) else None
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "int" and value.args:
+        value = value.args[0]
+    counted = statement if isinstance(statement, ast.AugAssign) else value
+    if not isinstance(counted, ast.BinOp | ast.AugAssign) or not isinstance(
+        counted.op, ast.Mult | ast.Div | ast.FloorDiv
+    ):
+        return False
+    parts = [value] if counted is statement else [getattr(counted, "left", None), getattr(counted, "right", None)]
+    return isinstance(counted.op, ast.Div | ast.FloorDiv) or any(isinstance(each, ast.Constant) for each in parts)
 
 
 def _unsqueezed(call: ast.Call) -> int:

@@ -61,7 +61,7 @@ SIZE, LAST = Value("size"), Value(constant=-1)
         ("rows_second", [SIZE, SAME, SAME], "rows_moved"),
         ("rows_second", [SIZE, SIZE, SAME], "rows_moved"),
         ("rows_second", [SAME, SAME, SAME], "rows_moved"),
-        ("rows_second", [Value(constant=3), SIZE, SAME], "rows_moved"),
+        ("rows_second", [Value(constant=3), SIZE, SAME], "rows_second"),
         ("rows_second", [SAME, SIZE], "rows_moved"),
         ("rows_last", [SAME, SIZE, SAME], "rows_moved"),
         ("rows", [SIZE, SAME, SAME], "rows"),
