@@ -102,13 +102,18 @@ def reads_and_writes(script: Script, call: ast.Call) -> bool:
         return False
     parent = script.parents[call]
     name = parent.optional_vars if isinstance(parent, ast.withitem) else None
-    if not isinstance(name, ast.Name):
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1:
+        name = parent.targets[0]
+    if isinstance(name, ast.Name):
+        uses: list[ast.expr] = [node for node in script.find(ast.Name) if node.id == name.id]
+    elif isinstance(name, ast.Attribute):  # of whatever object, `self.file` and `logger.file`
+        uses = [node for node in script.find(ast.Attribute) if node.attr == name.attr]
+    else:
         return True
-    uses = [node for node in script.find(ast.Name) if node.id == name.id and isinstance(node.ctx, ast.Load)]
-    return not all(_only_fills(script, node) for node in uses)
+    return not all(_only_fills(script, node) for node in uses if isinstance(node.ctx, ast.Load))  # type: ignore[attr-defined]
 
 
-def _only_fills(script: Script, file: ast.Name) -> bool:
+def _only_fills(script: Script, file: ast.expr) -> bool:
     """Whether an open file is written to where it is named."""
     parent = script.parents[file]
     if isinstance(parent, ast.keyword):

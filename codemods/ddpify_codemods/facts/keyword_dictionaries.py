@@ -9,6 +9,11 @@ from dataclasses import dataclass
 from .bindings import arguments, bindings
 from .script import Script
 
+# How samples are loaded, but for which, in which order, and how many at once.
+_HOW = frozenset(
+    {"num_workers", "pin_memory", "prefetch_factor", "persistent_workers", "timeout", "multiprocessing_context"}
+)
+
 
 @dataclass(frozen=True)
 class KeywordDictionary:
@@ -67,14 +72,27 @@ def _is_given_to_loader(script: Script, word: ast.keyword) -> bool:
 
 def only_handed_over(script: Script, name: ast.Name) -> list[ast.expr] | None:
     """What a name is made of; None where it is used other than as `**name`, or comes from elsewhere."""
-    uses = [each for each in script.find(ast.Name) if each.id == name.id]
+    named = [each for each in script.find(ast.Name) if each.id == name.id]
+    added = {each: value for each in named if (value := _added(script, each)) is not None}
+    uses = [each for each in named if each not in added]
     scope = script.scope(name)
-    made = bindings(script, scope).get(name.id) or bindings(script, script.tree).get(name.id, [])
+    bound = bindings(script, scope).get(name.id) or bindings(script, script.tree).get(name.id, [])
+    made = [value for value in bound if value not in added.values()]
     stored = [each for each in uses if not isinstance(each.ctx, ast.Load)]
     handed = [script.parents[each] for each in uses if isinstance(script.parents[each], ast.keyword)]
     if name.id in arguments(scope) or len(stored) != len(made) or len(stored) + len(handed) != len(uses):
         return None
     return made if all(each.arg is None for each in handed) else None  # type: ignore[attr-defined]
+
+
+def _added(script: Script, name: ast.Name) -> ast.expr | None:
+    """What is added to a dictionary, if it says only how samples are loaded: `options["num_workers"] = 4`."""
+    place = script.parents[name]
+    if not isinstance(place, ast.Subscript) or place.value is not name or not isinstance(place.slice, ast.Constant):
+        return None
+    statement = script.parents[place]
+    stored = isinstance(statement, ast.Assign) and statement.targets == [place]
+    return statement.value if stored and place.slice.value in _HOW else None  # type: ignore[attr-defined]
 
 
 def written_entries(script: Script, node: ast.expr) -> dict[str, ast.expr] | None:

@@ -15,6 +15,7 @@ CALL = "DataLoader(data, **options)"
     [
         ("options = dict(batch_size=8, pin_memory=True)", ["batch_size", "pin_memory"]),
         ("options = {'batch_size': 8}\nother = DataLoader(rest, **options)", ["batch_size"]),
+        ("options = {'batch_size': 8}\nif workers:\n    options['prefetch_factor'] = 2", ["batch_size"]),
         ("options = {'batch_size': 8, **more}", []),
         ("options = {'batch_size': 8}\noptions['shuffle'] = True", []),
         ("options = {'batch_size': 8}\nchange(options)", []),
@@ -42,6 +43,7 @@ def test_the_calls_that_share_it() -> None:
         ("options = {}\nother = DataLoader(rest, drop_last=True)", False),
         ("options = {'drop_last': True} if small else {}", True),
         ("options = {}\noptions['drop_last'] = True", True),
+        ("options = {}\noptions['num_workers'] = 2", False),
         ("options = read()\nother = DataLoader(rest, drop_last=True)", False),
     ],
 )
