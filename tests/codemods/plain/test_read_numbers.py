@@ -32,6 +32,12 @@ def script(within: str = "", after: str = "", adds: str = ADDS) -> str:
         ("print(f'{counts}')", "{({key: sum_over_ranks(value) for key, value in counts.items()})}"),
         ("print({k: v for k, v in counts.items()})", "{k: sum_over_ranks(v) for k, v in counts.items()}"),
         ("print(dict(counts, n=n))", "dict({key: sum_over_ranks(value) for key, value in counts.items()}, n=sum"),
+        ("all = {**counts, 'n': n}\nprint(all['loss'])", "print(sum_over_ranks(all['loss']))"),
+        ("all = {**counts}\nprint(all)", "print({key: sum_over_ranks(value) for key, value in all.items()})"),
+        ("all = counts | {'n': n}\nprint(all['n'])", "print(sum_over_ranks(all['n']))"),
+        ("all = {'epoch': epoch} | {'loss': loss.item()}\nprint(all['loss'])", "mean_over_ranks(all['loss'])"),
+        ("all = {**counts, 'epoch': epoch}\nprint(all)", None),  # a sum of what all have alike
+        ("all = {'loss': loss.item(), 'name': 'x'}\nprint(all)", None),  # a text has no mean
         ("print(losses.copy())", "mean_over_ranks(losses.copy())"),
         ("print(losses.index(loss.item()))", "mean_over_ranks(losses).index(mean_over_ranks(loss.item()))"),
         ("losses.sort()", None),

@@ -22,6 +22,7 @@ from .values import (
     CHOSEN,
     COUPLES,
     DRAWN,
+    KEYED,
     LOCAL_ROWS,
     PLACED,
     SAME,
@@ -195,6 +196,12 @@ class Expressions(Comprehensions):
             return one_behind_the_other(left, right) or join(left, right)
         if isinstance(node.op, ast.Mult) and left.only(Items):
             return left
+        if isinstance(node.op, ast.BitOr) and (left.only(Items) or right.only(Items)):
+            dicts = [_dict_in(left), _dict_in(right)]
+            known = [each for each in dicts if each is not None]
+            both = join(left, right)
+            other = made_of("unknown", [both], reason=KEYED) if both.is_local else both
+            return of(_merged(*known)) if len(known) == 2 else other
         left, right = self.of_data(node.left, left, right, frame), self.of_data(node.right, right, left, frame)
         if not left.is_local and not right.is_local and self.is_measured_whole():
             parts = ((node.left, left), (node.right, right))
@@ -349,6 +356,9 @@ class Expressions(Comprehensions):
         items = Items("dict")
         for key, part in zip(node.keys, node.values, strict=True):
             value = self.value(part, frame)
+            if key is None and (other := _dict_in(value)) is not None:  # `{**numbers, "epoch": 3}`
+                items = _merged(items, other)
+                continue
             constant = self.value(key, frame).constant if key is not None else None
             if isinstance(constant, str | int):
                 items.known[constant] = value
@@ -390,3 +400,16 @@ def is_placed(node: ast.expr, frame: Frame) -> bool:
     """Whether a variable holds samples at places of it."""
     owner = frame.owner(node.id) if isinstance(node, ast.Name) else None
     return owner is not None and owner.names[node.id].reason == PLACED  # type: ignore[attr-defined]
+
+
+def _dict_in(value: Value) -> Items | None:
+    """The only dict that a value may be."""
+    found = [each for each in value.things if isinstance(each, Items) and each.shape == "dict"]
+    return found[0] if len(found) == len(value.things) == 1 else None
+
+
+def _merged(first: Items, second: Items) -> Items:
+    """A new dict with the entries of two."""
+    rests = [each.rest for each in (first, second) if each.rest is not None]
+    rest = join(*rests) if len(rests) == 2 else rests[0] if rests else None
+    return Items("dict", {**first.known, **second.known}, rest)

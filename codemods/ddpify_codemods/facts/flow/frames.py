@@ -337,6 +337,8 @@ def additive(value: Value) -> tuple[Kind, str] | None:
         kinds = {entry.kind for entry in entries} - {"same"}
         if kinds & {"sum", "size"} and any(entry.kind == "same" and not entry.zero for entry in entries):
             return None  # a sum over ranks of what they have alike
+        if any(isinstance(entry.constant, str) for entry in entries):
+            return None
         nested = any(local_entries(entry) for entry in thing.all())
         host = all(entry.host or entry.zero for entry in entries)
         if len(kinds) == 1 and kinds <= ADDITIVE and (host or not nested):
