@@ -840,3 +840,23 @@ def test_a_training_function_that_another_file_may_use_is_not_passed_over(first:
     script = f"import importlib\n{first}\n{training()}\njobs = {{}}\n{line}\n"
     found = convert({Path("train.py"): script, Path("helpers.py"): IMPORTS + STEPS}, "cpu", style="plain")
     assert any(map(refusals, found.values())) is may_run
+
+
+CLOSURE = """\
+        def closure():
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            return loss
+        optimizer.step({})
+"""
+
+
+def test_a_step_with_a_closure_is_refused_with_its_reason() -> None:
+    loop = f"    for x, y in train_loader:\n{CLOSURE}"
+    for given in ("closure", "closure=closure"):
+        source = f"{HEAD}for epoch in range(2):\n{loop.format(given)}".replace("SGD", "LBFGS")
+        (reason,) = refusals(plain(source))
+        assert "the optimizer calls this as often as" in reason
+    never = f"\n\ndef fit():\n{loop.format('closure')}"
+    assert not refusals(plain(training(after=never)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from ...facts.reach import run_alone
 from ...facts.script import Script
@@ -21,31 +21,42 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if is_here(script, problem.script) and (line, problem.reason) not in seen:
             seen.add((line, problem.reason))
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
-    if script.is_entry and not followed.found.training and not followed.problems:
+    scripts = program_of(script).scripts
+    runs = {call for each in scripts for call in _backward_passes(each) if _may_run(each, call, scripts)}
+    runs |= followed.found.backwards.keys()
+    closures = {
+        call for each in scripts for call in _backward_passes(each) if call in runs and any(_closure(each, call))
+    }
+    told = followed.problems or any(call in closures for call in _backward_passes(script))
+    if script.is_entry and not followed.found.training and not told:
         message = "no DataLoader is seen whose batches are trained on, so there is nothing that a sampler could divide"
         yield Finding(RULE.id, "refused", 1, message, REMEDY)
-    for call in script.find(ast.Call):
-        trains = isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
-        if trains and call not in followed.found.backwards and _may_run(script, call):
+    for call in _backward_passes(script):
+        if call in closures:
+            yield from _closure(script, call)
+        elif call in runs - followed.found.backwards.keys():
             message = "this training step is not reached when the program is followed from its first line"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
-    for call in followed.found.backwards:
-        if is_here(script, followed.found.scripts[call]):
-            yield from _closure(script, call)
     yield from _caught(script, set(followed.found.backwards))
 
 
-def _may_run(script: Script, call: ast.Call) -> bool:
+def _backward_passes(script: Script) -> Iterator[ast.Call]:
+    return (
+        call for call in script.find(ast.Call) if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
+    )
+
+
+def _may_run(script: Script, call: ast.Call, scripts: Sequence[Script]) -> bool:
     """Whether the function that a call is in is named anywhere in the program."""
     around = [each for each in script.ancestors(call) if isinstance(each, ast.FunctionDef)]
     if not around:
         return True
-    if around[-1] in run_alone(program_of(script).scripts, script):
+    if around[-1] in run_alone(scripts, script):
         return False
     is_method = any(isinstance(each, ast.ClassDef) for each in script.ancestors(around[-1]))
     return any(
         _stands_for(other, node, around[-1].name, is_here(other, script), is_method)
-        for other in program_of(script).scripts
+        for other in scripts
         for node in other.nodes
     )
 
@@ -78,7 +89,7 @@ def _closure(script: Script, call: ast.Call) -> Iterator[Finding]:
                 isinstance(node, ast.Call)
                 and isinstance(node.func, ast.Attribute)
                 and node.func.attr == "step"
-                and any(isinstance(each, ast.Name) and each.id == parent.name for each in node.args)
+                and any(ast.unparse(each) == parent.name for each in (*node.args, *(w.value for w in node.keywords)))
                 for node in script.nodes
             )
             if given:
