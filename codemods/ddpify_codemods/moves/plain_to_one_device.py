@@ -10,11 +10,13 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..facts import plain_code
+from ..facts.called_modules import last_name
 from ..facts.script import Script
 from ..found import Found, ask, is_refused, rewritten, untouched
 from ..layout import CALLS, joined
@@ -188,9 +190,21 @@ def _lines(text: str, whole: bool) -> Iterator[tuple[str, int]]:
     """The statements of a file, of blocks the first line alone, and their line numbers; imports left out."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
-        wraps = isinstance(node, ast.Call) and ast.unparse(node.func).endswith("DistributedDataParallel")
+        wraps = isinstance(node, ast.Call) and last_name(node.func).endswith("DistributedDataParallel")
         if wraps and not whole:
             node.keywords = []  # type: ignore[attr-defined]  # how it is wrapped is the author's choice
     for node in ast.walk(tree):
         if isinstance(node, ast.stmt) and not isinstance(node, ast.Import | ast.ImportFrom):
-            yield "\n".join(ast.unparse(node).split("\n")[:2]), node.lineno
+            yield "\n".join(ast.unparse(_begin(node)).split("\n")[:2]), node.lineno
+
+
+def _begin(node: ast.AST) -> ast.AST:
+    """A statement with no more of its block than the first line of that."""
+    begin = copy(node)
+    for part in ("body", "cases"):
+        if isinstance(block := getattr(node, part, None), list):
+            setattr(begin, part, [_begin(each) for each in block[:1]])
+    for part in ("orelse", "handlers", "finalbody"):
+        if isinstance(getattr(node, part, None), list):
+            setattr(begin, part, [])
+    return begin
