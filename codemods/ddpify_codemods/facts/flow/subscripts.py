@@ -67,7 +67,8 @@ class Subscripts(Comparisons):
                 replace(owner, kind="rows") if owner.kind == "batch" and (in_use or is_tensor(node.value)) else owner
             )
             found = self.of_turn(self.indexed(owner, node.slice, key, index, frame), node.slice, key)
-            return self.noted_join(found, node, SAME, [owner, index]) if found.kind == "picked" else found
+            by_samples = found.kind == "picked" and axis(owner.kind) == 0
+            return self.noted_join(found, node, SAME, [owner, index]) if by_samples else found
         if owner.kind in ADDITIVE and index.kind in LOCAL_ROWS:
             return self.noted_join(made_of("unknown", [owner, index], reason=COUPLES), node, SAME, [owner, index])
         if owner.kind in ADDITIVE:
@@ -101,12 +102,16 @@ class Subscripts(Comparisons):
         """Some of a batch."""
         parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
         first = parts[0]
-        whole = isinstance(first, ast.Slice) and first.lower is None and first.upper is None and first.step is None
-        whole = whole or (isinstance(first, ast.Constant) and first.value is ...)
+        whole = is_whole(first) or (isinstance(first, ast.Constant) and first.value is ...)
         left = self.dimensions_left(owner, parts, frame)
         if isinstance(first, ast.Constant) and first.value is None:
             return of_dimensions(made_of(unsqueezed(owner.kind, 0), [owner]), left)
         if axis(owner.kind) != 0:
+            chosen = [value for each in parts if (value := self.chosen_by(each, frame)) is not None]
+            if any(value.kind in LOCAL_ROWS for value in chosen):  # `out[mask]`: as many as this rank's samples have
+                return made_of("picked", [owner, *chosen])
+            if owner.kind == "rows_second" and self.takes_samples(parts, frame):
+                return made_of("unknown", [owner], reason=COUPLES if self.in_forward else TAKEN)
             return of_dimensions(made_of(self.indexed_before(owner, parts, key, frame), [owner]), left)
         longest = [bound for each in parts[1:] for bound in self.longest(each, frame)] if whole else []
         if longest and self.in_forward:
@@ -139,6 +144,19 @@ class Subscripts(Comparisons):
             return made_of("batch", [owner])
         fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
         return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else TAKEN)
+
+    def chosen_by(self, part: ast.expr, frame: Frame) -> Value | None:
+        """What a mask or places say that are taken: `out[mask]`, `out[:, places]`; None for slices."""
+        return None if isinstance(part, ast.Slice) else self.value(part, frame)
+
+    def takes_samples(self, parts: list[ast.expr], frame: Frame) -> bool:
+        """Whether some of the samples are taken that lie along the second dimension: `x[:, :4]`, `x[:, 0]`."""
+        if len(parts) < 2 or (isinstance(parts[0], ast.Constant) and parts[0].value in (None, ...)):
+            return False
+        second = parts[1]
+        return (
+            not is_whole(second) if isinstance(second, ast.Slice) else type(self.value(second, frame).constant) is int
+        )
 
     def dimensions_left(self, owner: Value, parts: list[ast.expr], frame: Frame) -> int | None:
         """How many dimensions are left of a tensor of which parts are taken by numbers and slices."""
@@ -173,11 +191,18 @@ class Subscripts(Comparisons):
     def indexed_before(self, owner: Value, parts: list[ast.expr], key: object, frame: Frame) -> Kind:
         """What is left of a tensor whose samples do not lie along its first dimension."""
         self.as_long_as_all(self.longest(parts[0], frame), frame)
+        if owner.kind == "rows_second" and len(parts) > 1 and all(isinstance(each, ast.Slice) for each in parts):
+            return owner.kind if is_whole(parts[1]) else "rows_moved"
         if len(parts) > 1:
             return "rows_moved"
         if isinstance(parts[0], ast.Slice):
             return owner.kind
         return reduced(owner.kind, (0,), keeps=False) if isinstance(key, int) else "rows_moved"
+
+
+def is_whole(part: ast.expr) -> bool:
+    """Whether a part of a subscript takes all: `:`."""
+    return isinstance(part, ast.Slice) and part.lower is None and part.upper is None and part.step is None
 
 
 def is_tensor(node: ast.expr) -> bool:

@@ -28,3 +28,20 @@ def test_as_many_rows_of_a_table_as_a_rank_has_samples_are_refused(part: str) ->
     loss = "(F.softmax(model(x), 1) * table{}).mean()"
     assert undivided(source.replace("F.cross_entropy(model(x), y)", loss.format(part)))
     assert not undivided(source.replace("F.cross_entropy(model(x), y)", loss.format("[:1, :]")))
+
+
+STEPS_FIRST = "(model(x).view(-1, 1, 3).transpose(0, 1).expand(4, -1, -1){} ** 2).mean()"
+
+
+@pytest.mark.parametrize(
+    ("taken", "fine"),
+    [
+        *(("[1:]", True), ("[:-1, :]", True), ("[1:, :, :2]", True), ("[-1, :]", True), ("[:, :, 0]", True)),
+        *(("[:, :4]", False), ("[:-1, 1:]", False), ("[:, 0]", False), ("[:, -1, :2]", False), ("[-1, :4]", False)),
+        *(("[:-1, :][0]", True), ("[:-1, :][:, 0]", False)),
+        *(("[:, (x > 0.5)[:, 0]]", False), ("[(x[:, 0] > 0.5).expand(4, -1)]", False), ("[:, y]", False)),
+    ],
+)
+def test_samples_that_lie_along_the_second_dimension(taken: str, fine: bool) -> None:
+    """As many are taken of each rank as of another only by slices of other dimensions."""
+    assert (undivided(TRAINING.replace("F.cross_entropy(model(x), y)", STEPS_FIRST.format(taken))) == []) is fine
