@@ -110,7 +110,7 @@ class Subscripts(Comparisons):
             chosen = [value for each in parts if (value := self.chosen_by(each, frame)) is not None]
             if any(value.kind in LOCAL_ROWS for value in chosen):  # `out[mask]`: as many as this rank's samples have
                 return made_of("picked", [owner, *chosen])
-            if owner.kind == "rows_second" and self.takes_samples(parts, frame):
+            if self.takes_samples(owner, parts, frame):
                 return made_of("unknown", [owner], reason=COUPLES if self.in_forward else TAKEN)
             return of_dimensions(made_of(self.indexed_before(owner, parts, key, frame), [owner]), left)
         longest = [bound for each in parts[1:] for bound in self.longest(each, frame)] if whole else []
@@ -149,14 +149,34 @@ class Subscripts(Comparisons):
         """What a mask or places say that are taken: `out[mask]`, `out[:, places]`; None for slices."""
         return None if isinstance(part, ast.Slice) else self.value(part, frame)
 
-    def takes_samples(self, parts: list[ast.expr], frame: Frame) -> bool:
-        """Whether some of the samples are taken that lie along the second dimension: `x[:, :4]`, `x[:, 0]`."""
-        if len(parts) < 2 or (isinstance(parts[0], ast.Constant) and parts[0].value in (None, ...)):
-            return False
-        second = parts[1]
-        return (
-            not is_whole(second) if isinstance(second, ast.Slice) else type(self.value(second, frame).constant) is int
-        )
+    def takes_samples(self, owner: Value, parts: list[ast.expr], frame: Frame) -> bool:
+        """Whether some of the samples are taken, or may be, that do not lie along the first dimension: `x[:, :4]`."""
+        known, samples = owner.dimensions, axis(owner.kind)
+        if samples is not None and samples < 0:
+            samples = None if known is None else samples + known
+        rest = next((place for place, part in enumerate(parts) if self.is_rest(part, frame)), len(parts))
+        samples = None if any(map(is_new, parts)) else samples
+        for place, part in enumerate(parts):
+            if place == rest or not self.is_some(part, frame):
+                continue
+            behind = place > rest
+            at = place if not behind else None if known is None else place - len(parts) + known
+            unknown = samples is None and (
+                place > 0 or any(map(is_new, parts))
+            )  # x[:k] is of the first, mostly not theirs
+            if unknown or (samples is not None and (at == samples or (at is None and place < len(parts) - 1))):
+                return True
+        return False
+
+    def is_rest(self, part: ast.expr, frame: Frame) -> bool:
+        return not isinstance(part, ast.Slice) and self.value(part, frame).constant is ...
+
+    def is_some(self, part: ast.expr, frame: Frame) -> bool:
+        """Whether a part of a subscript is seen to take some of what lies along its dimension."""
+        if isinstance(part, ast.Slice | ast.Name):
+            constant = None if isinstance(part, ast.Slice) else self.value(part, frame).constant
+            return not is_whole(part) and (isinstance(part, ast.Slice) or isinstance(constant, int))
+        return not is_new(part)
 
     def dimensions_left(self, owner: Value, parts: list[ast.expr], frame: Frame) -> int | None:
         """How many dimensions are left of a tensor of which parts are taken by numbers and slices."""
@@ -198,6 +218,11 @@ class Subscripts(Comparisons):
         if isinstance(parts[0], ast.Slice):
             return owner.kind
         return reduced(owner.kind, (0,), keeps=False) if isinstance(key, int) else "rows_moved"
+
+
+def is_new(part: ast.expr) -> bool:
+    """Whether a part of a subscript is a new dimension: `x[:, None]`."""
+    return isinstance(part, ast.Constant) and part.value is None
 
 
 def is_whole(part: ast.expr) -> bool:
