@@ -42,7 +42,7 @@ from .values import (
     made_of,
     of,
 )
-from .whole_calls import measures
+from .whole_calls import measures, shows_each
 
 # What they give back is not differentiated.
 _WITHOUT_GRADIENTS = frozenset({"detach", "item", "tolist", "numpy", "argmax", "argmin", "size", "len", "backward"})
@@ -131,6 +131,8 @@ class Calls(Methods):
         measured = measures(function, computed, found) if own and not self.in_forward else None
         if measured is not None and self.may_join(made_of("same", computed).loaders):
             self.found.measuring.setdefault(measured.node, set()).add(node)
+        if own and not self.in_forward and shows_each(function, computed, found) in self.found.read_by_rows:
+            self.found.wanted |= {node} if self.may_join(made_of("same", computed).loaders) else set()
         return found if own else differentiated(found, computed)
 
     def coupled(self, node: ast.Call, function: Value, computed: Sequence[Value], frame: Frame) -> str:

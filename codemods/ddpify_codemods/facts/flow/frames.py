@@ -260,6 +260,7 @@ class FlowFacts:
     passes: set[Pass] = field(default_factory=set)
     first_passes: dict[tuple[Script, ast.stmt], None] = field(default_factory=dict)
     unused: set[ast.AST] = field(default_factory=set)
+    read_by_rows: set[ast.AST] = field(default_factory=set)
     late_freezes: dict[ast.AST, Freeze] = field(default_factory=dict)
     frozen_at_times: set[ast.AST] = field(default_factory=set)
     thawed: set[ast.AST] = field(default_factory=set)

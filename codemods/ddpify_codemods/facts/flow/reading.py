@@ -157,6 +157,8 @@ class Reading(Objects, Longest, OwnDecisions):
             self.problem(frame, node, f"`{ast.unparse(node)}` is read here: {reason}", value.loaders)
         elif any(context.how == "rows" or self.uneven(context) for context in self.contexts):
             reason = f"`{ast.unparse(node)}` is read here, where the ranks are at different places"
+            if self.in_rows():
+                self.found.read_by_rows.add(self.contexts[-1].frame.node)
             if self.in_rows() or not is_made(frame.script, frame.script.statement(node)):
                 self.problem(frame, node, reason, value.loaders)
                 return

@@ -17,6 +17,15 @@ def measures(function: Value, given: list[Value], found: Value) -> Function | No
     return functions[0] if alone and has_rows and gives else None
 
 
+def shows_each(function: Value, given: list[Value], found: Value) -> ast.AST | None:
+    """The program's function that is given samples and gives back none, as one that draws each: `for series in batch`;
+    None for another one."""
+    functions = [thing for thing in function.things if isinstance(thing, Function)]
+    alone = len(functions) == len(function.things) == 1 and not isinstance(functions[0].node, ast.Lambda)
+    has_rows = any(value.kind in LOCAL_ROWS for value in given)
+    return functions[0].node if alone and has_rows and not (found.is_local or local_entries(found)) else None
+
+
 def given_whole(found: FlowFacts) -> set[ast.expr]:
     """The calls in training of functions in which samples are read, of training and of an evaluation that is not
     divided: what brings them together within would do so in the evaluation, too."""

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.codemods.facts.flow.followed import followed, reasons
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
 
 MEASURE = """\
 def accuracy(out, y, threshold=0.5):
@@ -79,3 +79,47 @@ def test_what_a_copy_would_not_do(before: str, after: str, reason: str) -> None:
     source = MEASURE + PROGRAM
     assert before in source
     assert any(reason in each for each in reasons(source.replace(before, after)))
+
+
+DRAWS_EACH = """\
+import matplotlib.pyplot as plt
+import numpy as np
+
+
+def drawn(batch):
+    images = []
+    for i, series in enumerate(batch.detach()):
+        figure = plt.figure()
+        figure.gca().plot(series[:2].numpy())
+        images.append(np.frombuffer(figure.canvas.tostring_rgb()))
+        plt.close(figure)
+    return torch.from_numpy(np.stack(images))
+
+
+"""
+IN_AN_EPOCH = "    picture = drawn(2 * {})\n    torch.save(picture, 'picture.pt')\n"
+
+
+@pytest.mark.parametrize("samples", ["x", "x[:, 1:]", "model(x)"])
+def test_a_function_that_draws_each_sample_gets_those_of_all_ranks(samples: str) -> None:
+    found = followed(DRAWS_EACH + TRAINING + IN_AN_EPOCH.format(samples))
+    reductions = [one for each in found.found.reductions.values() for one in each]
+    assert {one.kind for one in reductions} == {"rows"} and not found.problems
+    assert all(isinstance(found.found.scripts[node].scope(node), ast.Module) for node in found.found.reductions)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("    images = []\n", "    images = []\n    batch.mul_(2)\n"),
+        ("torch.from_numpy(np.stack(images))", "batch"),
+    ],
+)
+def test_one_that_changes_them_or_gives_them_back_is_refused(before: str, after: str) -> None:
+    source = DRAWS_EACH.replace(before, after) + TRAINING + IN_AN_EPOCH.format("x")
+    assert reasons(source)
+
+
+def test_samples_that_are_read_one_by_one_beside_any_function_are_refused() -> None:
+    each = "    for series in x:\n        plt.plot(series.numpy())\n"
+    assert reasons(DRAWS_EACH + TRAINING + each)
