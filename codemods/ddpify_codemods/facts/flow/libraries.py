@@ -182,8 +182,8 @@ class Libraries(LibraryResults):
         if pads_again(name, node):
             asks = is_named(node) and (is_packed(args[0]) or not local)
             agreed = asks and self.agree(node, given, frame)
-            first = keywords.get("batch_first", args[1] if args[1:] else SAME)
-            return padded_again(given, first, agreed) if local else SAME
+            said = keywords.get("batch_first", args[1] if args[1:] else Value(constant=False))
+            return padded_again(given, said.constant, agreed) if local else SAME
         if (numbers := self.random_numbers(name, node, local, frame)) is not None:
             return numbers
         if (name in SEEDS or name in SEED_ALL) and not self.contexts and not self.undecided:

@@ -51,8 +51,7 @@ def padded_again(given: Sequence[Value], batch_first: object, agreed: bool) -> V
     lengths = made_of("rows", local)
     if not agreed:
         return of(Items("tuple", {0: made_of("unknown", local, reason=LONGEST), 1: lengths}))
-    known = isinstance(batch_first, bool) or batch_first is None
-    kind: Kind = "rows_moved" if not known else "rows" if batch_first else "rows_second"
+    kind: Kind = "rows_moved" if not isinstance(batch_first, bool) else "rows" if batch_first else "rows_second"
     return of(Items("tuple", {0: replace(made_of(kind, local), reason=""), 1: replace(lengths, reason="")}))
 
 

@@ -51,6 +51,12 @@ def test_what_is_of_each_sample(body: str) -> None:
     assert not refusals(plain(PROGRAM.format(body)))
 
 
+def test_without_batch_first_samples_lie_behind_the_steps() -> None:
+    steps_first = "outputs, _ = pad_packed_sequence(packed)\n        return self.out(outputs[{}])"
+    assert not refusals(plain(PROGRAM.format(steps_first.format("-1"))))
+    assert refusals(plain(PROGRAM.format(steps_first.format(":, -1"))))
+
+
 @pytest.mark.parametrize(
     "body",
     [
