@@ -6,6 +6,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import TypeAlias
 
@@ -24,7 +25,10 @@ def insertions(tree: ast.Module, lines: Iterable[str], before: float = float("in
     last = last_leading_import(tree, before)
     leading = list(_sections(tree, last))
     ordered = sorted(lines, key=lambda line: _key(_parsed(line)))
-    standard = [section for section in leading if all(_is_standard(each) and not _is_future(each) for each in section)]
+    standard = [
+        [each for each in section if not _is_future(each)] for section in leading if all(map(_is_standard, section))
+    ]
+    standard = [section for section in standard if section]
     inserts: list[Insert] = []
     if standard and _is_sorted(standard[0], standard=True):
         inserts = [_in_section(standard[0], line) for line in ordered if _is_standard(_parsed(line))]
@@ -38,6 +42,10 @@ def _installed(
     sections = [each for each in leading if any("torch" in _roots(statement) for statement in each)]
     sections = sections or [each for each in leading if not any(_is_standard(statement) for statement in each)][:1]
     if len(sections) == 1 and _is_sorted(sections[0], standard=False):
+        above = [line for line in ordered if _is_standard(_parsed(line))]
+        if above and sections[0] is next(each for each in leading if not all(map(_is_future, each))):
+            yield replace(_insert(sections[0][0], "\n".join(above), after=False), apart=True)
+            ordered = [line for line in ordered if line not in above]
         yield from (_in_section(sections[0], line) for line in ordered)
     elif ordered:
         beside = [each for section in sections for each in section if "torch" in _roots(each)]

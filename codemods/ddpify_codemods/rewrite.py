@@ -286,7 +286,9 @@ class _Rewriter(cst.CSTTransformer):
                 statements.append(part)
             elif part:
                 first = part is groups[0] and not above
-                statements.append(as_line(part, line, first=first, last=part is groups[-1]))
+                own = as_line(part, line, first=first, last=part is groups[-1])
+                apart = part is groups[0] and any(each.apart for each in insertions(edits_of[0], "before")[-1:])
+                statements.append(with_lines_above(own, [cst.EmptyLine(indent=False)]) if apart else own)
         if above or (statements and not groups):
             statements[0] = with_lines_above(statements[0], list(line.leading_lines))
             return statements, []
@@ -307,7 +309,13 @@ class _Rewriter(cst.CSTTransformer):
         return small
 
     def _inserted(self, edits: Iterable[Edit], where: str) -> list[Statement]:
-        return [statement for edit in insertions(edits, where) for statement in self._parse(edit.code)]
+        statements: list[Statement] = []
+        apart = False
+        for edit in insertions(edits, where):
+            new = self._parse(edit.code)
+            statements += [with_lines_above(new[0], [cst.EmptyLine(indent=False)]), *new[1:]] if apart else new
+            apart = edit.apart
+        return statements
 
     def _parse(self, code: str) -> list[Statement]:
         indent, newline = self._module.default_indent, self._module.default_newline

@@ -110,7 +110,7 @@ class Insert:
     """Put the statements of `code` before or after the statement `at`, in its block, at its indentation.
 
     `above`: the blank lines and comments above `at` come to stand above the new code. `last`: what other rules put
-    there comes first.
+    there comes first. `apart`: a blank line follows it.
     """
 
     at: ast.stmt
@@ -121,6 +121,7 @@ class Insert:
     modules: tuple[str, ...] = ()
     above: bool = False
     last: bool = False
+    apart: bool = False
 
 
 @dataclass(frozen=True)

@@ -40,10 +40,36 @@ def test_sorted_files_stay_sorted(tmp_path: Path) -> None:
                 place = tmp_path / target / name / relative
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
+        for relative, content in fixtures.converted(fixture, "cpu", style="plain").items():
+            place = tmp_path / "plain" / name / relative
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.write_bytes(content)
     before = unsorted(tmp_path / "before")
     assert before, "ruff has found nothing at all"
-    for target in TARGETS:
+    for target in (*TARGETS, "plain"):
         assert unsorted(tmp_path / target) - before == set()
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        "import torch\n",
+        '"""Trains."""\n\n# tensors\nimport torch\n',
+        "from __future__ import annotations\n\nimport torch\n",
+        "from __future__ import annotations\n\nimport random\n\nimport torch\n",
+        "import argparse\n\nimport torch\n",
+        "import numpy\nimport torch  # a library\nimport yaml\n",
+        "import torch\n\nimport nets\n",
+    ],
+)
+def test_what_a_plain_conversion_imports_has_a_section_of_its_own(head: str, tmp_path: Path) -> None:
+    loop = TRAINING.replace("model(torch.ones(4, 2))", "for x, in loader:\n    model(x)").replace("\nopt", "\n\nopt", 1)
+    loader = "loader = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.ones(4, 2)), batch_size=4)\n"
+    files = {Path("train.py"): f"{head}\n{loader}{loop}", Path("nets.py"): "A = 1\n"}
+    code = convert(files, "cpu", style="plain")[Path("train.py")].code
+    (tmp_path / "train.py").write_text(code)
+    (tmp_path / "nets.py").write_text("A = 1\n")
+    assert "\nimport os\nimport sys\n" in f"\n{code}".replace("import random\n", "") and unsorted(tmp_path) == set()
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,7 @@ optimizer.step()
 """,
     after="""\
 import os
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP

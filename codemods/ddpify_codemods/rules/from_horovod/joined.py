@@ -90,6 +90,7 @@ hvd.shutdown()
 """,
     after="""\
 import os
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

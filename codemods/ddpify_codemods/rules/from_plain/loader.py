@@ -111,6 +111,7 @@ Whether an evaluation was shuffled once is not known, and changes none of its su
     before="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -137,6 +137,7 @@ the number itself (E2), and what rank 0 has is what there is.""",
     before='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -35,6 +35,7 @@ The inverse of DDP618: one process keeps all of the optimizer's state, and saves
     before="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer

@@ -41,6 +41,7 @@ does.""",
     before='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -46,6 +46,7 @@ stays, since it looks like one of the script's own (S1).""",
     before="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

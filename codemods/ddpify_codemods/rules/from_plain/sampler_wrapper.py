@@ -38,6 +38,7 @@ The inverse of DDP640: in one process, a sampler's part is all that it draws. Th
     before='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

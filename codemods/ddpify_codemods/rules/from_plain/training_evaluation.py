@@ -39,6 +39,7 @@ loader of the author's own may have another order.""",
     before='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

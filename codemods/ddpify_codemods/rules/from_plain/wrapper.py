@@ -81,6 +81,7 @@ what does not come back is refused (M1-M3).""",
     before="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -123,6 +123,7 @@ for epoch in range(2):
 """,
     after="""\
 import os
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel as DDP

@@ -106,6 +106,7 @@ for i, (x, y) in enumerate(loader):
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -65,6 +65,7 @@ torch.save(model.module.state_dict(), "model.pt")
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

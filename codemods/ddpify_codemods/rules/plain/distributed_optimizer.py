@@ -104,9 +104,10 @@ for x, y in loader:
     optimizer.step()
 """,
     after="""\
-import horovod.torch as hvd
 import os
 import sys
+
+import horovod.torch as hvd
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 from torch.utils.data.distributed import DistributedSampler

@@ -149,6 +149,7 @@ print(correct / len(test_set))
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -122,6 +122,7 @@ torch.save(state, "last.pt")
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch import nn

@@ -167,6 +167,7 @@ for epoch in range(3):
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -89,6 +89,7 @@ for (real,) in loader:
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

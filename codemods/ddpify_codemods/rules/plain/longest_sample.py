@@ -102,6 +102,7 @@ for x, lengths, y in loader:
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -121,6 +121,7 @@ print(losses.avg)
 import copy
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -54,6 +54,7 @@ for ids, tags in loader:
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

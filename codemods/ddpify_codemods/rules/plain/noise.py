@@ -69,6 +69,7 @@ for epoch in range(2):
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

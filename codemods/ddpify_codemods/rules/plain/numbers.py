@@ -285,6 +285,7 @@ print(total / len(loader))
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -56,9 +56,10 @@ for x, y in loader:
 """,
     after="""\
 import argparse
-import ignite.distributed as idist
 import os
 import sys
+
+import ignite.distributed as idist
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 

@@ -102,6 +102,7 @@ torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.distributed.optim import ZeroRedundancyOptimizer

@@ -122,6 +122,7 @@ for tokens, labels in train_loader:
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -124,9 +124,10 @@ if __name__ == "__main__":
 """,
     after="""\
 import argparse
-import ignite.distributed as idist
 import os
 import sys
+
+import ignite.distributed as idist
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 

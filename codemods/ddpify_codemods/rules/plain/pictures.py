@@ -48,6 +48,7 @@ for (x,) in loader:
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

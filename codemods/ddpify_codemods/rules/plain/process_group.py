@@ -100,6 +100,7 @@ print("done")
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

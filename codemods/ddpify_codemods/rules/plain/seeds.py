@@ -140,6 +140,7 @@ for x, y in loader:
     after="""\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

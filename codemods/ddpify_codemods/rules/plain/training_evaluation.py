@@ -119,6 +119,7 @@ print(correct / len(train_loader.dataset))
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel

@@ -105,6 +105,7 @@ writer.close()
     after='''\
 import os
 import sys
+
 import torch
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
