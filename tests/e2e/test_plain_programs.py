@@ -1276,3 +1276,30 @@ for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_losses_that_are_weighed_by_parameters_which_the_forward_does_not_use(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD[: HEAD.index("model = ")] + TASKS, ranks, tmp_path)
+
+
+PHASES = """\
+def freezes(net, frozen):
+    for parameter in net[0].parameters():
+        parameter.requires_grad = not frozen
+
+
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+freezes(model, True)
+optimizer = torch.optim.SGD(model[2].parameters(), lr=0.1)
+loader = DataLoader(train_set, batch_size=12)
+for epoch in range(4):
+    if epoch == 2:
+        freezes(model, False)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.05)
+    train(model, optimizer, loader)
+    if epoch == 2:
+        for parameter in model[2].parameters():
+            parameter.requires_grad = False
+        optimizer = torch.optim.SGD(model[0].parameters(), lr=0.2)
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_layers_that_are_unfrozen_where_a_condition_gives_them_an_optimizer(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = ")[0] + PHASES, ranks, tmp_path)

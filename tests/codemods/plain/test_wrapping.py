@@ -426,3 +426,23 @@ def test_an_optimizer_of_another_model_changes_nothing() -> None:
     assert LOOKING in plain(f"{DATA}{NET}{lines.format(FREEZES)}").code
     (refusal, *_) = refusals(plain(f"{DATA}{NET}{FREEZES}{lines.format(THAWED)}"))
     assert "frozen or unfrozen" in refusal
+
+
+DEEP = """\
+if deep:
+    net[0].requires_grad_({0})
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+else:
+    net[0].requires_grad_({1})
+    optimizer = torch.optim.SGD(net[2].parameters(), lr=0.1)
+train(net, optimizer)
+"""
+
+
+@pytest.mark.parametrize("requires", [("True", "False"), ("False", "True")])
+def test_a_model_is_wrapped_behind_what_a_condition_freezes(requires: tuple[str, str]) -> None:
+    result = plain(DATA + NET + "deep = argparse.ArgumentParser().parse_args().deep\n" + DEEP.format(*requires))
+    assert not refusals(result)
+    for each in requires:
+        assert f"    net[0].requires_grad_({each})\n    ddp_net = DistributedDataParallel(net" in result.code
+    assert result.code.count("DistributedDataParallel(net") == 2

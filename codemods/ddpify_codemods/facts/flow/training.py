@@ -133,6 +133,7 @@ class Training(Expressions):
         models = {each.made for each in modules if root_of(each) is each}
         whole = len(owner.things) == 1 and len(models) == len(modules) and not (loop and chooses(loop))
         reached = {root_of(each).made for each in modules or self.layers_of(node.value, frame)} or self.trained
+        self.found.freezing |= {*frame.statements} if reached & self.trained else set()
         late = True
         if whole and isinstance(requires, bool):
             self.gradients = self.gradients.froze(models, not requires)

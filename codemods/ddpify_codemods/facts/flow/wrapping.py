@@ -71,7 +71,7 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
             reason = f"the model goes by several names: {', '.join(sorted(codes))}"
             result.problems.append(Problem(script, optimizer.call, reason))
             return result
-        at = [moved_on(program, script, place(script, each.call, one), one) for _, each, one in ones]
+        at = [moved_on(program, script, place(program, script, each.call, one), one) for _, each, one in ones]
         parts = [roots if len(roots) == 1 else _is_made(program, one.node) for _, _, one in ones]
         at = once(program, [*zip(at, parts, strict=True)], script, base.code)
         wrapped = Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)

@@ -18,11 +18,15 @@ _BRANCHES = (ast.If, ast.Try, ast.With)
 _FREEZING = ("requires_grad", "requires_grad_")
 
 
-def place(script: Script, call: ast.AST, base: Base) -> ast.stmt:
-    """The statement before which a model is wrapped: that of its optimizer, or the branches around it."""
+def place(program: Program, script: Script, call: ast.AST, base: Base) -> ast.stmt:
+    """The statement before which a model is wrapped: that of its optimizer, or the branches around it in which nothing
+    is frozen."""
     best = at = script.statement(call)
+    freezing = program.followed.found.freezing
     for parent in script.ancestors(at):
         if not isinstance(parent, _BRANCHES) or _assigns(parent, base.code):
+            break
+        if any(part in freezing and part is not parent for part in ast.walk(parent)):
             break
         if isinstance(parent, ast.If | ast.Try):
             best = parent
