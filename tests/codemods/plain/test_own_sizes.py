@@ -25,7 +25,7 @@ DIVIDED = "size // dist.get_world_size()"
         ("torch.full((size, 3), size)", "torch.full(({}, 3), size)"),
         ("torch.FloatTensor(size, 3).fill_(1.0)", "torch.FloatTensor({}, 3).fill_(1.0)"),
         ("torch.ones(1, 3).repeat(size, 1)", "torch.ones(1, 3).repeat({}, 1)"),
-        ("torch.ones(3, size)[:, 0]", "torch.ones(3, {})[:, 0]"),
+        ("torch.ones(3, size).t()", "torch.ones(3, {}).t()"),
         ("y.view(size, -1).float()", "y.view({}, -1).float()"),
     ],
 )
