@@ -456,6 +456,17 @@ def test_a_defaultdict_is_brought_together_by_its_keys(number: str) -> None:
     assert 'for key in ["loss", "hits"]:\n    sums[key] = sum_over_ranks(sums[key])\n' in result.code
 
 
+def test_a_counter_that_is_used_by_its_keys_is_brought_together_by_them() -> None:
+    counter = DEFAULTS.replace("defaultdict({number})", "Counter()").replace("import defaultdict", "import Counter")
+    adds = f'{ADDS}; sums["hits"] += (out.argmax(1) == y).sum().item()'
+    result = plain(training(after=counter.format(adds=adds)))
+    assert not refusals(result) and not notes(result)
+    assert 'for key in ["loss", "hits"]:\n    sums[key] = sum_over_ranks(sums[key])\n' in result.code
+    for more in ("sums.update(hits=len(x))", "sums = sums + Counter(hits=len(x))", "print(sums.most_common(1))"):
+        result = plain(training(after=counter.format(adds=f"{adds}; {more}")))
+        assert refusals(result) or notes(result), more
+
+
 @pytest.mark.parametrize(
     ("number", "adds"),
     [

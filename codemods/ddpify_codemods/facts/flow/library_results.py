@@ -46,6 +46,8 @@ _OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulat
 
 _OF_NUMBERS = frozenset({"numpy.exp", "numpy.log", "numpy.log2", "numpy.log10", "numpy.sqrt", "numpy.power"})
 
+_READ_BY_KEY = frozenset({"items", "keys", "values", "get"})
+
 _OF_SIZES = FACTORIES | {"uniform"}
 
 
@@ -122,6 +124,8 @@ class LibraryResults(Modules):
             return ZERO
         if last == "deque" and (len(args) > 1 or any(word.arg == "maxlen" for word in node.keywords)):
             return SAME  # what falls out of it cannot be told: what is put into it is that of all ranks
+        if name == "collections.Counter" and not node.args and not node.keywords and _has_entries_alone(frame, node):
+            return replace(of(Items("dict", default=ZERO)), zero=True)
         if name in (
             "list",
             "dict",
@@ -404,3 +408,18 @@ def _makes_parts(node: ast.expr) -> bool:
     """Whether what is computed may be no whole number: `0.5 * len(x)`."""
     products = (each for each in ast.walk(node) if isinstance(each, ast.BinOp))
     return any(isinstance(each.op, ast.Mult | ast.Div | ast.Pow) for each in products)
+
+
+def _has_entries_alone(frame: Frame, made: ast.Call) -> bool:
+    """Whether a Counter is only used as a defaultdict is: its `update` and `+` add up."""
+    script, statement = frame.script, frame.script.parents[made]
+    target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+    if not isinstance(target, ast.Name):
+        return False
+    uses = [node for node in script.find(ast.Name) if node.id == target.id and isinstance(node.ctx, ast.Load)]
+    parents = [(node, script.parents[node]) for node in uses]
+    return all(
+        (isinstance(each, ast.Subscript) and each.value is node)
+        or (isinstance(each, ast.Attribute) and each.attr in _READ_BY_KEY)
+        for node, each in parents
+    )
