@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TypeGuard
 
+from .facts.header import last_leading_import
 from .facts.tree import index
 from .import_places import insertions
 from .rule import ChangeArgument, Edit, Guard, GuardToFunction, Insert, Replace, ReplaceImport, RewriteImport, place_of
@@ -42,7 +43,9 @@ def runtime_import(tree: ast.Module, edits: Sequence[Edit]) -> tuple[list[Edit],
         added = [with_names(existing[0], names)]
     else:
         lines += from_imports(names)
-    using = (place_of(edit) for edit in edits if _adds_names(edit))
+    last = last_leading_import(tree)
+    leading = tree.body[: tree.body.index(last) + 1] if last is not None else []
+    using = (place_of(edit) for edit in edits if _adds_names(edit, leading))
     first_use = min((node.lineno for node in using), default=float("inf"))
     return [*added, *insertions(tree, lines, first_use)], {name: new for name, new in renamed.items() if name != new}
 
@@ -76,10 +79,13 @@ def runtime_name(node: ast.expr, names: Mapping[str, str]) -> str:
     return names.get(node.id, "") if isinstance(node, ast.Name) else ""
 
 
-def _adds_names(edit: Edit) -> bool:
-    """Whether an edit uses names at its own place (what is inserted after an import follows the new imports)."""
+def _adds_names(edit: Edit, leading: Sequence[ast.stmt]) -> bool:
+    """Whether an edit uses names at its own place (what is inserted after an import follows the new imports).
+
+    Args: the edit; the statements at the top of the file to which imports belong.
+    """
     if isinstance(edit, Insert):
-        return isinstance(edit.at, ast.Import | ast.ImportFrom) and edit.where == "before" and bool(edit.modules)
+        return edit.at in leading and edit.where == "before" and bool(edit.modules)
     if isinstance(edit, ChangeArgument):
         return bool(edit.imports or edit.modules)
     return isinstance(edit, Replace) and bool(edit.imports or edit.modules)

@@ -186,8 +186,8 @@ def runs_early(script: Script, node: ast.expr | ast.stmt, program: Program | Non
     if inside and node in _run_by_definition(inside[-1]):
         inside = []
     if script.is_entry:
-        at, where = _joined_after(script, above)
-        return None if inside or node.lineno >= at.lineno + (where == "after") else _at_top(script, node)
+        early = not inside and _is_before(script, node, *_joined_after(script, above))
+        return _at_top(script, node) if early else None
     guard = main_guard(script.tree)
     if program is None or any(each is guard for each in script.ancestors(node)):
         return None
@@ -197,9 +197,17 @@ def runs_early(script: Script, node: ast.expr | ast.stmt, program: Program | Non
         runs = {imported[each] for each in own & imported.keys()}
     else:  # any local import may run a package on its way
         runs = {imported[script.tree]} if script.tree in imported else {*imported.values()}
-    at, where = _joined_after(entry, above)
-    early = [each for each in runs if each is not None and each.lineno < at.lineno + (where == "after")]
-    return _at_top(entry, min(early, key=lambda each: each.lineno)) if early else None
+    joined = _joined_after(entry, above)
+    before = [each for each in runs if each is not None and _is_before(entry, each, *joined)]
+    return _at_top(entry, min(before, key=lambda each: each.lineno)) if before else None
+
+
+def _is_before(script: Script, node: ast.expr | ast.stmt, at: ast.stmt, where: Literal["before", "after"]) -> bool:
+    """Whether something in a file runs before what is put before or after a statement."""
+    own, other = _at_top(script, node), _at_top(script, at)
+    if own is other:
+        return where == "after" or node.lineno < at.lineno
+    return own.lineno < other.lineno
 
 
 def _run_by_definition(function: ast.FunctionDef | ast.Lambda) -> set[ast.AST]:

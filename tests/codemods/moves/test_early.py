@@ -86,6 +86,20 @@ def test_it_is_joined_below_the_imports_of_what_asks_for_nothing(own: str) -> No
     assert code.index("import beside") < code.index(JOIN) and "before the imports" not in code
 
 
+@pytest.mark.parametrize(
+    "head",
+    [
+        "try:\n    import beside\nexcept ImportError:\n    beside = None\n",
+        "import json; import beside\n",
+        "from beside import (\n    LOG,\n)\n",
+        '"""Trains."""\nimport beside\n',
+    ],
+)
+def test_it_is_joined_above_whatever_imports_a_file_that_asks(head: str) -> None:
+    code, _ = converted(head, f"{OPENED}LOG = opened()\n")
+    assert code.index("import torch.distributed as dist") < code.index(JOIN) < code.index("beside")
+
+
 def test_it_is_joined_above_what_imports_a_file_that_asks() -> None:
     asks, _ = NEEDS[0]
     code, _ = converted("import first\nimport beside\n", "import third\n", first="A = 1\n", third=asks)
