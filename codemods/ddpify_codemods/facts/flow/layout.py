@@ -141,4 +141,8 @@ def over_samples(kind: Kind, dimension: object, known: int | None = None) -> boo
     samples = axis(kind)
     if known and samples is not None:
         return samples % known in {each % known for each in dimensions}
-    return samples is not None and (samples in dimensions or (samples == -1 and 1 in dimensions))
+    if samples is None or samples in dimensions:
+        return True
+    if samples == -1:  # the second one, or any behind
+        return any(isinstance(each, int) and each > 0 for each in dimensions)
+    return samples == 1 and -2 in dimensions  # of three, as a rule

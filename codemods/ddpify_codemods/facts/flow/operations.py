@@ -151,7 +151,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return None
     if name in ("max", "min") and dimension == "unknown" and any(each.kind in LOCAL_ROWS for each in others):
         return made_of(kind, all_of)  # of each two elements
-    if name in ALONG and over and dimension != "unknown" and value.kind != "rows_moved":
+    if name in ALONG and over and dimension != "unknown":
         return made_of("unknown", all_of, reason=COUPLES)
     if name in ALONG and not over:
         dimensions = dimension if isinstance(dimension, tuple) else (dimension,)

@@ -48,6 +48,15 @@ def test_samples_move(moved: str, expected: str) -> None:
 def test_reductions_over_the_samples() -> None:
     assert layout.over_samples("rows", 0) and layout.over_samples("rows", None)
     assert not layout.over_samples("rows", 1) and not layout.over_samples("rows_second", (0, 2))
+    assert layout.over_samples("rows_second", -2) and not layout.over_samples("rows_second", -1)
+    assert layout.over_samples("rows_second", -1, 2) and not layout.over_samples("rows_second", -2, 4)
+
+
+def test_reductions_that_may_run_over_the_samples() -> None:
+    """Where they lie is not known, or not how many dimensions there are."""
+    assert layout.over_samples("rows_moved", 0) and layout.over_samples("rows_moved", (1, 2))
+    assert layout.over_samples("rows_last", 1) and layout.over_samples("rows_last", 2)
+    assert not layout.over_samples("rows_last", 0) and not layout.over_samples("rows_last", 1, 3)
 
 
 SIZE, LAST = Value("size"), Value(constant=-1)

@@ -52,3 +52,16 @@ STEPS_FIRST = "(model(x).view(-1, 1, 3).transpose(0, 1).expand(4, -1, -1){} ** 2
 def test_samples_that_lie_along_the_second_dimension(taken: str, fine: bool) -> None:
     """As many are taken of each rank as of another only by slices of other dimensions."""
     assert (undivided(TRAINING.replace("F.cross_entropy(model(x), y)", STEPS_FIRST.format(taken))) == []) is fine
+
+
+TURNED = {"": 1, ".transpose(1, 2)": 2, ".flatten(0, 1)": 0}
+
+
+@pytest.mark.parametrize("turned", TURNED)
+@pytest.mark.parametrize(
+    "operation",
+    ["softmax({})", "std({})", "cumsum({})", "narrow({}, 0, 3)", "split(3, {})[0]", "mean({}) ** 2", "amax({})"],
+)
+def test_operations_over_samples_that_may_lie_anywhere(turned: str, operation: str) -> None:
+    made = STEPS_FIRST.format(f"{turned}.{operation.format(TURNED[turned])}")
+    assert undivided(TRAINING.replace("F.cross_entropy(model(x), y)", made))
