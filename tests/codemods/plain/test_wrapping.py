@@ -446,3 +446,33 @@ def test_a_model_is_wrapped_behind_what_a_condition_freezes(requires: tuple[str,
     for each in requires:
         assert f"    net[0].requires_grad_({each})\n    ddp_net = DistributedDataParallel(net" in result.code
     assert result.code.count("DistributedDataParallel(net") == 2
+
+
+@pytest.mark.parametrize("layer", ["net[2] = nn.Linear(8, 3)", "net.append(nn.Linear(3, 3))"])
+def test_a_model_that_a_condition_gives_a_layer_is_wrapped_anew(layer: str) -> None:
+    phases = f"""\
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for epoch in range(4):
+    if epoch == 2:
+        {layer}
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    train(net, optimizer)
+"""
+    result = plain(DATA + NET + phases)
+    assert not refusals(result)
+    assert f"        {layer}\n        ddp_net = DistributedDataParallel(net" in result.code
+    assert result.code.count("DistributedDataParallel(net") == 2
+
+
+@pytest.mark.parametrize("given", [True, False])
+def test_a_function_that_wraps_a_model_of_the_file_for_itself_is_refused(given: bool) -> None:
+    made = f"""\
+def new_optimizer({"net" if given else ""}):
+    return torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+optimizer = new_optimizer({"net" if given else ""})
+train(net, optimizer)
+"""
+    result = plain(DATA + NET + made)
+    assert bool(refusals(result)) is not given

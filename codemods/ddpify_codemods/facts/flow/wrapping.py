@@ -15,6 +15,7 @@ from .frames import FlowFacts, Problem
 from .listed_models import Listed, listed_models
 from .models_of_optimizers import Bases, by_other_names, given_by_callers, given_models, kept_by_object
 from .program import Program
+from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
@@ -88,8 +89,26 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
                 follow_call(program, result, found.forwards[call][0], called_model(call), each)
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
         follow_uses(program, result, function, name, result.parameters[function, name])
-    result.problems += _frozen_late(program, result)
+    result.problems += [*_frozen_late(program, result), *_unseen(result)]
     return result
+
+
+def _unseen(result: Wrapping) -> Iterator[Problem]:
+    """Where a wrapper is made in a function that does not make the model, and is called outside of that function."""
+    for each in result.models:
+        names = {base.node for base in each.bases if isinstance(base.node, ast.Name)}
+        for at in each.at:
+            functions = [around for around in each.script.ancestors(at) if isinstance(around, FUNCTIONS)]
+            own = {binder_of(each.script, name) for name in names} if functions else set()
+            if not own or own & {*functions}:
+                continue
+            calls = [
+                call for call, (script, name) in result.calls.items() if name == each.name and script is each.script
+            ]
+            if any(functions[0] not in each.script.ancestors(call) for call in calls):
+                yield Problem(
+                    each.script, at, f"the optimizer of `{each.model}` is made in a function that is not given it"
+                )
 
 
 def _of_optimizer(program: Program, reason: str) -> Problem:

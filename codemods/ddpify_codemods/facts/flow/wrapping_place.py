@@ -15,18 +15,19 @@ from .scopes import FUNCTIONS
 from .wrapped_names import Wrapped
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
+_ADDING = ("add_module", "append", "extend", "insert", "register_module", "register_parameter", "__setitem__")
 _FREEZING = ("requires_grad", "requires_grad_")
 
 
 def place(program: Program, script: Script, call: ast.AST, base: Base) -> ast.stmt:
     """The statement before which a model is wrapped: that of its optimizer, or the branches around it in which nothing
-    is frozen."""
+    is frozen, and the model gets no other layers."""
     best = at = script.statement(call)
     freezing = program.followed.found.freezing
     for parent in script.ancestors(at):
         if not isinstance(parent, _BRANCHES) or _assigns(parent, base.code):
             break
-        if any(part in freezing and part is not parent for part in ast.walk(parent)):
+        if any((part in freezing and part is not parent) or _replaces(part, base.code) for part in ast.walk(parent)):
             break
         if isinstance(parent, ast.If | ast.Try):
             best = parent
@@ -121,6 +122,17 @@ def _trains(program: Program, node: ast.AST) -> bool:
 def _assigns(node: ast.AST, code: str) -> bool:
     stores = (part for part in ast.walk(node) if isinstance(part, ast.Name | ast.Attribute))
     return any(isinstance(part.ctx, ast.Store) and ast.unparse(part) == code for part in stores)
+
+
+def _replaces(node: ast.AST, code: str) -> bool:
+    """Whether a model gets another layer: `model.fc = …`, `model.body[0] = …`, `model.body.append(…)`."""
+    if isinstance(node, ast.Attribute | ast.Subscript) and isinstance(node.ctx, ast.Store):
+        return ast.unparse(node).startswith((f"{code}.", f"{code}["))
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or called.attr not in _ADDING:
+        return False
+    owner = ast.unparse(called.value)
+    return owner == code or owner.startswith((f"{code}.", f"{code}["))
 
 
 def block_of(script: Script, statement: ast.stmt) -> list[ast.stmt]:
