@@ -476,3 +476,20 @@ train(net, optimizer)
 """
     result = plain(DATA + NET + made)
     assert bool(refusals(result)) is not given
+
+
+def test_a_wrapper_that_an_inner_function_would_make_for_itself_is_refused() -> None:
+    inner = """\
+def main():
+    net = nn.Linear(4, 3)
+
+    def new_optimizer():
+        return torch.optim.SGD(net.parameters(), lr=0.1)
+
+    train(net, new_optimizer())
+
+
+main()
+"""
+    assert refusals(plain(DATA + inner))
+    assert not refusals(plain(DATA + inner.replace("new_optimizer()", "new_optimizer(net)")))

@@ -100,7 +100,7 @@ def _unseen(result: Wrapping) -> Iterator[Problem]:
         for at in each.at:
             functions = [around for around in each.script.ancestors(at) if isinstance(around, FUNCTIONS)]
             own = {binder_of(each.script, name) for name in names} if functions else set()
-            if not own or own & {*functions}:
+            if not own or functions[0] in own:
                 continue
             calls = [
                 call for call, (script, name) in result.calls.items() if name == each.name and script is each.script
