@@ -464,21 +464,34 @@ for epoch in range(4):
     assert result.code.count("DistributedDataParallel(net") == 2
 
 
-@pytest.mark.parametrize("given", [True, False])
-def test_a_function_that_wraps_a_model_of_the_file_for_itself_is_refused(given: bool) -> None:
-    made = f"""\
-def new_optimizer({"net" if given else ""}):
+NEW_OPTIMIZER = """\
+def new_optimizer({0}):
+    {1}
     return torch.optim.SGD(net.parameters(), lr=0.1)
 
 
-optimizer = new_optimizer({"net" if given else ""})
+optimizer = new_optimizer({0})
 train(net, optimizer)
 """
-    result = plain(DATA + NET + made)
-    assert bool(refusals(result)) is not given
 
 
-def test_a_wrapper_that_an_inner_function_would_make_for_itself_is_refused() -> None:
+@pytest.mark.parametrize("given", ["", "net"])
+def test_a_model_is_wrapped_where_a_function_is_called_that_makes_its_optimizer(given: str) -> None:
+    result = plain(DATA + NET + NEW_OPTIMIZER.format(given, "print('new')"))
+    assert not refusals(result)
+    assert f"ddp_net = DistributedDataParallel(net)\noptimizer = new_optimizer({given})\n" in result.code
+    assert "train(ddp_net, optimizer)" in result.code
+
+
+@pytest.mark.parametrize(
+    "first", ["net[0].requires_grad_(False)", "net[2] = nn.Linear(8, 3)", "global net; net = Net()"]
+)
+def test_a_wrapper_that_a_function_would_make_for_itself_is_refused(first: str) -> None:
+    source = DATA + NET.replace("net =", "def Net(): return") + "net = Net()\n" + NEW_OPTIMIZER.format("", first)
+    assert refusals(plain(source))
+
+
+def test_a_model_is_wrapped_where_an_inner_function_is_called_that_makes_its_optimizer() -> None:
     inner = """\
 def main():
     net = nn.Linear(4, 3)
@@ -491,5 +504,6 @@ def main():
 
 main()
 """
-    assert refusals(plain(DATA + inner))
-    assert not refusals(plain(DATA + inner.replace("new_optimizer()", "new_optimizer(net)")))
+    result = plain(DATA + inner)
+    assert not refusals(result)
+    assert "    ddp_net = DistributedDataParallel(net)\n    train(ddp_net, new_optimizer())\n" in result.code

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
+from typing import Literal
 
 from .dimensions import after_module, at_least_after_module, implicit, of_dimensions
 from .layout import axis, flattened, over_samples, reshaped
@@ -33,12 +35,12 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
         return None
     local = [value for value in entries(given) if value.is_local]
     if last in _RECURRENT and is_packed(first):
-        return _states(last, first, local)
+        return _states(last, made, first, local)
     if first.kind not in ("batch", "rows", "rows_second", "rows_last", "rows_moved"):
         return None
     kind: Kind = "rows" if first.kind == "batch" else first.kind
     if last in _RECURRENT:
-        return _recurrent(last, made, kind, local)
+        return _recurrent(last, made, first, kind, local)
     if last in _ATTENTION:
         couples = _runs_over_samples(made, kind)
         made_like = of_dimensions(made_of(kind, local), first.dimensions, 2)
@@ -71,17 +73,28 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
     return None if several else of_dimensions(made_of(kind, local), dimensions, at_least)
 
 
-def _recurrent(last: str, made: ast.Call, kind: Kind, local: list[Value]) -> Value:
+def _recurrent(last: str, made: ast.Call, first: Value, kind: Kind, local: list[Value]) -> Value:
     """Its outputs, laid out as its inputs, and its hidden state: layers, samples, features."""
     if _runs_over_samples(made, kind):
         return made_of("unknown", local, reason=COUPLES)
-    return _states(last, of_dimensions(made_of(kind, local), 3), local)
+    outputs = replace(of_dimensions(made_of(kind, local), 3), front=first.front)
+    return _states(last, made, outputs, local)
 
 
-def _states(last: str, outputs: Value, local: list[Value]) -> Value:
-    hidden = of_dimensions(made_of("rows_second", local), 3)
+def _states(last: str, made: ast.Call, outputs: Value, local: list[Value]) -> Value:
+    front: Literal["one", "layers"] = "one" if _has_one_layer(made) else "layers"
+    hidden = replace(of_dimensions(made_of("rows_second", local), 3), front=front)
     state = of(Items("tuple", {0: hidden, 1: hidden})) if last == "LSTM" else hidden
     return of(Items("tuple", {0: outputs, 1: state}))
+
+
+def _has_one_layer(made: ast.Call) -> bool:
+    """Whether a recurrent network has one layer, which goes one way, for all that its call says."""
+    words = {word.arg: word.value for word in made.keywords}
+    layers = made.args[2] if len(made.args) > 2 else words.get("num_layers", ast.Constant(1))
+    ways = words.get("bidirectional", ast.Constant(False))
+    known = isinstance(layers, ast.Constant) and isinstance(ways, ast.Constant) and None not in words
+    return known and layers.value == 1 and not ways.value and len(made.args) < 4  # type: ignore[attr-defined]
 
 
 def _runs_over_samples(made: ast.Call, kind: Kind) -> bool:

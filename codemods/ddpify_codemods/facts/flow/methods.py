@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import TypeGuard
+from typing import Literal, TypeGuard
 
 from ..script import KEPT, Script
 from .arithmetic import combined, on_number
@@ -136,8 +137,11 @@ class Methods(InPlace):
             if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
-            if name in ("view", "reshape") and axis(owner.kind) == 1 and _counts_anew(frame.script, node):
+            laid_out = name in ("view", "reshape") and axis(owner.kind) == 1
+            if laid_out and (_counts_anew(frame.script, node) or _puts_samples_first(owner, args, frame.script, node)):
                 found = made_of("unknown", [owner, *given], reason=COUPLES)
+            elif found is not None and found.kind == "rows_second":
+                found = replace(found, front=_in_front(name, owner, args))
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)
             reason = f"what .{name}() makes of a batch depends on which samples are in it"
@@ -427,6 +431,37 @@ def _counts_anew(script: Script, node: ast.Call) -> bool:
         return isinstance(first, ast.BinOp)
     stores = script.stores.get((script.scope(first), first.id), ())
     return any(_is_counted(script.statement(each)) for each in stores if each.lineno <= first.lineno)
+
+
+def _puts_samples_first(owner: Value, args: Sequence[Value], script: Script, node: ast.Call) -> bool:
+    """Whether rows of several samples are taken for those of one: `x.view(len(x), -1)` where the samples lie along the
+    second dimension, `hidden.view(-1, 2 * size)` of two layers."""
+    sizes = [each for value in args for each in (entries([value])[1:] or [value])]
+    if owner.front == "one" or not sizes:
+        return False
+    if sizes[0].kind == "size":
+        return not _is_product(script, node.args[0])
+    several = owner.front == "layers" and sizes[0].constant == -1
+    return several and not any(each.kind == "size" for each in sizes)
+
+
+def _is_product(script: Script, size: ast.expr) -> bool:
+    """Whether a size is that of several dimensions made one: `steps * len(x)`."""
+    if isinstance(size, ast.Tuple | ast.List):
+        size = size.elts[0]
+    if isinstance(size, ast.Name):
+        stores = script.stores.get((script.scope(size), size.id), ())
+        return any(isinstance(getattr(script.statement(each), "value", None), ast.BinOp) for each in stores)
+    return isinstance(size, ast.BinOp)
+
+
+def _in_front(name: str, owner: Value, args: Sequence[Value]) -> Literal["", "one", "layers"]:
+    """What lies in front of the samples of what a method has made of a tensor."""
+    if name == "unsqueeze" and axis(owner.kind) == 0:
+        return "one"
+    if name in ("view", "reshape") and axis(owner.kind) == 0:
+        return "one" if args and args[0].constant == 1 else ""
+    return owner.front if name not in LAYOUTS else ""
 
 
 def _is_counted(statement: ast.stmt) -> bool:

@@ -242,7 +242,8 @@ class Value:
     those that did of samples, the outermost. part: whether it is one of the things that a batch holds. batches: whose
     samples lie one after another in a tensor, `torch.cat([x, y])`, or are counted by a size; empty where not known.
     parts: how many dimensions the things have that a batch holds, by their place or key, where that is known.
-    sample: what the loop runs over that takes it as one of the samples.
+    sample: what the loop runs over that takes it as one of the samples. front: what lies along the dimensions in front
+    of that of the samples, where that is known: "one" thing, or the "layers" of a recurrent network.
     """
 
     kind: Kind = "same"
@@ -268,6 +269,7 @@ class Value:
     batches: tuple[Loader, ...] = ()
     parts: tuple[tuple[int | str | None, int], ...] = ()
     sample: ast.expr | None = None
+    front: Literal["", "one", "layers"] = ""
 
     @property
     def is_kept(self) -> bool:

@@ -19,7 +19,7 @@ from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
-from .wrapping_place import block_of, is_frozen_by, is_kept_there, knows_all, moved_on, once, place
+from .wrapping_place import block_of, is_frozen_by, is_kept_there, knows_all, moved_on, once, place, seen_from
 
 
 def wrapping(program: Program) -> Wrapping:
@@ -72,9 +72,12 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
             reason = f"the model goes by several names: {', '.join(sorted(codes))}"
             result.problems.append(Problem(script, optimizer.call, reason))
             return result
-        at = [moved_on(program, script, place(program, script, each.call, one), one) for _, each, one in ones]
-        parts = [roots if len(roots) == 1 else _is_made(program, one.node) for _, _, one in ones]
-        at = once(program, [*zip(at, parts, strict=True)], script, base.code)
+        places: list[tuple[ast.stmt, set[ast.AST]]] = []
+        for _, by, one in ones:
+            part = roots if len(roots) == 1 else _is_made(program, one.node)
+            calls = seen_from(program, script, by.call, one)
+            places += [(moved_on(program, script, place(program, script, call, one), one), part) for call in calls]
+        at = once(program, places, script, base.code)
         wrapped = Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)
         wrapped.leaves_out = bool(made & found.unused)
         wrapped.side = "after" if is_kept_there(optimizer.call, base.code) else "before"

@@ -11,7 +11,7 @@ from ..script import Script
 from ..trained_modules import Base
 from .frames import Freeze
 from .program import Program
-from .scopes import FUNCTIONS
+from .scopes import FUNCTIONS, binder_of
 from .wrapped_names import Wrapped
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
@@ -32,6 +32,26 @@ def place(program: Program, script: Script, call: ast.AST, base: Base) -> ast.st
         if isinstance(parent, ast.If | ast.Try):
             best = parent
     return best
+
+
+def seen_from(program: Program, script: Script, call: ast.AST, base: Base) -> list[ast.AST]:
+    """Where a model is known whose optimizer a call makes: there, or where the function is called that makes the
+    optimizer of a variable which is not its own, and does nothing else with it."""
+    around = next((each for each in script.ancestors(call) if isinstance(each, FUNCTIONS)), None)
+    if around is None or not isinstance(base.node, ast.Name) or binder_of(script, base.node) is around:
+        return [call]
+    found = program.followed.found
+    inside = {*ast.walk(around)}
+    if (
+        _assigns(around, base.code)
+        or inside & (found.freezing | found.training_statements)
+        or any(_replaces(part, base.code) for part in inside)
+    ):
+        return [call]
+    binder = binder_of(script, base.node)
+    calls = sorted(found.called_with.get(around, ()), key=lambda each: each[0].lineno)
+    here = [each for each, other in calls if other is script and script.scope(each) is binder]
+    return [*here] if here and len(here) == len(calls) else [call]
 
 
 def is_kept_there(at: ast.AST, code: str) -> bool:
