@@ -110,7 +110,8 @@ def reads_and_writes(script: Script, call: ast.Call) -> bool:
         uses = [node for node in script.find(ast.Attribute) if node.attr == name.attr]
     else:
         return True
-    return not all(_only_fills(script, node) for node in uses if isinstance(node.ctx, ast.Load))  # type: ignore[attr-defined]
+    reads = [node for node in uses if isinstance(node.ctx, ast.Load)]  # type: ignore[attr-defined]
+    return not reads or not all(_only_fills(script, node) for node in reads)
 
 
 def _only_fills(script: Script, file: ast.expr) -> bool:
