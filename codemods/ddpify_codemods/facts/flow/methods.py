@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
-from typing import Literal, TypeGuard
+from typing import TypeGuard
 
 from ..script import KEPT, Script
 from .arithmetic import combined, on_number
@@ -48,6 +47,7 @@ from .values import (
     of,
     root_of,
 )
+from .views import counts_anew, front_of, puts_samples_first
 
 _SHOWN = frozenset(
     {"set_postfix", "set_description", "set_postfix_str", "set_description_str", "update", "refresh", "close"}
@@ -138,10 +138,10 @@ class Methods(InPlace):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
             laid_out = name in ("view", "reshape") and axis(owner.kind) == 1
-            if laid_out and (_counts_anew(frame.script, node) or _puts_samples_first(owner, args, frame.script, node)):
+            if laid_out and (counts_anew(frame.script, node) or puts_samples_first(owner, args, frame.script, node)):
                 found = made_of("unknown", [owner, *given], reason=COUPLES)
             elif found is not None and found.kind == "rows_second":
-                found = replace(found, front=_in_front(name, owner, args))
+                found = replace(found, front=front_of(name, owner, args))
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)
             reason = f"what .{name}() makes of a batch depends on which samples are in it"
@@ -420,62 +420,6 @@ def _reads(script: Script) -> dict[tuple[ast.AST, str], list[ast.Name]]:
         if isinstance(node.ctx, ast.Load):
             found.setdefault((script.scope(node), node.id), []).append(node)
     return found
-
-
-def _counts_anew(script: Script, node: ast.Call) -> bool:
-    """Whether what lies in front of the samples gets a size that is computed: `x.view(steps // 2, len(x), -1)`; by a
-    name only where a number is counted with: `steps = steps // 2`, not `pixels = height * width`."""
-    sizes = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
-    first = sizes[0] if sizes else None
-    if not isinstance(first, ast.Name):
-        return isinstance(first, ast.BinOp)
-    stores = script.stores.get((script.scope(first), first.id), ())
-    return any(_is_counted(script.statement(each)) for each in stores if each.lineno <= first.lineno)
-
-
-def _puts_samples_first(owner: Value, args: Sequence[Value], script: Script, node: ast.Call) -> bool:
-    """Whether rows of several samples are taken for those of one: `x.view(len(x), -1)` where the samples lie along the
-    second dimension, `hidden.view(-1, 2 * size)` of two layers."""
-    sizes = [each for value in args for each in (entries([value])[1:] or [value])]
-    if owner.front == "one" or not sizes:
-        return False
-    if sizes[0].kind == "size":
-        return not _is_product(script, node.args[0])
-    several = owner.front == "layers" and sizes[0].constant == -1
-    return several and not any(each.kind == "size" for each in sizes)
-
-
-def _is_product(script: Script, size: ast.expr) -> bool:
-    """Whether a size is that of several dimensions made one: `steps * len(x)`."""
-    if isinstance(size, ast.Tuple | ast.List):
-        size = size.elts[0]
-    if isinstance(size, ast.Name):
-        stores = script.stores.get((script.scope(size), size.id), ())
-        return any(isinstance(getattr(script.statement(each), "value", None), ast.BinOp) for each in stores)
-    return isinstance(size, ast.BinOp)
-
-
-def _in_front(name: str, owner: Value, args: Sequence[Value]) -> Literal["", "one", "layers"]:
-    """What lies in front of the samples of what a method has made of a tensor."""
-    if name == "unsqueeze" and axis(owner.kind) == 0:
-        return "one"
-    if name in ("view", "reshape") and axis(owner.kind) == 0:
-        return "one" if args and args[0].constant == 1 else ""
-    return owner.front if name not in LAYOUTS else ""
-
-
-def _is_counted(statement: ast.stmt) -> bool:
-    """Whether a name gets part of a number, or a multiple: `steps //= 2`, `half = int(steps / 2)`."""
-    value = statement.value if isinstance(statement, ast.Assign | ast.AugAssign) else None
-    if isinstance(value, ast.Call) and ast.unparse(value.func) == "int" and value.args:
-        value = value.args[0]
-    counted = statement if isinstance(statement, ast.AugAssign) else value
-    if not isinstance(counted, ast.BinOp | ast.AugAssign) or not isinstance(
-        counted.op, ast.Mult | ast.Div | ast.FloorDiv
-    ):
-        return False
-    parts = [value] if counted is statement else [getattr(counted, "left", None), getattr(counted, "right", None)]
-    return isinstance(counted.op, ast.Div | ast.FloorDiv) or any(isinstance(each, ast.Constant) for each in parts)
 
 
 def _unsqueezed(call: ast.Call) -> int:
