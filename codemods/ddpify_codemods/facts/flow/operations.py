@@ -97,8 +97,6 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return of_batches(made_of("rows", all_of), value.batches) if others else SAME
     if name in ("bmm", "baddbmm"):
         return made_of("rows" if _lie_first(rows) else "unknown", all_of)
-    if name == "bincount" and "minlength" in keywords and not differ(rows):
-        return made_of("sum", all_of)  # as long on each rank: how often each class occurs
     if name in COUPLE or differ(rows):
         return made_of("unknown", all_of, reason=COUPLES)
     kind = together(rows)
