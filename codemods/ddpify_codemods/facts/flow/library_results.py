@@ -41,6 +41,7 @@ from .values import (
     made_of,
     of,
 )
+from .views import regroups
 
 _OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulate"})  # what they are given
 
@@ -235,6 +236,8 @@ class LibraryResults(Modules):
                 return combined(ast.MatMult(), args[0], args[1])
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
+            if last == "reshape" and regroups(rows, args[1:], frame.script, node.args[1:]):
+                return made_of("unknown", local, reason=COUPLES)
             words = {word.arg or "" for word in node.keywords}
             found = on_rows(last, rows, self.dimension(node, 1, frame), others, words)
             if found is not None and name.startswith("numpy.") and rows.host:

@@ -47,7 +47,7 @@ from .values import (
     of,
     root_of,
 )
-from .views import counts_anew, front_of, puts_samples_first
+from .views import counts_anew, front_of, regroups
 
 _SHOWN = frozenset(
     {"set_postfix", "set_description", "set_postfix_str", "set_description_str", "update", "refresh", "close"}
@@ -137,10 +137,11 @@ class Methods(InPlace):
             if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
-            laid_out = name in ("view", "reshape") and axis(owner.kind) == 1
-            if laid_out and (counts_anew(frame.script, node) or puts_samples_first(owner, args, frame.script, node)):
+            laid_out = name in ("view", "reshape")
+            counted = laid_out and axis(owner.kind) == 1 and counts_anew(frame.script, node)
+            if counted or (laid_out and regroups(owner, args, frame.script, node.args)):
                 found = made_of("unknown", [owner, *given], reason=COUPLES)
-            elif found is not None and found.kind == "rows_second":
+            elif found is not None and found.kind in ("rows_second", "rows_last", "rows_moved"):
                 found = replace(found, front=front_of(name, owner, args))
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)

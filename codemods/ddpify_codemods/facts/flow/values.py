@@ -60,6 +60,7 @@ KEYED = "its keys are those of samples"
 IN_ONE = frozenset({CONCATENATED, OFFSETS})
 KEPT = frozenset({COUPLES, BROADCAST, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST}) | IN_ONE
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
+_BEHIND = frozenset({"rows_second", "rows_last", "rows_moved"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
 # Of an evaluation, ranks have every W-th sample, or every W-th batch, and not equally many.
 UNEVEN = frozenset({"sharded", "batches"})
@@ -333,6 +334,7 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         terms=frozenset().union(*(value.terms for value in values)),
         calls=frozenset().union(*(value.calls for value in values)),
         sample=next((value.sample for value in values if value.sample is not None), None),
+        front="layers" if kind in _BEHIND and any(value.front == "layers" for value in values) else "",
     )
 
 

@@ -9,7 +9,7 @@ from typing import Literal
 from ..script import Script
 from .layout import axis
 from .operation_names import LAYOUTS
-from .values import Value, entries
+from .values import SAME, Value, entries
 
 
 def counts_anew(script: Script, node: ast.Call) -> bool:
@@ -23,25 +23,41 @@ def counts_anew(script: Script, node: ast.Call) -> bool:
     return any(_is_counted(script.statement(each)) for each in stores if each.lineno <= first.lineno)
 
 
-def puts_samples_first(owner: Value, args: Sequence[Value], script: Script, node: ast.Call) -> bool:
-    """Whether rows of several samples are taken for those of one: `x.view(len(x), -1)` where the samples lie along the
-    second dimension, `hidden.view(-1, 2 * size)` of two layers."""
+def regroups(owner: Value, args: Sequence[Value], script: Script, given: Sequence[ast.expr]) -> bool:
+    """Whether rows of several samples are taken for those of one: `x.view(len(x), -1)` where the samples do not lie
+    along the first dimension, `hidden.view(-1, 2 * size)` of two layers.
+
+    Args: the tensor; its new sizes, as values and as the source has them.
+    """
     sizes = [each for value in args for each in (entries([value])[1:] or [value])]
-    if owner.front == "one" or not sizes:
+    if axis(owner.kind) == 0 or owner.front == "one" or not sizes:
         return False
+    if any(isinstance(each, ast.Starred) for each in given):
+        return True
     if sizes[0].kind == "size":
-        return not _is_product(script, node.args[0])
+        return not _is_product(script, given[0])
     several = owner.front == "layers" and sizes[0].constant == -1
-    return several and not any(each.kind == "size" for each in sizes)
+    return several and len(sizes) > 1 and not any(each.kind == "size" for each in sizes)
+
+
+def _is_product(script: Script, size: ast.expr) -> bool:
+    """Whether a size is that of several dimensions made one: `steps * len(x)`."""
+    if isinstance(size, ast.Tuple | ast.List):
+        size = size.elts[0]
+    if isinstance(size, ast.Name):
+        stores = script.stores.get((script.scope(size), size.id), ())
+        return any(isinstance(getattr(script.statement(each), "value", None), ast.BinOp) for each in stores)
+    return isinstance(size, ast.BinOp)
 
 
 def front_of(name: str, owner: Value, args: Sequence[Value]) -> Literal["", "one", "layers"]:
-    """What lies in front of the samples of what a method has made of a tensor."""
-    if name == "unsqueeze" and axis(owner.kind) == 0:
-        return "one"
-    if name in ("view", "reshape") and axis(owner.kind) == 0:
-        return "one" if args and args[0].constant == 1 else ""
-    return owner.front if name not in LAYOUTS else ""
+    """What lies in front of the samples of what an operation has made of a tensor."""
+    first = args[0] if args else SAME
+    if axis(owner.kind) == 0:
+        put_in_front = name == "unsqueeze" or (name in ("view", "reshape") and first.constant == 1)
+        return "one" if put_in_front else ""
+    kept = name not in LAYOUTS or name == "squeeze" or owner.front == "layers"
+    return owner.front if kept else ""
 
 
 def _is_counted(statement: ast.stmt) -> bool:
@@ -56,13 +72,3 @@ def _is_counted(statement: ast.stmt) -> bool:
         return False
     parts = [value] if counted is statement else [getattr(counted, "left", None), getattr(counted, "right", None)]
     return isinstance(counted.op, ast.Div | ast.FloorDiv) or any(isinstance(each, ast.Constant) for each in parts)
-
-
-def _is_product(script: Script, size: ast.expr) -> bool:
-    """Whether a size is that of several dimensions made one: `steps * len(x)`."""
-    if isinstance(size, ast.Tuple | ast.List):
-        size = size.elts[0]
-    if isinstance(size, ast.Name):
-        stores = script.stores.get((script.scope(size), size.id), ())
-        return any(isinstance(getattr(script.statement(each), "value", None), ast.BinOp) for each in stores)
-    return isinstance(size, ast.BinOp)

@@ -34,6 +34,8 @@ STEPS_FIRST = "o, h = self.rnn(x.transpose(0, 1)); h = o"
         ("GRU(4, 8)", f"{STEPS_FIRST}.transpose(0, 1).reshape(b, -1)"),
         ("GRU(4, 8)", f"{STEPS_FIRST}.view(-1, 8); h = h.view(steps, b, 8)[-1]"),
         ("GRU(4, 8, 2)", "h = self.rnn(x.transpose(0, 1))[1].view(2, -1, 8)[-1]"),
+        ("GRU(4, 8, 2)", "h = self.rnn(x.transpose(0, 1))[1].permute(1, 0, 2).reshape(-1, 16)[:, 8:]"),
+        ("GRU(4, 8)", "h = self.rnn(x.transpose(0, 1))[1].squeeze().view(b, -1)"),
     ],
 )
 def test_what_a_recurrent_network_gives_back_for_each_sample(rnn: str, body: str) -> None:
@@ -49,6 +51,12 @@ def test_what_a_recurrent_network_gives_back_for_each_sample(rnn: str, body: str
         ("GRU(4, 8)", f"{STEPS_FIRST}.contiguous().view(b, -1)"),
         ("GRU(4, 8)", f"{STEPS_FIRST}.reshape(len(x), -1, 8).mean(1)"),
         ("GRU(4, 8)", f"{STEPS_FIRST}.reshape((b, -1))"),
+        ("GRU(4, 8)", f"{STEPS_FIRST}.reshape(*[b, 8])"),
+        ("GRU(4, 8)", f"{STEPS_FIRST}.flatten().view(b, -1)"),
+        ("GRU(4, 4, 2)", "h = torch.reshape(self.rnn(x.transpose(0, 1))[1], (b, -1))"),
+        ("GRU(4, 4, 2)", "h = F.dropout(torch.relu(self.rnn(x.transpose(0, 1))[1]), 0.1).view(-1, 8)"),
+        ("GRU(4, 4, 2)", "h = self.rnn(x.transpose(0, 1))[1].view(2, -1).view(b, 8)"),
+        ("GRU(4, 4, 2)", "h = self.rnn(x.transpose(0, 1))[1].squeeze().view(-1, 8)"),
     ],
 )
 def test_rows_of_several_samples_are_not_taken_for_one(rnn: str, body: str) -> None:
