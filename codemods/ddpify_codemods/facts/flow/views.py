@@ -46,7 +46,29 @@ def _is_product(script: Script, size: ast.expr) -> bool:
         size = size.elts[0]
     if isinstance(size, ast.Name):
         stores = script.stores.get((script.scope(size), size.id), ())
-        given = [getattr(script.statement(each), "value", None) for each in stores]
-    else:
-        given = [size]
-    return any(isinstance(each, ast.BinOp) and isinstance(each.op, ast.Mult) for each in given)
+        return any(isinstance(getattr(script.statement(each), "value", None), ast.BinOp) for each in stores)
+    return isinstance(size, ast.BinOp)
+
+
+def front_of(name: str, owner: Value, args: Sequence[Value]) -> Literal["", "one", "layers"]:
+    """What lies in front of the samples of what an operation has made of a tensor."""
+    first = args[0] if args else SAME
+    if axis(owner.kind) == 0:
+        put_in_front = name == "unsqueeze" or (name in ("view", "reshape") and first.constant == 1)
+        return "one" if put_in_front else ""
+    kept = name not in LAYOUTS or name == "squeeze" or owner.front == "layers"
+    return owner.front if kept else ""
+
+
+def _is_counted(statement: ast.stmt) -> bool:
+    """Whether a name gets part of a number, or a multiple: `steps //= 2`, `half = int(steps / 2)`."""
+    value = statement.value if isinstance(statement, ast.Assign | ast.AugAssign) else None
+    if isinstance(value, ast.Call) and ast.unparse(value.func) == "int" and value.args:
+        value = value.args[0]
+    counted = statement if isinstance(statement, ast.AugAssign) else value
+    if not isinstance(counted, ast.BinOp | ast.AugAssign) or not isinstance(
+        counted.op, ast.Mult | ast.Div | ast.FloorDiv
+    ):
+        return False
+    parts = [value] if counted is statement else [getattr(counted, "left", None), getattr(counted, "right", None)]
+    return isinstance(counted.op, ast.Div | ast.FloorDiv) or any(isinstance(each, ast.Constant) for each in parts)
