@@ -85,7 +85,7 @@ def _adds_names(edit: Edit, leading: Sequence[ast.stmt]) -> bool:
     Args: the edit; the statements at the top of the file to which imports belong.
     """
     if isinstance(edit, Insert):
-        return edit.at in leading and edit.where == "before" and bool(edit.modules)
+        return edit.at in leading and edit.where == "before" and bool(edit.imports or edit.modules)
     if isinstance(edit, ChangeArgument):
         return bool(edit.imports or edit.modules)
     return isinstance(edit, Replace) and bool(edit.imports or edit.modules)

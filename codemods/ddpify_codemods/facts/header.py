@@ -156,8 +156,8 @@ def functions_place(script: Script) -> tuple[ast.stmt, Literal["before", "after"
 def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
     """Where the process group is joined: at the begin of the main guard, or after the imports; above one of these that
     runs what asks for a rank."""
-    above = script.program.joined_above if script.program is not None and script.is_entry else None
-    return _joined_after(script, above)
+    known = script.program.joined_above if script.program is not None and script.is_entry else None
+    return _joined_after(script, script.joined_above or known)
 
 
 def _joined_after(script: Script, above: ast.stmt | None) -> tuple[ast.stmt, Literal["before", "after"]]:

@@ -21,7 +21,7 @@ def inherited(scripts: Sequence[Script], defined: frozenset[str]) -> dict[Path, 
         script.path: [
             (node, other)
             for node in script.find(ast.ImportFrom)
-            if (other := _local(script, node, by_stem.get(_stem(script, node), ()))) and other is not script
+            if (other := imported_file(script, node, by_stem.get(_stem(script, node), ()))) and other is not script
         ]
         for script in scripts
     }
@@ -59,7 +59,7 @@ def _exported(script: Script, names: Mapping[str, str], defined: frozenset[str])
     return [name for name in names if not name.startswith("_") and name not in defined]
 
 
-def _local(script: Script, node: ast.ImportFrom, scripts: Sequence[Script]) -> Script | None:
+def imported_file(script: Script, node: ast.ImportFrom, scripts: Sequence[Script]) -> Script | None:
     """The file of the program that an import is from."""
     parts = tuple(node.module.split(".")) if node.module else ()
     for other in scripts:

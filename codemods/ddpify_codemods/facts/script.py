@@ -34,7 +34,8 @@ class Script:
     only_asks_for_group: whether the program asks torch.distributed for a process group, but never joins one. view: what
     is known of a file that is converted already. in_converted: whether any file of the program is. program: all of its
     files, for rules that follow values from one to another. never_used: of a file that has a function which joins a
-    process group, the functions that the program never calls.
+    process group, the functions that the program never calls. joined_above: of the first file, the import above which
+    the process group has to be joined for what that runs.
     """
 
     path: Path
@@ -49,6 +50,7 @@ class Script:
     in_converted: bool = False
     program: Program | None = None
     never_used: frozenset[str] = frozenset()
+    joined_above: ast.stmt | None = None
 
     def is_settled(self, node: ast.AST) -> bool:
         """Whether a conversion has made of the node what it would make of it now."""

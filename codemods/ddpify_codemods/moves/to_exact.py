@@ -27,6 +27,7 @@ from ..reading import read
 from ..result import Result
 from ..targets import TARGETS, Target
 from ..view import View
+from .before_imports import joined_above
 
 
 def to_exact(
@@ -52,6 +53,9 @@ def to_exact(
     folders = FOLDERS["one process"] if has_loop else ("always",)
     rules = (*in_folders(*folders), *(in_folders("per_process") if per_process else ()))
     found = ask_program(scripts, target, rules, options.modernize)
+    if has_loop and len(found) > 1 and (above := joined_above(found)) is not None:
+        scripts = [replace(scripts[0], joined_above=above), *scripts[1:]]
+        found = ask_program(scripts, target, rules, options.modernize)
     if any(map(is_refused, found)):
         return untouched(found)
     if not has_loop:

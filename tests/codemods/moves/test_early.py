@@ -55,7 +55,7 @@ def converted(head: str, own: str, more: str = "", **others: str) -> tuple[str, 
     """What becomes of a program whose first lines import a file, and of that file."""
     path, other = Path("train.py"), Path("beside.py")
     files = {path: head + training() + more, other: own}
-    files |= {Path(f"{name.replace('__', '/')}.py"): text for name, text in others.items()}
+    files |= {Path(f"{name.replace('__', '/', 1)}.py"): text for name, text in others.items()}
     found = convert(files, "cpu", style="plain")
     assert not any(map(refusals, found.values()))
     return found[path].code, found[other].code

@@ -61,6 +61,14 @@ def library_drawn_from(name: str, call: ast.Call) -> str:
     return "" if any(word.arg == "generator" for word in call.keywords) else library_of(name)
 
 
+def draws_from(script: Script, call: ast.Call) -> str:
+    """The library whose generator a call draws from: random numbers and tensors, weights of layers and networks."""
+    name = script.qualified(call.func)
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    own = "torch" if method in DRAWING or _LAYERS.match(name) is not None else ""
+    return library_drawn_from(name, call) or own
+
+
 def may_draw(name: str, call: ast.Call) -> bool:
     """Whether a call of scikit-learn draws from numpy's generator, unless it is told where to begin."""
     last = name.rpartition(".")[2]
@@ -74,6 +82,9 @@ def state_of(call: ast.Call) -> ast.expr | None:
     return next((each for each in states if not (isinstance(each, ast.Constant) and each.value is None)), None)
 
 
+_LAYERS = re.compile(
+    r"torch\.nn\.(Linear|Bilinear|Conv|Embedding|RNN|LSTM|GRU|Multihead|Transformer)|torchvision\.models\."
+)
 # Methods of tensors that fill them with what they draw.
 DRAWING = frozenset({"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"})
 # Those of torch.distributions.

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ..inherited import _local as imported_file
+from ..inherited import imported_file
 from ..script import Script
 from .collate_expressions import Part
 from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Lengths, Problem

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from typing import Literal
 
-from ...facts.header import declares, last_leading_import, main_guard, module_level_work
+from ...facts.header import joined_after, main_guard
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
@@ -17,16 +18,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Insert init_process_group and destroy_process_group in the script that gets started."""
     if not script.is_entry:
         return
+    at, where = joined_after(script)
+    yield _init(script, at, target, where)
     guard = main_guard(script.tree)
-    works_on_import = any(not declares(script, node) for node in module_level_work(script.tree))
-    if guard is not None and not works_on_import:
-        yield _init(guard.body[0], target)
-        last = guard.body[-1]
-    else:
-        anchor = last_leading_import(script.tree)
-        yield _init(script.tree.body[0], target) if anchor is None else _init(anchor, target, after=True)
-        last = script.tree.body[-1]
-        last = guard.body[-1] if guard is last and guard is not None else last
+    last = script.tree.body[-1]
+    last = guard.body[-1] if guard is not None and (guard is last or at is guard.body[0]) else last
     if not never_returns(script, last):
         blank = "\n" if last is script.tree.body[-1] and hasattr(last, "body") else ""
         code = f"{blank}destroy_process_group()"
@@ -41,16 +37,13 @@ def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edi
         yield scripts[0], Finding(RULE.id, "warning", 1, message, remedy)
 
 
-def _init(at: ast.stmt, target: Target, after: bool = False) -> Insert:
+def _init(script: Script, at: ast.stmt, target: Target, where: Literal["before", "after"]) -> Insert:
     arguments = ", ".join(filter(None, (f'"{target.backend}"', target.init_arguments)))
-    return Insert(
-        at,
-        f"\ninit_process_group({arguments})" if after else f"init_process_group({arguments})",
-        "join the process group before anything else",
-        "after" if after else "before",
-        imports=("init_process_group",),
-        modules=target.modules,
-    )
+    early = at is script.joined_above
+    code = "\n" * (early or where == "after") + f"init_process_group({arguments})"
+    code += "  # before the imports that need it" * early
+    message = "join the process group before anything else"
+    return Insert(at, code, message, where, imports=("init_process_group",), modules=target.modules)
 
 
 def after_init(script: Script, code: str, message: str, imports: tuple[str, ...]) -> Insert:
@@ -58,14 +51,8 @@ def after_init(script: Script, code: str, message: str, imports: tuple[str, ...]
     settled = [each.at for each in script.view.statements if each.key == "init_process_group"] if script.view else []
     if settled:
         return Insert(settled[0], code, message, "after", imports)
-    guard = main_guard(script.tree)
-    works_on_import = any(not declares(script, node) for node in module_level_work(script.tree))
-    if guard is not None and not works_on_import:
-        return Insert(guard.body[0], code, message, imports=imports)
-    anchor = last_leading_import(script.tree)
-    if anchor is None:
-        return Insert(script.tree.body[0], code, message, imports=imports)
-    return Insert(anchor, code, message, "after", imports)
+    at, where = joined_after(script)
+    return Insert(at, code, message, where, imports)
 
 
 def never_returns(script: Script, last: ast.stmt) -> bool:
@@ -84,7 +71,8 @@ RULE = Rule(
     why="""\
 Every process has to find the others before it does anything else: from that line on all of them draw the same random
 numbers, use their own device, and only the first one prints (S1, P4). The runtime reads the environment of torchrun,
-Slurm or MPI by itself; started alone, the script runs as it did.""",
+Slurm or MPI by itself; started alone, the script runs as it did. A file that draws, prints or writes while it is
+imported, or makes loaders and models, is imported below that line.""",
     before="""\
 import torch
 

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator, Sequence
 from itertools import chain
 
 from ...facts.backends import options
-from ...facts.flow.draws import DRAWING, library_drawn_from, may_draw, state_of
+from ...facts.flow.draws import draws_from, may_draw, state_of
 from ...facts.flow.program import Program
 from ...facts.header import joined_after, main_guard
 from ...facts.origins import origins, sources
@@ -19,9 +18,6 @@ from .words import module_name, program_of
 
 _CODE = {"torch": "{}.manual_seed(0)", "numpy": "{}.random.seed(0)", "random": "{}.seed(0)"}
 _ALIKE = ("random.rand", "numpy.random.", "torch.", "int")  # what draws the same on all ranks, once these are seeded
-_LAYERS = re.compile(
-    r"torch\.nn\.(Linear|Bilinear|Conv|Embedding|RNN|LSTM|GRU|Multihead|Transformer)|torchvision\.models\."
-)
 _DRAWS = {"numpy": "numpy.random.", "random": "random."}
 
 
@@ -72,15 +68,8 @@ def draws_unseeded(script: Script) -> Iterator[ast.Call]:
     """The calls in a file that draw other numbers on each rank, but for seeds that are put into the program."""
     missing, scripts = _unseeded(program_of(script)), program_of(script).scripts
     found = (call for call, library in _draws(script, scripts) if library in missing)
-    torch = (call for call in script.find(ast.Call) if "torch" in missing and _draws_of_torch(script, call))
+    torch = (call for call in script.find(ast.Call) if "torch" in missing and draws_from(script, call) == "torch")
     return chain(found, torch)
-
-
-def _draws_of_torch(script: Script, call: ast.Call) -> bool:
-    """Whether a call draws from torch's generator: random tensors, and weights of layers and of libraries' networks."""
-    name = script.qualified(call.func)
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return library_drawn_from(name, call) == "torch" or method in DRAWING or _LAYERS.match(name) is not None
 
 
 def _unseeded(program: Program) -> list[str]:
