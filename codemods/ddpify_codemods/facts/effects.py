@@ -111,7 +111,16 @@ def reads_and_writes(script: Script, call: ast.Call) -> bool:
     else:
         return True
     reads = [node for node in uses if isinstance(node.ctx, ast.Load)]  # type: ignore[attr-defined]
-    return not reads or not all(_only_fills(script, node) for node in reads)
+    if not reads:
+        return not _is_of_function(script, call, name)
+    return not all(_only_fills(script, node) for node in reads)
+
+
+def _is_of_function(script: Script, call: ast.Call, name: ast.expr) -> bool:
+    """Whether a name is a variable of the function around a call, which nothing outside of it can read."""
+    shared = (each for each in script.nodes if isinstance(each, ast.Global | ast.Nonlocal))
+    own = isinstance(script.scope(call), ast.FunctionDef | ast.AsyncFunctionDef)
+    return own and isinstance(name, ast.Name) and not any(name.id in each.names for each in shared)
 
 
 def _only_fills(script: Script, file: ast.expr) -> bool:

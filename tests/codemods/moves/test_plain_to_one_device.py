@@ -36,6 +36,14 @@ def test_options_of_loaders_in_a_dictionary_come_back() -> None:
     assert convert({PATH: plain(before=before)}, "cpu", style="plain")[PATH].reason == "already converted"
 
 
+def test_an_order_that_loaders_share_comes_back() -> None:
+    before = BEFORE.replace("(train_set, batch_size=8, shuffle=True)", "(train_set, **options)")
+    before = before.replace("train_loader =", "options = {'batch_size': 8, 'shuffle': True}\ntrain_loader =")
+    before = before.replace("model =", "others = DataLoader(train_set, **options)\nmodel =", 1)
+    assert "shuffle=False)" in plain(before=before)
+    assert convert({PATH: plain(before=before)}, ONE_DEVICE)[PATH].code == before
+
+
 def test_what_a_person_lets_rank_0_do_the_one_process_does() -> None:
     place = "    print(correct"
     own = "    if dist.get_rank() == 0:\n        log(epoch)  # mine\n    share = epoch * dist.get_world_size()\n"

@@ -109,6 +109,10 @@ def test_the_ranks_decide_together_whether_a_file_is_written() -> None:
             "file = open('log.txt', 'w+')\nfile.write('a')\nprint('b', file=file, flush=True)",
             "file = open('log.txt' if dist.get_rank() == 0 else os.devnull, 'w+')\n",
         ),
+        (
+            "def logs():\n    file = open('log.txt', 'a+')\nlogs()",
+            "    file = open('log.txt' if dist.get_rank() == 0 else os.devnull, 'a+')\n",
+        ),
     ],
 )
 def test_the_others_write_to_the_null_device(before: str, after: str) -> None:
@@ -124,6 +128,8 @@ def test_the_others_write_to_the_null_device(before: str, after: str) -> None:
         "with open('log.txt', 'a+') as file:\n    print(file.read())",
         "file = open('log.txt', 'w+')\nfile.write('a')\nprint(file.read())",
         "file = open('log.txt', 'w+')\nfile.write('a')\nprint(*map(str, file))",
+        "file = open('log.txt', 'a+')",
+        "def logs():\n    global file\n    file = open('log.txt', 'a+')\nlogs()",
         "file = open('log.txt', 'w+')\nother = file\nprint(other.read())",
         "with Path('log.txt').open('r+') as file:\n    print(file.read())",
         "with Path('log.txt').open('x') as file:\n    file.write('a')",

@@ -79,3 +79,59 @@ def test_tensors_as_long_as_its_batch_size() -> None:
     step = "if len(x) == size:\n            optimizer.step()"
     result = plain(with_loaders(f"size = 8\noptions = dict(batch_size=size)\n{TRAINS}", step=step))
     assert not refusals(result) and "if len(x) == size // dist.get_world_size():" in result.code
+
+
+SHARED = "options = {'batch_size': 8, 'shuffle': True}\n"
+
+
+def test_an_order_that_loaders_share_is_left_to_the_samplers() -> None:
+    hits = "for x, y in test_loader:\n    total += (model(x).argmax(1) == y).sum().item()\nprint(total)\n"
+    lines = SHARED + "train_loader = DataLoader(train_set, **options)\n" + EVALUATES
+    result = plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n", after=hits))
+    assert not refusals(result)
+    assert SHARED in result.code
+    assert "sampler=DistributedSampler(train_set, shuffle=True)" in result.code
+    assert '**dict(options, batch_size=options["batch_size"] // dist.get_world_size(), shuffle=False)' in result.code
+    assert "**dict(options, shuffle=False)" in result.code  # the evaluation
+    assert "set_epoch(epoch)" in result.code
+
+
+def test_an_order_that_the_run_decides() -> None:
+    lines = "options = dict(batch_size=8, shuffle=len(train_set) > 9)\n"
+    lines += "train_loader = DataLoader(train_set, **options)\n"
+    result = plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n"))
+    assert not refusals(result)
+    assert 'DistributedSampler(train_set, shuffle=options["shuffle"])' in result.code
+
+
+def test_loaders_that_are_made_anew_in_each_epoch() -> None:
+    source = with_loaders(SHARED).replace(
+        "    for x, y in train_loader:", "    loader = DataLoader(train_set, **options)\n    for x, y in loader:"
+    )
+    result = plain(source)
+    assert not refusals(result)
+    assert "DistributedSampler(train_set, shuffle=True, seed=epoch)" in result.code
+
+
+def test_a_whole_evaluation_goes_in_the_same_order_on_all_ranks() -> None:
+    shown = "for x, y in test_loader:\n    print(model(x).max(0), F.dropout(x))\n"
+    lines = SHARED + "train_loader = DataLoader(train_set, **options)\n" + EVALUATES
+    result = plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n", after=shown))
+    assert not refusals(result)
+    assert "DataLoader(test_set, **dict(options, shuffle=False))\n" in result.code
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        "dict(batch_size=8, shuffle=False, sampler=random)",
+        "dict(batch_size=8, shuffle=True, collate_fn=len)",
+        "dict(batch_size=1, shuffle=True)",
+        "dict(shuffle=True)",
+        "dict(batch_size=8, shuffle=True)\noptions['shuffle'] = False",
+        "dict(batch_size=8, shuffle=True) if random.random() < 2 else dict(batch_size=4, shuffle=False)",
+    ],
+)
+def test_what_a_shared_order_hides_is_refused(options: str) -> None:
+    lines = f"options = {options}\ntrain_loader = DataLoader(train_set, **options)\n{EVALUATES}"
+    assert refusals(plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n")))

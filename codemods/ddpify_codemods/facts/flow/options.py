@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 
 from ..bindings import bindings
-from ..keyword_dictionaries import keyword_dictionary, may_say
-from ..loaders import can_be_repeated
+from ..keyword_dictionaries import KeywordDictionary, keyword_dictionary, may_say
+from ..loaders import Seen, can_be_repeated, seen
 from ..script import Script
 
 # What no DistributedSampler can stand in for.
@@ -44,3 +44,31 @@ def options(script: Script, call: ast.Call) -> str:
     ]
     around = any(isinstance(parent, ast.For | ast.While | ast.comprehension) for parent in script.ancestors(call))
     return name.id if sized and not later and not around else ""
+
+
+def shared_order(script: Script, call: ast.Call) -> KeywordDictionary | None:
+    """The dictionary, written down, that says in which order a loader loads, and is left as it is for others that it is
+    handed to; None for others."""
+    given = {word.arg for word in call.keywords}
+    written = None if options(script, call) else keyword_dictionary(script, call)
+    if written is None or "shuffle" not in written.entries or given & {"shuffle", "sampler", "batch_sampler"}:
+        return None
+    return None if {"sampler", "batch_sampler", "dataset"} & {*written.entries} or len(call.args) > 2 else written
+
+
+def shown_of(script: Script, call: ast.Call) -> Seen | None:
+    """What a call of DataLoader says, by a dictionary that it shares with others, too; None where it hides the order."""
+    written = shared_order(script, call)
+    if written is None:
+        return seen(script, call)
+    dataset = [*call.args[:1], *(word.value for word in call.keywords if word.arg == "dataset")]
+    known = len(dataset) == 1 and not isinstance(dataset[0], ast.Starred | ast.NamedExpr)
+    return Seen(dataset[0], written.entries["shuffle"], None) if known else None
+
+
+def in_other_order(written: KeywordDictionary, world_size: str = "") -> str:
+    """The code of such a dictionary for a loader with a sampler: without an order of its own. world_size: by what the
+    batch size in it is divided; "" where it stays."""
+    name = written.name.id
+    size = f'batch_size={name}["batch_size"] // {world_size}, ' if world_size else ""
+    return f"dict({name}, {size}shuffle=False)"

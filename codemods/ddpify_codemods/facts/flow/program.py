@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from ..drawing_samplers import drawing_sampler
-from ..keyword_dictionaries import may_say
+from ..keyword_dictionaries import may_say, said
 from ..known_sampler import known_sampler
 from ..loaders import can_be_repeated, is_false, new_name, seen
 from ..meters import meters
@@ -18,7 +18,7 @@ from .draws import apart_for_samples
 from .frames import ByNext, FlowFacts, Joined, Lengths, Problem
 from .left_gradients import left_for_nothing
 from .longest import learn_lengths
-from .options import options
+from .options import options, shown_of
 from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
@@ -228,7 +228,7 @@ def _can_be_divided(loader: Loader) -> bool:
     own = words & {"sampler", "batch_sampler"} and known_sampler(loader.script, loader.call) is None
     if own or len(loader.call.args) > 2:
         return False
-    shown = seen(loader.script, loader.call)
+    shown = shown_of(loader.script, loader.call)
     if shown is None:
         return False
     return can_be_repeated(loader.script, shown.dataset) or bool(new_name(loader.script, loader.call))
@@ -236,9 +236,9 @@ def _can_be_divided(loader: Loader) -> bool:
 
 def _drops_last(loader: Loader) -> bool:
     """Whether a loader may leave out the last samples, which are no full batch."""
-    for word in loader.call.keywords:
-        if word.arg == "drop_last":
-            return not is_false(word.value)
+    given = said(loader.script, loader.call).get("drop_last")
+    if given is not None:
+        return not is_false(given)
     return may_say(loader.script, loader.call, "drop_last")
 
 

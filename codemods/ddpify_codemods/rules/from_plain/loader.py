@@ -22,6 +22,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         shuffle, made = _stands_for(script, word.value)
         if made is None:
             continue
+        if (shared := _in_other_order(script, call)) is not None:
+            yield ChangeArgument(call, "", "", _MESSAGE, "sampler")
+            yield Replace(shared, "{}", _MESSAGE, parts=(shared.args[0],), bare=True)
+            yield from _unnamed(script, call, made)
+            continue
         if shuffle is None and word is call.keywords[-1]:
             yield ChangeArgument(call, "", "", _MESSAGE, "sampler")
         elif shuffle is None:  # conversions put a sampler last, but in the place of `shuffle`
@@ -35,6 +40,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         elif _options(script, statement) is not None:
             yield Delete(statement, _MESSAGE)
             yield from _popped(script, statement)
+
+
+def _in_other_order(script: Script, call: ast.Call) -> ast.Call | None:
+    """The dictionary of a loader's options without their order: `**dict(options, shuffle=False)`."""
+    hidden = [word.value for word in call.keywords if word.arg is None]
+    made = hidden[0] if len(hidden) == 1 else None
+    if not isinstance(made, ast.Call) or script.qualified(made.func) != "dict" or len(made.args) != 1:
+        return None
+    last = made.keywords[-1] if made.keywords else None
+    ordered = last is not None and last.arg == "shuffle" and ast.unparse(last.value) == "False"
+    return made if ordered and isinstance(made.args[0], ast.Name) else None
 
 
 def _stands_for(script: Script, value: ast.expr) -> tuple[ast.expr | None, ast.Call | None]:

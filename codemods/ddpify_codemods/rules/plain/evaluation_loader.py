@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.drawing_samplers import drawing_sampler
-from ...facts.flow.options import options
+from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
@@ -14,7 +14,7 @@ from ...facts.known_sampler import known_sampler
 from ...facts.loaders import can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
 from ...plain_words import Words
-from ...rule import ChangeArgument, Edit, Finding, Insert, Rule
+from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .ratios import only_ratios_are_left
 from .words import REMEDY, is_here, program_of
@@ -46,6 +46,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             name = options(script, loader.call)
             words = target.words
             yield _changed(script, loader, name, words) if name else _divided(script, loader, words)
+            if (ordered := shared_order(script, loader.call)) is not None:
+                yield Replace(ordered.name, in_other_order(ordered), "evaluate this rank's samples, none twice")
 
 
 def is_used(followed: Followed, loader: Loader) -> bool:
@@ -53,7 +55,7 @@ def is_used(followed: Followed, loader: Loader) -> bool:
 
 
 def _divided(script: Script, loader: Loader, words: Words) -> Edit:
-    shown = seen(script, loader.call)
+    shown = shown_of(script, loader.call)
     assert shown is not None
     sampler = known_sampler(script, loader.call)
     is_subset = sampler is not None and sampler.is_subset
@@ -113,6 +115,9 @@ def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
         RULE.id, "note", loader.call.lineno, f"every rank evaluates all of it: {problem.reason}{where}", remedy
     )
     shuffled = any(word.arg == "shuffle" and not is_false(word.value) for word in loader.call.keywords)
+    ordered = shared_order(loader.script, loader.call)
+    if ordered is not None and not is_false(ordered.entries["shuffle"]) and "torch" in followed.drawn:
+        yield Replace(ordered.name, in_other_order(ordered), "evaluate in the same order on all ranks")
     if shuffled and "torch" in followed.drawn:  # each rank would have an order, and so numbers, of its own (E4)
         yield ChangeArgument(loader.call, "shuffle", "False", "evaluate in the same order on all ranks", "shuffle")
 

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from ...facts.drawing_samplers import drawing_sampler
 from ...facts.earlier_samples import by_earlier_samples
 from ...facts.flow.frames import Pass
-from ...facts.flow.options import options
+from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.keyword_dictionaries import keyword_dictionary, said
 from ...facts.known_sampler import known_sampler
-from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
+from ...facts.loaders import Seen, can_be_repeated, is_false, new_name
 from ...facts.script import Script
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
 from ...plain_words import Words
@@ -64,8 +64,9 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         return
     size = call.args[1] if len(call.args) > 1 else said(script, call)["batch_size"]
     hidden = size not in call.args and all(word.value is not size for word in call.keywords)
+    ordered = shared_order(script, call)
     epoch, sampler = _made_in_epoch(script, call), known_sampler(script, call)
-    if words.loader and not epoch and not hidden and set(statuses.values()) == {"training"}:
+    if words.loader and not epoch and not hidden and ordered is None and set(statuses.values()) == {"training"}:
         yield from divided_by_engine(call, shown, sampler, size, words, program_of(script).per_process)
         return
     if drawing_sampler(script, call) is not None:
@@ -73,7 +74,11 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         if not program_of(script).per_process:
             yield _part(size, words)
         return
-    if not program_of(script).per_process:
+    divides = not program_of(script).per_process
+    if ordered is not None:
+        code = in_other_order(ordered, words.world_size if hidden and divides else "")
+        yield Replace(ordered.name, code, _ORDER, modules=words.imports)
+    if divides and not (hidden and ordered is not None):
         yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
     is_subset = sampler is not None and sampler.is_subset
     named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
@@ -81,7 +86,11 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     others = set(statuses.values()) - {"training"}
     in_order = is_false(shown.shuffle) and not (sampler is not None and sampler.shuffles)
     whether = "False" if in_order else "True" if sampler is not None else "{}"
-    parts = [shown.dataset] if is_false(shown.shuffle) or shown.shuffle is None else [shown.dataset, shown.shuffle]
+    if ordered is not None and not in_order:
+        constant = shown.shuffle if isinstance(shown.shuffle, ast.Constant) else None
+        whether = f'{ordered.name.id}["shuffle"]' if constant is None else str(constant.value)
+    alone = is_false(shown.shuffle) or shown.shuffle is None or ordered is not None
+    parts = [shown.dataset] if alone or shown.shuffle is None else [shown.dataset, shown.shuffle]
     seed = f", seed={epoch}" if epoch and not in_order else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
@@ -96,7 +105,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
             own = f"DistributedSampler({{}}{words.replicas}, shuffle={{}})"
             template = f"{own} if {told_by_key(statuses)} else {other}"
         parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
-    instead = "sampler" if sampler is not None else "shuffle" if shown.shuffle is not None else ""
+    instead = "sampler" if sampler is not None else "shuffle" if shown.shuffle is not None and ordered is None else ""
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
     yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)
 
@@ -154,7 +163,7 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
         return None, "this loader has a sampler of its own, which DistributedSampler cannot stand in for"
     if call in program_of(script).followed.found.not_stacked:
         return None, f"{NOT_STACKED}: ranks may weigh theirs differently (L3)"
-    shown = seen(script, call)
+    shown = shown_of(script, call)
     if shown is None:
         return None, "what this loader loads, or in which order, is not said in its call"
     size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
@@ -189,7 +198,7 @@ def _counts(script: Script, loop: ast.For) -> bool:
 
 def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Finding]:
     call = each.loader.call
-    shown = seen(each.loader.script, call)
+    shown = shown_of(each.loader.script, call)
     hidden = bool(options(each.loader.script, call))
     unset = unset_sampler(each.loader.script, call)
     sampler = known_sampler(each.loader.script, call)
