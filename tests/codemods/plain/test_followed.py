@@ -628,16 +628,6 @@ def test_options_in_a_dictionary_are_changed_there() -> None:
     assert 'test_kwargs.pop("shuffle", None)\ntest_kwargs["sampler"] = range(' in result.code
 
 
-def test_an_order_that_another_loader_uses_is_refused() -> None:
-    source = training().replace(
-        "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
-        "test_loader = DataLoader(test_set, batch_size=8)\n",
-        'kwargs = {"batch_size": 8, "shuffle": True}\ntrain_loader = DataLoader(train_set, **kwargs)\n'
-        "test_loader = DataLoader(test_set, **kwargs)\n",
-    )
-    assert refusals(plain(source))
-
-
 def test_one_loop_over_training_and_an_evaluation_that_is_whole() -> None:
     """The sum over ranks, which training needs, came out as W times the accuracy of the evaluation."""
     made = "test_loader = DataLoader(test_set, batch_size=8)"

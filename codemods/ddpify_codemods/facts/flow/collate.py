@@ -4,25 +4,14 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping, Set
+from dataclasses import replace
 
 from ..script import Script
-from .collate_expressions import (
-    COLUMNS,
-    CollateExpressions,
-    Keyed,
-    Laid,
-    Names,
-    Part,
-    Unclear,
-    either,
-    flat,
-    is_stacked,
-    looks_up,
-    of_one,
-    stored,
-)
+from .collate_expressions import CollateExpressions, is_descending, looks_up, stored
+from .collate_parts import COLUMNS, Keyed, Names, Part, Unclear, either, flat, is_of_turn, is_stacked, of_one
 from .concatenated import Concatenated, Offsets, appended_to
 from .filled import filled, is_longest
+from .lengthened import Lengthened
 from .padding import Padded, in_words_of
 from .values import Function
 
@@ -62,7 +51,7 @@ def is_apart(part: Part) -> bool:
         of = {each.samples for each in flat(part) if isinstance(each, Concatenated)}
         told = all(each.samples in of for each in flat(part) if isinstance(each, Offsets))
         return bool(part) and all(map(is_apart, part)) and told
-    return isinstance(part, Laid) or part in _APART
+    return isinstance(part, Padded | Concatenated | Offsets) or part in _APART
 
 
 def paddings(part: Part) -> dict[str | int | None, Padded]:
@@ -149,7 +138,7 @@ class _Follow(CollateExpressions):
         lists = [name for name, part in self.names.items() if part == "column"]
         longest = any(is_longest(self.script.scope(node), node.value, name) for name in lists)
         if longest and isinstance(node.targets[0], ast.Name):
-            self.names.pop(node.targets[0].id, None)  # whatever else reads it is not known
+            self.names[node.targets[0].id] = "longest"
         return longest and isinstance(node.targets[0], ast.Name)
 
     def fills(self, node: ast.Assign) -> bool:
@@ -181,6 +170,7 @@ class _Follow(CollateExpressions):
             return
         owner = self.part(holder)
         if node.func.attr == "sort" and isinstance(holder, ast.Name) and self.is_untouched(holder.id):
+            self.descending = is_descending(node)
             return
         if node.func.attr != "append" or owner == "one" or not isinstance(holder, ast.Name):
             if owner not in ("one", "stacked"):
@@ -192,6 +182,8 @@ class _Follow(CollateExpressions):
         each = self.part(node.args[0])
         if owner == "new" and self.in_turn and not self.at_times and of_one(each):
             self.names[holder.id] = "column"
+        elif owner == "new" and self.in_turn and not self.at_times and isinstance(each, Lengthened):
+            self.names[holder.id] = replace(each, of_all=True)
         elif (owner == "new" or isinstance(owner, tuple)) and not self.in_turn:
             self.names[holder.id] = (*(owner if isinstance(owner, tuple) else ()), each)
         else:
@@ -201,15 +193,15 @@ class _Follow(CollateExpressions):
         over = self.part(node.iter)
         for name in stored(node):  # what it has from the turn before
             self.names.pop(name, None)
-        if over in COLUMNS:
+        if over in COLUMNS or over == "numbered":
             self.counting = {name for name in appended_to(node) if isinstance(self.names.get(name), tuple)}
             for name in self.counting:  # `[0]`, with something of each sample behind: it tells of those before
                 del self.names[name]
             self.in_turn = True
-            self.assign(node.target, "one")
+            self.takes(node.target, over)
             self.run(node.body)
             self.in_turn = False
-            self.names = {name: part for name, part in self.names.items() if "one" not in flat(part)}
+            self.names = {name: part for name, part in self.names.items() if not is_of_turn(part)}
         elif over == "same" or (over == "first" and looks_up(node.target, node.body)):
             empty = {name for name, part in self.names.items() if part == "new"}
             self.assign(node.target, "same")

@@ -4,31 +4,33 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import MappingProxyType
-from typing import Literal, NoReturn
 
 from ..bindings import bindings
 from ..script import Script
+from .collate_lengths import CollateLengths
+from .collate_parts import (
+    COLUMNS,
+    JOINS,
+    STACKS,
+    Keyed,
+    Kind,
+    Laid,
+    Part,
+    Unclear,
+    either,
+    flat,
+    is_stacked,
+    is_zero,
+    of_one,
+    unclear,
+)
 from .concatenated import Concatenated, Offsets, offsets
 from .encodings import NAMES, is_encoding
+from .lengthened import Behind, Lengthened
 from .padding import Padded, compared, in_words_of, padded_by, pads, turned
 
-# same: alike for all batches.  one: made of one sample, whichever it is.  first: the first sample, or a part of it.
-# column: a list with an entry for each sample.  opened: a column of tensors whose first dimension is 1.
-# columns: a list of columns.  stacked: tensors with a row for each sample.  new: an empty list.
-# A tuple: what a collection holds, by its keys where it is Keyed.
-Kind = Literal["same", "one", "first", "column", "opened", "columns", "stacked", "new"]
-Laid = Padded | Concatenated | Offsets
-Part = Kind | Laid | tuple["Part", ...]
-Names = Mapping[str, "Part"]
-
-DEFAULTS = frozenset(f"torch.utils.data.{place}default_collate" for place in ("", "dataloader.", "_utils.collate."))
-_STACKS = DEFAULTS | frozenset(
-    {f"torch.{name}" for name in ("stack", "tensor", "as_tensor", "from_numpy")}
-    | {f"torch.{name}Tensor" for name in ("", "Long", "Float", "Double", "Int", "Half", "Bool", "Byte")}
-    | {f"numpy.{name}" for name in ("stack", "array", "asarray")}
-)
-_JOINS = frozenset({"torch.cat", "torch.concat", "numpy.concatenate"})
 _LISTS = frozenset({"list", "tuple"})
 _ROW_BY_ROW = frozenset(
     {"to", "type", "type_as", "float", "double", "half", "bfloat16", "int", "long", "bool", "astype", "clone", "copy"}
@@ -41,26 +43,10 @@ _OF_A_TYPE = frozenset({"dtype", "device", "ndim", "dim", "keys"})
 _DRAWS = ("numpy.random.", "torch.rand", "torch.normal", "torch.multinomial", "torch.bernoulli", "torch.poisson")
 _COMPUTES = ("torch.", "numpy.", "math.")
 _BUILT_IN = frozenset({"abs", "bool", "float", "int", "len", "max", "min", "range", "round", "slice", "str"})
-COLUMNS = ("column", "opened")
 ENCODED: Part = ("stacked", "stacked")  # what a tokenizer gives
 
 
-class Keyed(tuple[Part, ...]):
-    """What a dict holds, in the order of its keys."""
-
-    keys: tuple[str, ...]
-
-    def __new__(cls, keys: Iterable[str], parts: Iterable[Part]) -> Keyed:
-        made = super().__new__(cls, parts)
-        made.keys = tuple(keys)
-        return made
-
-
-class Unclear(Exception):
-    """Something in a collate function is not known to keep its samples apart."""
-
-
-class CollateExpressions:
+class CollateExpressions(CollateLengths):
     """Follows expressions; whatever is not known to keep samples apart ends it (`Unclear`).
 
     names: what each local name holds. local: those that are assigned anywhere. batch: the name of all samples, which
@@ -152,7 +138,11 @@ class CollateExpressions:
             other = in_words_of(node.comparators[0], self.codes)
             mask = compared(padded, other, node.ops[0]) if self.part(node.comparators[0]) == "same" else None
             return mask if mask is not None and len(node.ops) == 1 else unclear()
-        if isinstance(node, ast.BinOp | ast.Compare | ast.BoolOp | ast.UnaryOp | ast.JoinedStr | ast.FormattedValue):
+        if isinstance(node, ast.BinOp):
+            left, right = self.part(node.left), self.part(node.right)
+            number = self.number(node, left, right)
+            return number if number is not None else self.computed([left, right])
+        if isinstance(node, ast.Compare | ast.BoolOp | ast.UnaryOp | ast.JoinedStr | ast.FormattedValue):
             return self.computed([self.part(each) for each in ast.iter_child_nodes(node) if isinstance(each, ast.expr)])
         raise Unclear
 
@@ -177,11 +167,23 @@ class CollateExpressions:
                 for bound in ([each.lower, each.upper, each.step] if isinstance(each, ast.Slice) else [each])
             ]
             return self.computed([owner, *(self.part(each) for each in bounds if each is not None)])
+        if owner in COLUMNS and isinstance(node.slice, ast.Name) and self.part(node.slice) == "place":
+            return "one"
         if not isinstance(node.slice, ast.Constant) and not (owner == "first" and self.part(node.slice) == "same"):
             raise Unclear
         if owner == "columns":
             return "column"
         return "first" if owner in ("first", "column") else unclear()
+
+    def takes(self, target: ast.expr, over: Part) -> None:
+        """What a loop over samples takes has a name."""
+        if over != "numbered":
+            self.assign(target, "one")
+        elif isinstance(target, ast.Tuple) and len(target.elts) == 2:
+            self.assign(target.elts[0], "place")
+            self.assign(target.elts[1], "one")
+        else:
+            raise Unclear
 
     def comprehension(self, generators: list[ast.comprehension], element: ast.expr) -> Part:
         if len(generators) != 1 or generators[0].ifs or generators[0].is_async:
@@ -189,11 +191,14 @@ class CollateExpressions:
         target, over = generators[0].target, self.part(generators[0].iter)
         local = self.local - {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
         inner = type(self)(self.script, dict(self.names), local | stored(element), self.depth, codes=self.codes)
-        inner.in_turn = self.in_turn
-        if over in COLUMNS and not self.in_turn:
+        inner.in_turn, inner.descending = self.in_turn, self.descending
+        if (over in COLUMNS or over == "numbered") and not self.in_turn:
             inner.in_turn = True
-            inner.assign(target, "one")
-            if not of_one(inner.part(element)):
+            inner.takes(target, over)
+            each = inner.part(element)
+            if isinstance(each, Lengthened) and not each.of_all:
+                return replace(each, of_all=True)
+            if not of_one(each):
                 raise Unclear
             return "opened" if _is_opened(element) or (over == "opened" and isinstance(element, ast.Name)) else "column"
         if over == "first" and not looks_up(target, [element]):
@@ -226,6 +231,12 @@ class CollateExpressions:
         args = [self.part(each) for each in node.args]
         words = {str(word.arg): self.part(word.value) for word in node.keywords}
         first: Part = args[0] if args else "new"
+        if (longer := self.lengthened(name, node, args, words)) is not None:
+            return longer
+        if name == "enumerate" and args == ["column"] and not words:
+            return "numbered"
+        if name == "dict" and words and not args:
+            return Keyed(words, words.values())
         if is_encoding(self.script, node) and COLUMNS[0] in args and {*args} <= {"same", "column"}:
             return ENCODED
         if name in _LISTS and len(args) <= 1:
@@ -235,12 +246,12 @@ class CollateExpressions:
         if name in ("isinstance", "type") and first in ("same", "first"):
             return "same"
         along = [*node.args[1:], *(word.value for word in node.keywords if word.arg in ("dim", "axis"))]
-        if name in _STACKS and first in ("column", "stacked"):
-            return "stacked" if not name.endswith("stack") or all(map(_is_zero, along)) else unclear()
-        if name in _JOINS and first == "opened":
-            return "stacked" if all(map(_is_zero, along)) else unclear()
-        if name in _JOINS and first == "column" and name.startswith("torch.") and isinstance(node.args[0], ast.Name):
-            return Concatenated(node.args[0].id) if all(map(_is_zero, along)) else unclear()
+        if name in STACKS and first in ("column", "stacked"):
+            return "stacked" if not name.endswith("stack") or all(map(is_zero, along)) else unclear()
+        if name in JOINS and first == "opened":
+            return "stacked" if all(map(is_zero, along)) else unclear()
+        if name in JOINS and first == "column" and name.startswith("torch.") and isinstance(node.args[0], ast.Name):
+            return Concatenated(node.args[0].id) if all(map(is_zero, along)) else unclear()
         if name == "torch.nn.functional.one_hot" and first == "stacked":
             return "stacked" if len(args) > 1 or words else unclear()  # as many as the largest label, otherwise
         if pads(name) and first == "column" and set(args[1:]) | {*words.values()} <= {"same"}:
@@ -256,6 +267,7 @@ class CollateExpressions:
         target = to.targets[0] if isinstance(to, ast.Assign) else None
         batch = node.args[0]
         if isinstance(batch, ast.Name) and isinstance(target, ast.Name) and target.id == batch.id:
+            self.descending = is_descending(node)
             return "column" if self.is_untouched(batch.id) else unclear()
         raise Unclear
 
@@ -271,7 +283,7 @@ class CollateExpressions:
             raise Unclear
         name = self.known_name(node.args[0])
         if over == ["columns"]:
-            return "columns" if name in _LISTS else "stacked" if name in _STACKS else unclear()
+            return "columns" if name in _LISTS else "stacked" if name in STACKS else unclear()
         return "column" if over == ["column"] and of_one(self.called(node.args[0], ["one"], {})) else unclear()
 
     def called(
@@ -322,6 +334,10 @@ class CollateExpressions:
             return "same"
         if isinstance(owner, Padded) and kinds <= {"same"}:
             return self.of_padded(owner, function)
+        if (owner == "stacked" and name == "max" and not given) or (owner == "longest" and name == "item"):
+            return "longest"
+        if isinstance(owner, Lengthened | Behind) and kinds <= {"same"} and name in _OF_ANY_TYPE:
+            return owner
         if isinstance(owner, Concatenated | Offsets) and kinds <= {"same"} and name in _OF_ANY_TYPE:
             return owner
         if owner == "stacked" and kinds <= {"same"} and (name in _ROW_BY_ROW or _keeps_rows(self.script, function)):
@@ -343,33 +359,9 @@ class CollateExpressions:
         raise Unclear
 
 
-def is_stacked(part: Part) -> bool:
-    return all(map(is_stacked, part)) and bool(part) if isinstance(part, tuple) else part == "stacked"
-
-
-def unclear() -> NoReturn:
-    raise Unclear
-
-
-def flat(part: Part) -> list[Kind | Laid]:
-    """The kinds of all that a part holds."""
-    return [kind for each in part for kind in flat(each)] if isinstance(part, tuple) else [part]
-
-
-def of_one(part: Part) -> bool:
-    """Whether something is computed from one sample alone."""
-    return set(flat(part)) <= {"same", "one"}
-
-
-def either(first: Part, second: Part) -> Part:
-    """What is one of two parts."""
-    if first == second:
-        return first
-    if is_stacked(first) and is_stacked(second):
-        return "stacked"
-    if isinstance(first, tuple) and isinstance(second, tuple) and len(first) == len(second):
-        return tuple(either(one, other) for one, other in zip(first, second, strict=True))
-    return "one" if of_one(first) and of_one(second) else unclear()
+def is_descending(node: ast.Call) -> bool:
+    """Whether samples are sorted so that the largest by some number comes first."""
+    return any(word.arg == "reverse" and ast.unparse(word.value) == "True" for word in node.keywords)
 
 
 def _unpacked(part: Part) -> Part:
@@ -406,7 +398,7 @@ def looks_up(target: ast.expr, parts: Iterable[ast.AST]) -> bool:
 def _is_opened(node: ast.expr) -> bool:
     """`x.unsqueeze(0)`, `x[None]`."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-        return node.func.attr == "unsqueeze" and len(node.args) == 1 and _is_zero(node.args[0])
+        return node.func.attr == "unsqueeze" and len(node.args) == 1 and is_zero(node.args[0])
     if not isinstance(node, ast.Subscript):
         return False
     at = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
@@ -419,15 +411,9 @@ def _keeps_rows(script: Script, method: ast.Attribute) -> bool:
     if not isinstance(call, ast.Call) or not call.args:
         return False
     if method.attr == "permute":
-        return _is_zero(call.args[0])
+        return is_zero(call.args[0])
     if method.attr == "unsqueeze" and ast.unparse(call.args[0]) == "-1":
         return True
     return (
-        method.attr in ("unsqueeze", "squeeze")
-        and isinstance(call.args[0], ast.Constant)
-        and not _is_zero(call.args[0])
+        method.attr in ("unsqueeze", "squeeze") and isinstance(call.args[0], ast.Constant) and not is_zero(call.args[0])
     )
-
-
-def _is_zero(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value == 0 and node.value is not False

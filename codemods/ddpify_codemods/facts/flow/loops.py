@@ -12,7 +12,7 @@ from typing import TypeGuard
 from ..bindings import names_in
 from ..script import Script
 from .by_name import ByName
-from .collate_expressions import COLUMNS, Keyed, Part
+from .collate_parts import COLUMNS, Keyed, Part
 from .concatenated import Concatenated, Offsets
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors

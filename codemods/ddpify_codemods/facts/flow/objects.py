@@ -11,7 +11,7 @@ from ..known_sampler import draws_each_once, is_alike
 from ..script import Script
 from .batches import of_batches, sure_size
 from .collate import collated, is_apart, paddings, stacks
-from .collate_expressions import DEFAULTS, Part
+from .collate_parts import DEFAULTS, Part
 from .dimensions import of_dimensions
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Site

@@ -57,7 +57,7 @@ def shared_order(script: Script, call: ast.Call) -> KeywordDictionary | None:
 
 
 def shown_of(script: Script, call: ast.Call) -> Seen | None:
-    """What a call of DataLoader says, by a dictionary that it shares with others, too; None where it hides the order."""
+    """What a call of DataLoader says, by a dictionary that is shared, too; None where it hides the order."""
     written = shared_order(script, call)
     if written is None:
         return seen(script, call)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ..inherited import imported_file
 from ..script import Script
-from .collate_expressions import Part
+from .collate_parts import Part
 from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Lengths, Problem
 from .gradients import Gradients
 from .own_networks import hands_over_networks, has_networks

@@ -6,7 +6,7 @@ import ast
 
 import pytest
 from ddpify_codemods.facts.flow.collate import collated, is_apart
-from ddpify_codemods.facts.flow.collate_expressions import Part
+from ddpify_codemods.facts.flow.collate_parts import Part
 from ddpify_codemods.facts.flow.concatenated import Concatenated, Offsets
 from ddpify_codemods.facts.flow.values import Function
 
