@@ -507,3 +507,39 @@ main()
     result = plain(DATA + inner)
     assert not refusals(result)
     assert "    ddp_net = DistributedDataParallel(net)\n    train(ddp_net, new_optimizer())\n" in result.code
+
+
+LAYERS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.head = nn.Sequential(nn.Linear(4, 5), nn.ReLU()), nn.Linear(5, 3)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+    def slow_params(self):
+        parts = [self.body]
+        for i in range(len(parts)):
+            for m in parts[i].named_modules():
+                if isinstance(m[1], nn.Linear):
+                    for p in m[1].parameters():
+                        yield p
+
+    def params_of_head(self):
+        for m in self.head.modules():
+            for p in m.parameters():
+                yield p
+
+
+model = Net()
+optimizer = torch.optim.SGD([{"params": model.slow_params()}, {"params": model.params_of_head()}], lr=0.1)
+"""
+
+
+def test_a_generator_gives_the_parameters_of_layers() -> None:
+    made = "model = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    assert made in training()
+    result = plain(training().replace(made, LAYERS))
+    assert not refusals(result)
+    assert "ddp_model = DistributedDataParallel(model)\noptimizer = " in result.code

@@ -108,6 +108,9 @@ class Methods(InPlace):
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:
                 return found
+        gives_on = frame.node in frame.script.generators and name in _PARAMETERS and not owner.things
+        if gives_on and isinstance(node.func, ast.Attribute) and (layers := self.layers_of(node.func.value, frame)):
+            return of(Parameters(tuple(dict.fromkeys(layers))))  # of `for layer in model.modules()`
         if name == "set_defaults" and not owner.things:
             for word, value in keywords.items():
                 if value.only(Function):

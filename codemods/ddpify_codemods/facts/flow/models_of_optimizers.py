@@ -120,10 +120,15 @@ def _initial_of(script: Script, node: ast.AST) -> ast.FunctionDef | None:
 
 
 def _is_moved(again: ast.stmt, first: ast.stmt, code: str) -> bool:
-    """Whether an attribute is given again what it holds, moved to another device: `self.model = model.to(device)`."""
+    """Whether an attribute is given again what it holds, moved to another device, `self.model = model.to(device)`, or
+    in the wrapper for several GPUs that DDP613 leaves out."""
     assert isinstance(again, ast.Assign) and isinstance(first, ast.Assign)
     value = again.value
-    while is_move(value):
-        assert isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute)
-        value = value.func.value
+    while is_move(value) or _is_data_parallel(value):
+        assert isinstance(value, ast.Call)
+        value = value.args[0] if _is_data_parallel(value) else value.func.value  # type: ignore[attr-defined]
     return ast.unparse(value) in (code, ast.unparse(first.value))
+
+
+def _is_data_parallel(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and bool(node.args) and ast.unparse(node.func).endswith("nn.DataParallel")

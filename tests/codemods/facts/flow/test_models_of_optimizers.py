@@ -58,3 +58,28 @@ class Trainer:
 """
     ((_, optimizer, base),) = kept_by_object(program(source))
     assert base.code == "self.network" and ast.unparse(optimizer.call) == "self.seen = 0"
+
+
+def test_a_model_that_an_object_puts_in_a_wrapper_for_several_gpus() -> None:
+    source = """\
+class Trainer:
+    def __init__(self, cuda):
+        network = nn.Linear(4, 3)
+        optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+        self.network, self.optimizer = network, optimizer
+        if cuda:
+            self.network = torch.nn.DataParallel(self.network).cuda()
+        self.seen = 0
+
+    def fit(self):
+        for x, y in train_loader:
+            self.optimizer.zero_grad()
+            F.cross_entropy(self.network(x), y).backward()
+            self.optimizer.step()
+
+
+Trainer(False).fit()
+"""
+    ((_, optimizer, base),) = kept_by_object(program(source))
+    assert base.code == "self.network" and ast.unparse(optimizer.call) == "self.seen = 0"
+    assert not kept_by_object(program(source.replace("torch.nn.DataParallel(self.network)", "Other(self.network)")))
