@@ -29,7 +29,10 @@ def is_exhaustive(script: Script, last: ast.If) -> bool:
 
 
 def _made(body: list[ast.stmt]) -> Iterator[str]:
+    """The names that some statements make in any case."""
     for each in body:
+        if isinstance(each, ast.If):
+            yield from {*_made(each.body)} & {*_made(each.orelse)}
         for target in each.targets if isinstance(each, ast.Assign) else ():
             parts = target.elts if isinstance(target, ast.Tuple) else [target]
             yield from (part.id for part in parts if isinstance(part, ast.Name))

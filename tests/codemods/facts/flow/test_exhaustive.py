@@ -12,6 +12,7 @@ from tests.codemods.checks import script_of
 from tests.codemods.plain.test_followed import plain, refusals, training
 
 CHAIN = 'if args.way == "a":\n        out = f(x)\n    elif args.way == "b":\n        out = g(x)\n'
+NESTED = CHAIN.replace("out = f(x)", "if x:\n            out = f(x)\n        else:\n            out = x")
 FUNCTION = "def train(x, args):\n{before}    {chain}{after}"
 
 
@@ -25,6 +26,7 @@ def last_of(source: str) -> bool:
     ("before", "after", "chain"),
     [
         ("", "    loss = c(out)\n", CHAIN),
+        ("", "    loss = c(out)\n", NESTED),
         ("", "    print(x)\n    return out\n", CHAIN),
         ("", "    out.sum().backward()\n", CHAIN.replace("out = g", "y, out = g")),
         ("", "    return c(out)\n", CHAIN + '    elif args.way == "c":\n        out = x\n'),
@@ -38,6 +40,7 @@ def test_a_name_that_only_the_branches_make_is_read_behind_them(before: str, aft
     ("before", "after", "chain"),
     [
         ("    out = x\n", "    loss = c(out)\n", CHAIN),
+        ("", "    loss = c(out)\n", NESTED.replace("        else:\n            out = x", "        x = 1")),
         ("", "    loss = c(out)\n", CHAIN.replace("out = g", "other = g")),
         ("", "    print(x)\n", CHAIN),
         ("", "    if x:\n        return x\n    return out\n", CHAIN),
