@@ -170,3 +170,51 @@ def test_a_parameter_that_the_loss_uses_is_not_left_out(loss: str, more: str, fi
     else:
         assert not refusals(result)
         assert ("find_unused_parameters=True" in result.code) is finds
+
+
+CHILDREN = """\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return {computed}
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        for i in range(2):
+            self.add_module(f"block{{i}}", Block())
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+{forward}        return x
+
+
+model = Net()
+"""
+IN_TURN = "        for layer in self.children():\n            x = layer(x)\n"
+
+
+def of_children(computed: str = "self.inner(x).relu()", forward: str = IN_TURN) -> str:
+    """A script whose model calls its layers one after the other."""
+    made = "model = nn.Linear(4, 3)\n"
+    assert made in training()
+    return training().replace(made, CHILDREN.format(computed=computed, forward=forward))
+
+
+def test_layers_that_a_model_takes_one_after_the_other() -> None:
+    result = plain(of_children())
+    assert not refusals(result) and "DistributedDataParallel(model)\n" in result.code
+    named = IN_TURN.replace("for layer in self.children", "for name, layer in self.named_children")
+    assert not refusals(plain(of_children(forward=named)))
+    left_out = named.replace("x = layer", "if name == 'block1':\n                continue\n            x = layer")
+    assert "DistributedDataParallel(model, find_unused_parameters=True)" in plain(of_children(forward=left_out)).code
+
+
+def test_what_such_layers_couple_is_seen() -> None:
+    assert undivided(plain(of_children("self.inner(x) - self.inner(x).mean(0)")))
+    some = IN_TURN.replace("self.children()", "list(self.children())[1:]")
+    assert refusals(plain(of_children(forward=some)))  # which are left out

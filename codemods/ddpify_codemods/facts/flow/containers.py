@@ -71,6 +71,15 @@ class Containers(State):
             if value.only(Module):
                 contents.rest = value if contents.rest is None else join(contents.rest, value)
 
+    def layers_in(self, module: Module) -> Value | None:
+        """The layers of a network of the program, one after the other, as its forward takes them: `self.children()`."""
+        if module.cls is None:
+            return None
+        named = {name: value for name, value in module.attributes.items() if value.only(Module)}
+        self.parts |= {(module, name) for name in named}
+        several = [*named.values(), *(module.contents.all() if module.contents is not None else [])]
+        return of(Items("list", dict(enumerate(several)))) if several else None
+
     def belongs(self, part: Module, module: Module) -> None:
         raise NotImplementedError
 

@@ -275,6 +275,9 @@ class Methods(InPlace):
                 if isinstance(node.func, ast.Attribute):
                     self.found.parameters_of.setdefault(node.func.value, set()).update(modules)
                 return of(Parameters(modules))
+            in_turn = name in ("children", "named_children") and self.in_forward and _is_gone_through(node, frame)
+            if in_turn and (layers := self.layers_in(thing)) is not None:
+                return of(Iteration("pairs", (layers,))) if name == "named_children" else layers
             if name in ("children", "modules", "named_children", "named_modules"):
                 return SAME
             if not any(value.is_local or local_entries(value) for value in given):
@@ -432,3 +435,9 @@ def _unsqueezed(call: ast.Call) -> int:
     named = isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr == "unsqueeze"
     at = made.args[0] if isinstance(made, ast.Call) and named and len(made.args) == 1 else None
     return at.value + 1 if isinstance(at, ast.Constant) and isinstance(at.value, int) else 0
+
+
+def _is_gone_through(node: ast.Call, frame: Frame) -> bool:
+    """Whether a loop runs over all of what a call gives."""
+    loop = frame.script.parents.get(node)
+    return isinstance(loop, ast.For) and loop.iter is node
