@@ -543,3 +543,46 @@ def test_a_generator_gives_the_parameters_of_layers() -> None:
     result = plain(training().replace(made, LAYERS))
     assert not refusals(result)
     assert "ddp_model = DistributedDataParallel(model)\noptimizer = " in result.code
+
+
+OWN = """\
+class Basic(nn.Module):
+    def get_optimizer(self, lr):
+        return torch.optim.SGD(self.parameters(), lr=lr)
+
+
+class Net(Basic):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(x)
+
+
+model = Net()
+optimizer = model.get_optimizer(0.1)
+"""
+
+
+@pytest.mark.parametrize("parameters", ["self.parameters()", "self.head.parameters()"])
+def test_a_model_makes_its_optimizer(parameters: str) -> None:
+    made = "model = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    assert made in training()
+    result = plain(training().replace(made, OWN.replace("self.parameters()", parameters)))
+    assert not refusals(result)
+    assert "ddp_model = DistributedDataParallel(model)\noptimizer = model.get_optimizer(0.1)\n" in result.code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "other = Net()\nother.get_optimizer(0.1)\nother(train_set[0][0])\noptimizer = model.get_optimizer(0.1)\n",
+        "nets = [model]\noptimizer = nets[0].get_optimizer(0.1)\n",
+        "part = Basic()\npart.head = model.head\noptimizer = part.get_optimizer(0.1)\n",
+    ],
+)
+def test_another_model_makes_the_optimizer(line: str) -> None:
+    made = "model = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    own = OWN.replace("optimizer = model.get_optimizer(0.1)\n", line)
+    assert refusals(plain(training().replace(made, own)))

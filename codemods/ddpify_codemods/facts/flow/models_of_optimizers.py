@@ -69,6 +69,28 @@ def given_by_callers(program: Program, bases: Bases) -> Bases:
     return found if found != bases else []
 
 
+def given_by_themselves(program: Program, bases: Bases) -> Bases:
+    """The models as the callers know them that make their optimizers by a method of their own,
+    `model.get_optimizer(lr)`; none where one of these cannot be seen."""
+    found: Bases = []
+    for script, optimizer, base in bases:
+        function, this = script.scope(optimizer.call), base.node
+        while isinstance(this, ast.Attribute):
+            this = this.value
+        if not isinstance(function, FUNCTIONS) or not isinstance(script.parents[function], ast.ClassDef):
+            return []
+        if not isinstance(this, ast.Name) or [this.id] != [each.arg for each in function.args.args[:1]]:
+            return []
+        calls = program.followed.found.called_with.get(function, ())
+        for call, caller in sorted(calls, key=lambda each: each[0].lineno):
+            owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+            if not isinstance(owner, ast.Name) or owner.id == this.id:
+                return []
+            one = Base(owner.id, owner)
+            found.append((caller, Optimizer(call, (one,), False), one))
+    return found
+
+
 def by_other_names(bases: Bases) -> Bases:
     """The models by their other names, as far as they have any."""
     found = [(script, by_other_name(script, optimizer, base), optimizer, base) for script, optimizer, base in bases]

@@ -12,6 +12,7 @@ LOOKS_UP = frozenset(
     {"eval", "globals", "locals", "vars", "__import__", "importlib.import_module", "types.MethodType", "pydoc.locate"}
     | {f"hydra.utils.{each}" for each in ("instantiate", "call", "get_class", "get_method", "get_object")}
 )
+_WRAPPING = ("torch.", "functools.lru_cache", "functools.cache", "functools.wraps", "contextlib.", "dataclasses.")
 
 
 def has_networks(scripts: Iterable[Script]) -> bool:
@@ -22,13 +23,20 @@ def has_networks(scripts: Iterable[Script]) -> bool:
 def hands_over_networks(scripts: Sequence[Script]) -> bool:
     """Whether a program hands classes of networks, or functions that nothing else names, to decorators, which may be
     those of a registry."""
-    given = [node for script in scripts for node in script.tree.body if getattr(node, "decorator_list", ())]
+    given = [node for script in scripts for node in script.tree.body if _may_be_registered(script, node)]
     if any(isinstance(node, ast.ClassDef) and _is_network(node) for node in given):
         return True
     functions = {node.name for node in given if isinstance(node, ast.FunctionDef)}
     named = {node.id for script in scripts for node in script.find(ast.Name)}
     named |= {node.attr for script in scripts for node in script.find(ast.Attribute)}
     return bool(functions - named) and has_networks(scripts)
+
+
+def _may_be_registered(script: Script, node: ast.stmt) -> bool:
+    """Whether a class or a function has a decorator, other than one that only wraps it: `@torch.no_grad()`."""
+    given = getattr(node, "decorator_list", ())
+    functions = (each.func if isinstance(each, ast.Call) else each for each in given)
+    return not all(script.qualified(each).startswith(_WRAPPING) for each in functions)
 
 
 def _is_network(node: ast.ClassDef) -> bool:

@@ -13,7 +13,14 @@ from ..trained_modules import Base
 from .born_frozen import may_begin_frozen
 from .frames import FlowFacts, Problem
 from .listed_models import Listed, listed_models
-from .models_of_optimizers import Bases, by_other_names, given_by_callers, given_models, kept_by_object
+from .models_of_optimizers import (
+    Bases,
+    by_other_names,
+    given_by_callers,
+    given_by_themselves,
+    given_models,
+    kept_by_object,
+)
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
@@ -30,7 +37,8 @@ def wrapping(program: Program) -> Wrapping:
     bases = list(given_models(program))
     result = _wrapped(program, bases)
     if any(UNFOLLOWED in each.reason for each in result.problems):
-        for others in (given_by_callers(program, bases), kept_by_object(program), by_other_names(bases)):
+        alone = (given_by_callers(program, bases), kept_by_object(program), by_other_names(bases))
+        for others in (*alone, given_by_themselves(program, bases)):
             again = _wrapped(program, others) if others else result
             if not again.problems:
                 return again

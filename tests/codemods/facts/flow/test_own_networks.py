@@ -35,6 +35,11 @@ def decorated(decorator: str) -> str:
         (REGISTRY, decorated("registry.register"), "registry.build(sys.argv[1])"),
         (FUNCTION, decorated("register"), "NETS[sys.argv[1]]()"),
         (LIBRARY, decorated("factory.register"), "factory.build(sys.argv[1])"),
+        (
+            "import functools\n" + FUNCTION,
+            decorated("functools.partial(register)"),
+            "NETS[sys.argv[1]]()",
+        ),
         (LIBRARY, NETS, "hydra.utils.instantiate(sys.argv[1])"),
         (LIBRARY, NETS + "@factory.register\ndef small():\n    return B()\n", "factory.build(sys.argv[1])"),
         ("", NETS, 'eval(sys.argv[1] + "()")'),
@@ -84,3 +89,10 @@ def test_a_forward_that_a_model_chooses() -> None:
     assert "DistributedDataParallel" not in plain(program + TRAINS.format("A()"))
     apart = program.replace("self.out(x - x.flip(0))", "self.out(3 * x)")
     assert "ddp_model(x)" in plain(apart + TRAINS.format("A()"))
+
+
+@pytest.mark.parametrize("decorator", ["torch.no_grad()", "functools.lru_cache", "contextlib.contextmanager"])
+def test_a_function_that_is_only_wrapped_is_in_no_registry(decorator: str) -> None:
+    nets = f"{NETS}@{decorator}\ndef never():\n    return None\n"
+    code = plain(HEAD + "import contextlib\nimport functools\nimport factory\n" + nets + TRAINS.format("A()"))
+    assert "DistributedDataParallel" in code
