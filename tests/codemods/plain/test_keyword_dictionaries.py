@@ -135,3 +135,25 @@ def test_a_whole_evaluation_goes_in_the_same_order_on_all_ranks() -> None:
 def test_what_a_shared_order_hides_is_refused(options: str) -> None:
     lines = f"options = {options}\ntrain_loader = DataLoader(train_set, **options)\n{EVALUATES}"
     assert refusals(plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n")))
+
+
+def test_loaders_of_a_comprehension() -> None:
+    """The dictionary was changed above it, where its variable has no value yet."""
+    lines = SHARED + "loaders = [DataLoader(each, **options) for each in [train_set, test_set]]\n"
+    source = with_loaders(lines).replace(
+        "    for x, y in train_loader:", "  for loader in loaders:\n    for x, y in loader:"
+    )
+    result = plain(source)
+    assert not refusals(result)
+    assert "sampler=DistributedSampler(each, shuffle=True)" in result.code and SHARED in result.code
+
+
+def test_phases_that_share_an_order() -> None:
+    lines = SHARED + "sets = {'train': train_set, 'val': test_set}\n"
+    lines += "loaders = {p: DataLoader(sets[p], **options) for p in ['train', 'val']}\n"
+    hits = "for x, y in loaders['val']:\n    total += (model(x).argmax(1) == y).sum().item()\nprint(total)\n"
+    result = plain(with_loaders(lines, after=hits).replace("in train_loader:", "in loaders['train']:"))
+    assert not refusals(result)
+    shard = "range(dist.get_rank(), len(sets[p]), dist.get_world_size())"
+    assert f'sampler=DistributedSampler(sets[p], shuffle=True) if p == "train" else {shard}' in result.code
+    assert "shuffle=False)" in result.code

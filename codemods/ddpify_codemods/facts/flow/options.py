@@ -9,6 +9,7 @@ from ..keyword_dictionaries import KeywordDictionary, keyword_dictionary, may_sa
 from ..loaders import Seen, can_be_repeated, seen
 from ..script import Script
 
+_REPEATED = (ast.For, ast.While, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp, ast.Lambda)
 # What no DistributedSampler can stand in for.
 _OF_ITS_OWN = ("sampler", "batch_sampler", "collate_fn")
 
@@ -42,7 +43,7 @@ def options(script: Script, call: ast.Call) -> str:
         for node in script.find(ast.Name)
         if node.id == name.id and script.scope(node) is scope and node.lineno > call.lineno
     ]
-    around = any(isinstance(parent, ast.For | ast.While | ast.comprehension) for parent in script.ancestors(call))
+    around = any(isinstance(parent, _REPEATED) for parent in script.ancestors(call))
     return name.id if sized and not later and not around else ""
 
 

@@ -177,7 +177,7 @@ def shuffle_distinguishes(found: FlowFacts, call: ast.Call, statuses: dict[Loade
     """Whether `shuffle` is true for those of a call's loaders that training runs over, and false for the others; or
     the key tells them apart that each has in a dict."""
     script = next(iter(statuses)).script
-    shown = seen(script, call)
+    shown = shown_of(script, call)
     if shown is None or shown.shuffle is None or not can_be_repeated(script, shown.dataset):
         return False
     answers = all(found.shuffles.get(each) == {status == "training"} for each, status in statuses.items())

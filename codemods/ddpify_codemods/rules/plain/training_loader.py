@@ -102,9 +102,11 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         other = words.shard if others == {"sharded"} else "None"
         template = f"DistributedSampler({{}}{words.replicas}) if {{}} else {other}"
         if isinstance(shown.shuffle, ast.Constant):
-            own = f"DistributedSampler({{}}{words.replicas}, shuffle={{}})"
+            order = "{}" if ordered is None else str(shown.shuffle.value)
+            own = f"DistributedSampler({{}}{words.replicas}, shuffle={order})"
             template = f"{own} if {told_by_key(statuses)} else {other}"
-        parts = [shown.dataset, shown.shuffle, *([shown.dataset] if others == {"sharded"} else [])]
+        said_here = [shown.shuffle] if ordered is None else []
+        parts = [shown.dataset, *said_here, *([shown.dataset] if others == {"sharded"} else [])]
     instead = "sampler" if sampler is not None else "shuffle" if shown.shuffle is not None and ordered is None else ""
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
     yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)

@@ -16,6 +16,8 @@ HEAD = "from torch.utils.data import DataLoader\nconfig = {'batch_size': 4, 'shu
         ("loader = DataLoader(data, **config)", "config"),
         ("loader = DataLoader(data, **config)\nprint(config)", ""),
         ("for data in sets:\n    loader = DataLoader(data, **config)", ""),
+        ("loaders = [DataLoader(data, **config) for data in sets]", ""),
+        ("loaders = {key: DataLoader(data, **config) for key, data in sets.items()}", ""),
         ("config = {}\nloader = DataLoader(data, **config)", "config"),
     ],
 )
