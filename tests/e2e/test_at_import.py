@@ -49,11 +49,21 @@ for epoch in range(2):
 }
 
 
+OPTIMIZER = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+LATER = {
+    "net.py": FILES["net.py"].replace(OPTIMIZER, ""),
+    "train.py": FILES["train.py"].replace(
+        "from net import model, optimizer\n", f"from net import model\n\n{OPTIMIZER}"
+    ),
+}
+
+
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
-def test_what_is_made_while_files_are_imported(ranks: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize("files", [FILES, FILES | LATER], ids=["with its optimizer", "the optimizer later"])
+def test_what_is_made_while_files_are_imported(files: dict[str, str], ranks: int, tmp_path: Path) -> None:
     folder = tmp_path / "before"
     folder.mkdir()
-    for name, text in FILES.items():
+    for name, text in files.items():
         (folder / name).write_text(text)
     fixture = Fixture("imported", folder, "train.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
     run = harness.run_converted_forked(fixture, ranks)

@@ -8,6 +8,8 @@ from functools import lru_cache
 from .script import KEPT, Script
 
 COMPREHENSIONS = (ast.ListComp, ast.GeneratorExp, ast.DictComp, ast.SetComp)
+# Methods that no library has as a function.
+OF_MODULES = frozenset({"parameters", "named_parameters"})
 # Modules that hold others and are never called, and how to run over what they hold.
 CONTAINERS = {"torch.nn.ModuleList": "", "torch.nn.ModuleDict": ".values()"}
 
@@ -82,9 +84,12 @@ def _collections(script: Script) -> set[str]:
 
 @lru_cache(maxsize=KEPT)
 def libraries(script: Script) -> frozenset[str]:
-    """The imported names that are not given another meaning later (`model = model.Net()`)."""
+    """The imported names that are not given another meaning later (`model = model.Net()`), and are no models that
+    another file has made (`model.parameters()`)."""
     assigned = {name.id for name in script.find(ast.Name) if isinstance(name.ctx, ast.Store)}
-    return frozenset(set(script.imported) - assigned)
+    methods = (call.func for call in script.find(ast.Call) if isinstance(call.func, ast.Attribute))
+    models = {each.value.id for each in methods if each.attr in OF_MODULES and isinstance(each.value, ast.Name)}
+    return frozenset(set(script.imported) - assigned - models)
 
 
 def root(node: ast.expr) -> str:

@@ -8,7 +8,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from .bindings import Scope, arguments, attribute_bindings, bindings, names_in
-from .called_modules import COMPREHENSIONS, CONTAINERS, called, called_prefix, last_name, libraries, root, shortest
+from .called_modules import (
+    COMPREHENSIONS,
+    CONTAINERS,
+    OF_MODULES,
+    called,
+    called_prefix,
+    last_name,
+    libraries,
+    root,
+    shortest,
+)
 from .script import Script
 
 # Functions and methods whose result holds the same parameters as their arguments.
@@ -112,7 +122,7 @@ class Sources:
     def _follow_call(self, node: ast.Call, loops: Mapping[str, ast.expr]) -> None:
         func = node.func
         inputs = [*node.args, *(keyword.value for keyword in node.keywords)]
-        if isinstance(func, ast.Attribute) and _PARAMETERS.search(func.attr) and not self._is_library(func.value):
+        if isinstance(func, ast.Attribute) and self._gives_parameters(func):
             self._add(func.value, loops)
         elif last_name(func) in _PASSES_ON:
             if last_name(func) == "map" and inputs and isinstance(inputs[0], ast.Lambda):
@@ -135,6 +145,10 @@ class Sources:
                 for value in inputs:
                     if self._looks_like_module(value):
                         self._add(value, loops)
+
+    def _gives_parameters(self, method: ast.Attribute) -> bool:
+        by_name = _PARAMETERS.search(method.attr) is not None and not self._is_library(method.value)
+        return by_name or method.attr in OF_MODULES
 
     def _is_library(self, node: ast.expr) -> bool:
         return root(node) in libraries(self._script) and not any(isinstance(part, ast.Call) for part in ast.walk(node))

@@ -24,6 +24,7 @@ from .converted_file import target_of, to_one_device
 from .early import joined_above, too_early, with_program
 from .from_exact import moved
 from .results import results_of
+from .to_xla import to_xla
 
 
 def with_plain_rules(
@@ -191,4 +192,6 @@ def to_plain(
     if not target.plain_by_way_of or all(result.code == program[path] for path, result in results.items()):
         return results
     texts = {path: result.code for path, result in results.items()}
-    return in_turn(program, results, convert(texts, ConversionOptions(target.name, roots=options.roots)))
+    _, by_hand = read(texts, options.roots)
+    moving = ConversionOptions(target.name, roots=options.roots)
+    return in_turn(program, results, to_xla(texts, by_hand, target, distribution.kind(by_hand), moving))

@@ -15,6 +15,10 @@ from tests.codemods.checks import node_of, script_of
     [
         ("", "model.parameters()", ["model"]),
         ("ps = model.parameters()", "ps", ["model"]),
+        ("from net import model", "model.parameters()", ["model"]),
+        ("from net import model as net\nps = list(net.named_parameters())", "ps", ["net"]),
+        ("import net", "net.model.parameters()", ["net.model"]),
+        ("import helpers\nmodel.train()", "helpers.get_params(model)", ["model"]),
         ("ps = []\nfor net in nets:\n    ps += net.parameters()", "ps", ["net"]),
         ("", "[p for net in nets for p in net.parameters()]", ["net"]),
         ("ps = list(a.parameters())\nps.extend(b.parameters())", "ps", ["a", "b"]),

@@ -586,3 +586,20 @@ def test_another_model_makes_the_optimizer(line: str) -> None:
     made = "model = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
     own = OWN.replace("optimizer = model.get_optimizer(0.1)\n", line)
     assert refusals(plain(training().replace(made, own)))
+
+
+@pytest.mark.parametrize(
+    ("imported", "name", "wrapped"),
+    [("from net import model", "model", "ddp_model"), ("import net", "net.model", "net.ddp_model")],
+)
+def test_a_model_that_another_file_has_made(imported: str, name: str, wrapped: str) -> None:
+    made = f"{imported}\n\noptimizer = set_optimizer({name}, 0.1)\ntrain({name}, optimizer)\n"
+    files = {Path("train.py"): DATA + made, Path("net.py"): "import torch\n\nmodel = torch.nn.Linear(4, 3)\n"}
+    results = convert(files, "cpu", style="plain")
+    assert not any(map(refusals, results.values()))
+    code = results[Path("train.py")].code
+    lines = [f"{wrapped} = DistributedDataParallel({name})", f"optimizer = set_optimizer({name}, 0.1)"]
+    assert [line for line in code.splitlines() if line in (*lines, f"train({wrapped}, optimizer)")] == [
+        *lines,
+        f"train({wrapped}, optimizer)",
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from ..drawing_samplers import drawing_sampler
 from ..keyword_dictionaries import may_say, said
@@ -80,7 +80,8 @@ class Followed:
     evaluated: dict[ast.expr, Script] = field(default_factory=dict)
 
 
-def follow(scripts: Sequence[Script], divides: bool = True) -> Followed:
+@lru_cache(maxsize=4)  # for other targets: what a program does is the same for all of them
+def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
     """Follow a program; the script that is started first. divides: whether evaluations may be."""
     status: dict[Loader, str] = {}
     trained: set[ast.AST] = set()
