@@ -22,6 +22,7 @@ from .operation_names import FACTORIES, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, 
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
+from .sizes import product
 from .values import (
     CHOSEN,
     COUPLES,
@@ -182,6 +183,10 @@ class LibraryResults(Modules):
         first = args[0] if args else SAME
         if name in ("isinstance", "type", "callable"):
             return SAME
+        if (number := product(name, given)) is not None:
+            return number
+        if first.kind == "shape" and name in ("list", "tuple", "torch.tensor", "torch.as_tensor", "numpy.array"):
+            return first
         if last in ("arange", *FACTORIES) or last == "pad_packed_sequence":
             for size in (*node.args, *(word.value for word in node.keywords if word.arg == "total_length")):
                 self.asks_longest(size, frame)

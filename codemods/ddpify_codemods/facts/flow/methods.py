@@ -19,6 +19,7 @@ from .layout import axis
 from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers
+from .sizes import product
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -104,6 +105,8 @@ class Methods(InPlace):
             self.drawn.add("torch")
         if name in (*SAMPLING, "log_prob", "entropy", "cdf", "icdf") and (found := self.of_draws(owner, name, given)):
             return found
+        if (number := product(name, [owner])) is not None:
+            return number
         for thing in owner.things:
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:

@@ -270,6 +270,7 @@ class Objects(Loops, OwnContainers):
         """The sizes of a tensor; their constant is the dimension of the samples."""
         reason = PICKED if owner.kind == "picked" else ""
         shape = replace(cut(made_of("shape", [owner])), constant=axis(owner.kind), reason=reason)
+        shape = of_dimensions(shape, owner.dimensions)
         return of_batches(shape, owner.batches if owner.kind != "picked" else ())
 
     def size_in(self, shape: Value, key: object) -> Value:
@@ -278,7 +279,9 @@ class Objects(Loops, OwnContainers):
             return SAME
         kind: Kind = "sum" if shape.reason == PICKED else "size"
         size = of_batches(made_of(kind, [replace(shape, reason="")], host=True), shape.batches)
-        return size if key == shape.constant else SAME
+        at, known = shape.constant, shape.dimensions
+        same = known is not None and isinstance(at, int) and key % known == at % known
+        return size if key == at or same else SAME
 
     def loader(self, node: ast.Call, frame: Frame) -> Value:
         """A DataLoader is made."""

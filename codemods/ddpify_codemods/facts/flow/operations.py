@@ -94,7 +94,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
     if name in NEW:
-        return of_batches(made_of("rows", all_of), value.batches) if others else SAME
+        sizes = [each for each in entries(given) if each.is_local]
+        return of_batches(made_of("rows", [value, *sizes]), value.batches) if sizes else SAME
     if name in ("bmm", "baddbmm"):
         return made_of("rows" if _lie_first(rows) else "unknown", all_of)
     if name in COUPLE or differ(rows):
@@ -125,7 +126,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in ("mean", "nanmean", "average") and over and "weights" not in keywords:
         made = made_of("unknown" if kind == "picked" else "mean", all_of, reason=PICKED if kind == "picked" else "")
         return replace(made, merged=unsure)
-    if name == "layer_norm" and any(each.kind == "shape" for each in given):
+    if name == "layer_norm" and any(each.kind in ("shape", "size") for each in entries(given)):
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "expand" and (placed := [at for at, each in enumerate(_flat(given)) if each.kind == "size"]):
         last = placed[0] == len(_flat(given)) - 1 >= 2

@@ -15,6 +15,7 @@ from .longest import Longest
 from .objects import Objects
 from .operations import element
 from .own_decisions import OwnDecisions
+from .sizes import is_sizes
 from .tensor_uses import is_tensor_here
 from .values import (
     ADDITIVE,
@@ -287,7 +288,7 @@ class Reading(Objects, Longest, OwnDecisions):
         trains = all(self.status.get(each) == "training" for each in value.loaders)
         return (
             prints
-            and (value.kind == "shape" or (value.kind == "size" and bool(self.in_forward)))
+            and (value.kind == "shape" or is_sizes(value) or (value.kind == "size" and bool(self.in_forward)))
             and (bool(self.in_forward) or trains)
         )
 

@@ -13,6 +13,7 @@ from .frames import Frame
 from .layout import axis, reduced, unsqueezed
 from .operations import element
 from .packed import is_packed, of_each, steps_of
+from .sizes import sizes_taken
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -53,6 +54,9 @@ class Subscripts(Comparisons):
         slices = [part for part in (*ast.iter_child_nodes(node.slice), node.slice) if isinstance(part, ast.Slice)]
         said = [bound for part in slices for bound in (part.lower, part.upper, part.step) if bound is not None]
         bounds = [self.value(bound, frame) for bound in said]
+        if owner.kind == "shape" and isinstance(node.slice, ast.Slice):
+            ends = [None if each is None else self.value(each, frame) for each in (node.slice.lower, node.slice.upper)]
+            return sizes_taken(owner, self.size_in(owner, owner.constant), node.slice, ends)
         if owner.kind == "shape":
             return self.size_in(owner, key)
         if is_packed(owner) and key == 0:
