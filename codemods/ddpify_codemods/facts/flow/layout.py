@@ -60,15 +60,16 @@ def squeezed(kind: Kind, at: int | None) -> Kind:
     return along(samples - 1) if samples is not None and 0 <= at < samples else kind
 
 
-def transposed(kind: Kind, first: int | None, second: int | None) -> Kind:
-    """After two dimensions are exchanged."""
+def transposed(kind: Kind, first: int | None, second: int | None, known: int | None = None) -> Kind:
+    """After two dimensions are exchanged, of so many, where that is known."""
     samples = axis(kind)
     if samples is None or first is None or second is None:
         return "rows_moved"
     if samples == -1 and {first, second} == {0, 1}:
         return "rows"
     if samples in (first, second):
-        return along(second if samples == first else first)
+        place = second if samples == first else first
+        return along(-1 if place >= 2 and place + 1 == known else place)
     return kind if samples >= 0 else "rows_moved"
 
 

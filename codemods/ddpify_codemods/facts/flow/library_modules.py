@@ -57,7 +57,7 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
             dimension = implicit(first.dimensions)
         if dimension is not None and over_samples(kind, dimension, first.dimensions):
             return made_of("unknown", local, reason=COUPLES)
-    if mixes(last, kind):
+    if mixes(last, kind, first.dimensions):
         return made_of("unknown", local, reason=COUPLES)
     if last == "Flatten":
         start = _option(made, "start_dim", 0)

@@ -15,7 +15,7 @@ from .frames import Frame, local_entries
 from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
-from .layout import axis
+from .layout import axis, over_samples
 from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers
@@ -48,7 +48,7 @@ from .values import (
     of,
     root_of,
 )
-from .views import counts_anew, front_of, regroups
+from .views import counts_anew, regroups
 
 _SHOWN = frozenset(
     {"set_postfix", "set_description", "set_postfix_str", "set_description_str", "update", "refresh", "close"}
@@ -144,11 +144,11 @@ class Methods(InPlace):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
             laid_out = name in ("view", "reshape")
-            counted = laid_out and axis(owner.kind) == 1 and counts_anew(frame.script, node)
-            if counted or (laid_out and regroups(owner, args, frame.script, node.args)):
+            steps = laid_out and axis(owner.kind) == 1 and not (args and args[0].kind == "size")
+            counted = steps and counts_anew(frame.script, node, owner)
+            windows = name == "unfold" and over_samples(owner.kind, self.dimension(node, 0, frame), owner.dimensions)
+            if counted or windows or (laid_out and regroups(owner, args, frame.script, node.args)):
                 found = made_of("unknown", [owner, *given], reason=COUPLES)
-            elif found is not None and found.kind in ("rows_second", "rows_last", "rows_moved"):
-                found = replace(found, front=front_of(name, owner, args))
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)
             reason = f"what .{name}() makes of a batch depends on which samples are in it"

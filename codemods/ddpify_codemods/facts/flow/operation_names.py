@@ -337,7 +337,7 @@ MIX_LAST = (
     *("linear", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "conv", "pool", "interpolate", "upsample"),
     *("groupnorm", "group_norm", "instancenorm", "instance_norm"),
 )
-MIX_SECOND = ("conv", "groupnorm", "group_norm", "scaled_dot_product_attention")
+MIX_SECOND = ("conv", "groupnorm", "group_norm", "batchnorm", "batch_norm", "scaled_dot_product_attention")
 SHAPE_ATTRIBUTES = frozenset(
     {
         "dtype",

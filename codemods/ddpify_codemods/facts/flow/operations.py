@@ -55,6 +55,7 @@ from .values import (
     made_of,
     of,
 )
+from .views import front_of
 
 
 def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:
@@ -71,6 +72,8 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         return None
     kept = (name in EACH and name not in _MORE_ROWS) or (name in ALONG and found.kind in LOCAL_ROWS)
     found = of_batches(found, alike([value, *given])) if kept else found
+    if found.kind in ("rows_second", "rows_last", "rows_moved"):
+        found = replace(found, front=front_of(name, value, given))
     many = after_operation(name, value, dimension, given, not keywords.isdisjoint(("keepdim", "keepdims")))
     if found.kind == "batch" and not found.dimensions and (parts := parts_of(name, value, dimension)):
         return replace(found, parts=parts)
@@ -86,7 +89,8 @@ def of_numpy(value: Value) -> Value:
 def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:
     others = [each for each in given if each.is_local]
     all_of = [value, *others]
-    if (name in PAIRS and any(each.kind in LOCAL_ROWS for each in others)) or mixes(name, value.kind):
+    pairs = name in PAIRS and any(each.kind in LOCAL_ROWS for each in others)
+    if pairs or mixes(name, value.kind, value.dimensions):
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "where" and not given:  # the places of those that count, in a tuple
         return made_of("unknown", all_of, reason=TAKEN)
@@ -218,9 +222,13 @@ def repeated_along(value: Value, at_least: int, given: Sequence[Value]) -> Value
     return of_dimensions(made_of("rows" if value.kind == "batch" else value.kind, [value]), len(factors))
 
 
-def mixes(name: str, kind: Kind) -> bool:
-    """Whether an operation, or a module, of torch mixes what lies along the dimension of the samples."""
+def mixes(name: str, kind: Kind, dimensions: int | None = None) -> bool:
+    """Whether an operation, or a module, of torch mixes what lies along the dimension of the samples, in a tensor of so
+    many dimensions, where that is known."""
     name = name.lower()
+    pools = next((each for each in (2, 3) if f"pool{each}d" in name), 0)  # the last ones
+    if pools and axis(kind) == 1 and (dimensions or 3) - pools <= 1:
+        return True
     last = axis(kind) == -1 and any(each in name for each in MIX_LAST)
     return last or (axis(kind) == 1 and any(each in name for each in MIX_SECOND))
 
@@ -262,7 +270,8 @@ def _laid_out(name: str, value: Value, dimension: object, given: Sequence[Value]
     if name in ("movedim", "moveaxis") and sorted(each for each in numbers if each is not None) == [0, 1]:
         return transposed(kind, 0, 1)
     if name in _EXCHANGE:
-        return transposed(kind, *(numbers[:2] if len(numbers) > 1 else (None, None)))
+        first, second = numbers[:2] if len(numbers) > 1 else (None, None)
+        return transposed(kind, first, second, value.dimensions)
     if name in ("flatten", "ravel"):
         return flattened(kind, numbers[0] if numbers else 0)
     if name == "unflatten" and at == 0 and axis(kind) == 0:

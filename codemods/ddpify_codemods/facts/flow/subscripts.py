@@ -114,7 +114,7 @@ class Subscripts(Comparisons):
             chosen = [value for each in parts if (value := self.chosen_by(each, frame)) is not None]
             if any(value.kind in LOCAL_ROWS for value in chosen):  # `out[mask]`: as many as this rank's samples have
                 return made_of("picked", [owner, *chosen])
-            if self.takes_samples(owner, parts, frame):
+            if self.takes_samples(owner, parts, frame) or self.takes_merged(owner, first, frame):
                 return made_of("unknown", [owner], reason=COUPLES if self.in_forward else TAKEN)
             return of_dimensions(made_of(self.indexed_before(owner, parts, key, frame), [owner]), left)
         longest = [bound for each in parts[1:] for bound in self.longest(each, frame)] if whole else []
@@ -171,6 +171,14 @@ class Subscripts(Comparisons):
             if unknown or (samples is not None and (at == samples or (at is None and place < len(parts) - 1))):
                 return True
         return False
+
+    def takes_merged(self, owner: Value, part: ast.expr, frame: Frame) -> bool:
+        """Whether some of the rows are taken that each sample has in each step, `x.flatten(0, 1)[:5]`, and not by the
+        number of samples, `[-len(x):]`."""
+        if owner.front != "merged" or not self.is_some(part, frame):
+            return False
+        bounds = [part.lower, part.upper] if isinstance(part, ast.Slice) and part.step is None else [None]
+        return not any(self.value(each, frame).is_local for each in bounds if each is not None)
 
     def is_rest(self, part: ast.expr, frame: Frame) -> bool:
         return not isinstance(part, ast.Slice) and self.value(part, frame).constant is ...

@@ -244,7 +244,8 @@ class Value:
     samples lie one after another in a tensor, `torch.cat([x, y])`, or are counted by a size; empty where not known.
     parts: how many dimensions the things have that a batch holds, by their place or key, where that is known.
     sample: what the loop runs over that takes it as one of the samples. front: what lies along the dimensions in front
-    of that of the samples, where that is known: "one" thing, or the "layers" of a recurrent network.
+    of that of the samples, where that is known: "one" thing, or the "layers" of a recurrent network;
+    "merged" where it is one dimension with that of the samples.
     """
 
     kind: Kind = "same"
@@ -270,7 +271,7 @@ class Value:
     batches: tuple[Loader, ...] = ()
     parts: tuple[tuple[int | str | None, int], ...] = ()
     sample: ast.expr | None = None
-    front: Literal["", "one", "layers"] = ""
+    front: Literal["", "one", "layers", "merged"] = ""
 
     @property
     def is_kept(self) -> bool:
@@ -334,7 +335,7 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         terms=frozenset().union(*(value.terms for value in values)),
         calls=frozenset().union(*(value.calls for value in values)),
         sample=next((value.sample for value in values if value.sample is not None), None),
-        front="layers" if kind in _BEHIND and any(value.front == "layers" for value in values) else "",
+        front=next((each.front for each in values if each.front not in ("", "one")), "") if kind in _BEHIND else "",
     )
 
 

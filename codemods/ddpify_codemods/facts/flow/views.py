@@ -12,11 +12,14 @@ from .operation_names import LAYOUTS
 from .values import SAME, Value, entries
 
 
-def counts_anew(script: Script, node: ast.Call) -> bool:
+def counts_anew(script: Script, node: ast.Call, owner: Value) -> bool:
     """Whether what lies in front of the samples gets a size that is computed: `x.view(steps // 2, len(x), -1)`; by a
-    name only where a number is counted with: `steps = steps // 2`, not `pixels = height * width`."""
+    name only where a number is counted with: `steps = steps // 2`, not `pixels = height * width`. A number that is
+    written down may be another one than there are steps."""
     sizes = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
     first = sizes[0] if sizes else None
+    if isinstance(first, ast.Constant) and len(sizes) > 2:
+        return first.value != 1 if owner.front == "one" else first.value == 1 or owner.front == ""
     if not isinstance(first, ast.Name):
         return isinstance(first, ast.BinOp)
     stores = script.stores.get((script.scope(first), first.id), ())
@@ -50,12 +53,18 @@ def _is_product(script: Script, size: ast.expr) -> bool:
     return isinstance(size, ast.BinOp)
 
 
-def front_of(name: str, owner: Value, args: Sequence[Value]) -> Literal["", "one", "layers"]:
+def front_of(name: str, owner: Value, args: Sequence[Value]) -> Literal["", "one", "layers", "merged"]:
     """What lies in front of the samples of what an operation has made of a tensor."""
-    first = args[0] if args else SAME
+    sizes = [each for value in args for each in (entries([value])[1:] or [value])]
+    first = sizes[0] if sizes else SAME
     if axis(owner.kind) == 0:
         put_in_front = name == "unsqueeze" or (name in ("view", "reshape") and first.constant == 1)
         return "one" if put_in_front else ""
+    if name in ("flatten", "ravel", "view", "reshape"):
+        into_one = (first.constant or 0) == 0 if name in ("flatten", "ravel") else first.constant == -1
+        into_one |= name in ("view", "reshape") and first.kind == "size"
+        behind = owner.front == "merged" or (axis(owner.kind) == 1 and owner.front != "one")
+        return "merged" if into_one and behind else "layers" if owner.front == "layers" else ""
     kept = name not in LAYOUTS or name == "squeeze" or owner.front == "layers"
     return owner.front if kept else ""
 

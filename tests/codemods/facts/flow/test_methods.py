@@ -61,7 +61,8 @@ def test_samples_that_lie_behind_steps_are_not_followed_when_steps_are_counted_a
         ("part, len(x), -1", False),
         ("twice, len(x), -1", False),
         ("pixels, len(x), -1", True),
-        ("3, len(x), -1", True),
+        ("steps, len(x), -1", True),
+        ("3, len(x), -1", False),  # which may be another number of steps
     ):
         made = f"model(x).unsqueeze(2).permute(1, 0, 2).view({sizes}).transpose(0, 1).softmax(1)"
         counted = "half = steps // 2\npart = int(steps / 2)\ntwice = steps\ntwice *= 2\npixels = steps * int(input())\n"
@@ -71,5 +72,5 @@ def test_samples_that_lie_behind_steps_are_not_followed_when_steps_are_counted_a
 
 def test_what_runs_over_samples_behind_steps_couples_them() -> None:
     for along, is_followed in (("softmax(0)", True), ("softmax(1)", False), ("softmax(2)", True), ("mean(1)", True)):
-        made = f"model(x).unsqueeze(2).permute(1, 0, 2).view(3, len(x), -1).{along}"
-        assert (undivided(REPEATED.format(made)) == []) is is_followed, along
+        made = f"model(x).unsqueeze(2).permute(1, 0, 2).view(STEPS, len(x), -1).{along}"
+        assert (undivided("STEPS = 3\n" + REPEATED.format(made)) == []) is is_followed, along

@@ -62,3 +62,42 @@ def test_what_a_recurrent_network_gives_back_for_each_sample(rnn: str, body: str
 def test_rows_of_several_samples_are_not_taken_for_one(rnn: str, body: str) -> None:
     found = reasons("LAYERS = torch.load('layers')\n" + RECURRENT.format(rnn=rnn, body=body) + TRAINING)
     assert any("couples samples" in each for each in found)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = o.flatten(0, 1)[:b]",
+        "h = torch.relu(o.reshape(-1, 8))[-b:]",
+        "h = o.reshape(steps * b, 8); h = h.view(steps, b, 8)[-1]",
+        "h = F.adaptive_avg_pool1d(o, 1).expand(steps, b, 8)[-1]",
+        "h = o.transpose(0, 1).transpose(1, 2); h = F.max_pool1d(h, h.size(2)).squeeze(2)",
+        "h = o.view(steps, b, 2, 4).view(STEPS, b, 8)[0]",
+    ],
+)
+def test_what_has_its_steps_first_stays_so(body: str) -> None:
+    body = f"o, h = self.rnn(x.transpose(0, 1)); {body}"
+    assert undivided("STEPS = 1\n" + RECURRENT.format(rnn="GRU(4, 8)", body=body) + TRAINING) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = o.flatten(0, 1)[:5]",
+        "h = torch.flatten(o, 0, 1)[:5]",
+        "h = torch.relu(o.reshape(-1, 8))[0]",
+        "h = o.reshape(-1, 8)[::steps]",
+        "h = o.reshape(-1, 8).view(-1, 8)[-1:]",
+        "h = o.view(10, b, 3)[-1]",
+        "h = o.view((10, b, 3))[-1]",
+        "h = x.unsqueeze(0).view(2, b, 2)[0]",
+        "h = o.transpose(1, 2); h = F.max_pool1d(h, h.size(2)).squeeze(2)",
+        "h = F.avg_pool2d(o, 2)[0]",
+        "h = nn.AdaptiveAvgPool2d((None, 4))(o)[0]",
+        "h = o.unfold(1, 2, 1)[0]",
+        "h = F.batch_norm(o, None, None, training=True)[-1]",
+    ],
+)
+def test_what_runs_over_samples_behind_steps_couples_them(body: str) -> None:
+    found = reasons(RECURRENT.format(rnn="GRU(4, 8)", body=f"o, h = self.rnn(x.transpose(0, 1)); {body}") + TRAINING)
+    assert any("couples samples" in each for each in found)
