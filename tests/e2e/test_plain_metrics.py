@@ -85,6 +85,26 @@ for epoch in range(2):
         torch.save(out.detach(), "last.pt")
     print(np.bincount(np.concatenate(seen)[:30]), y[:5], 100.0 / len(y))
 """,
+    "arrays of numpy": f"""\
+for epoch in range(2):
+    sums, both = [], np.zeros(2)
+{STEP}\
+        sums.append(F.one_hot(y, 3).numpy().sum(0))
+        both += [loss.item(), 2 * loss.item()]
+        print(np.sum(x.numpy(), 0).round(4), x.numpy().sum(axis=0).sum().round(4), F.one_hot(y, 3).numpy().sum(0))
+    print(sum(sums), sums[0] / sums[0].sum(), both.round(5))
+    hits, matrix, loss_sum, drawn = 0, np.zeros((3, 3), dtype=int), 0.0, np.zeros(3)
+    with torch.no_grad():
+        for x, y in test_loader:
+            out = model(x)
+            loss_sum += F.cross_entropy(out, y).item()
+            hits = hits + np.sum(F.one_hot(y, 3).numpy(), axis=0)
+            matrix += np.bincount(3 * y.numpy() + out.argmax(1).numpy(), minlength=9).reshape(3, 3)
+            for each in range(3):
+                drawn[each] += (out.argmax(1) == each).sum().item()
+    print(round(loss_sum / len(test_loader), 5), hits, hits / hits.sum(), drawn)
+    print(matrix, matrix.diagonal() / matrix.sum(1))
+""",
     "training is evaluated": f"""\
 def rate(loader):
     hits = 0

@@ -23,6 +23,7 @@ dist.all_reduce(total)
 if hasattr(value, "__index__") and not torch.is_tensor(value) and total == total.round():
     return int(total)
 {_TO_ALL}"""
+_ARRAY = "if isinstance(value, numpy.ndarray):\n    return total.cpu().numpy()\n"
 _MEAN = _SUM.replace("return", "total = total / dist.get_world_size()\nreturn", 1)
 _OF_RANK_0 = "values = [value]\ndist.broadcast_object_list(values)\nreturn values[0]"
 _GATHER = """\
@@ -48,6 +49,10 @@ _IN_EVALUATIONS = "if not torch.is_grad_enabled():\n    return value\n"
 _MAX = _SUM.replace("total", "largest").replace("largest)", "largest, dist.ReduceOp.MAX)", 1).replace("tolist", "item")
 _BODIES = frozenset(
     {
+        *(each.replace(_TO_ALL, _ARRAY + _TO_ALL) for each in (_SUM, _MEAN)),
+        _SUM_OF_BATCHES.replace("torch.Tensor)", "torch.Tensor, numpy.ndarray)").replace(
+            "if hasattr", _ARRAY + "if hasattr"
+        ),
         _MAX,
         _IN_EVALUATIONS + _MAX,
         _SUM,
@@ -309,6 +314,7 @@ def is_call_of(call: ast.AST, functions: frozenset[str]) -> bool:
 def _body(function: ast.FunctionDef | ast.ClassDef) -> str:
     documented = isinstance(function.body[0], ast.Expr) and isinstance(function.body[0].value, ast.Constant)
     text = "\n".join(_lines(function.body[documented:]))
+    text = re.sub(r"\b\w+\.ndarray\b", "numpy.ndarray", text)
     return re.sub(r"as_tensor\(value, device='\w+'\)", "as_tensor(value)", text, count=1)
 
 

@@ -66,7 +66,59 @@ def test_an_array_that_a_loop_adds_up_is_one_after_it_too(made: str, is_array: b
     adds = "for t, p in zip(y.numpy(), model(x).argmax(1).numpy()):\n        table[t, p] += 1"
     source = TRAINING.replace("total = 0.0\n", f"total = 0.0\ntable = {made}\n")
     code = plain(source + EVALUATION.format(adds=adds, shown="table[0]")).code
-    assert ("table = np.array(sum_over_ranks(table))" in code) is is_array
+    assert ("table = sum_over_ranks(table)" in code) is is_array
+    assert ("if isinstance(value, np.ndarray):\n        return total.cpu().numpy()" in code) is is_array
+
+
+SHOWN = """\
+import numpy as np
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("shown", "brought"),
+    [
+        ("np.sum(x.numpy(), 0)", "sum_over_ranks(np.sum(x.numpy(), 0))"),
+        ("np.sum(x.numpy(), axis=0).max()", "sum_over_ranks(np.sum(x.numpy(), axis=0)).max()"),
+        ("x.numpy().mean(0) / 2", "mean_over_ranks(x.numpy().mean(0) / 2)"),
+        ("np.eye(3)[y.numpy()].sum(0)", "sum_over_ranks(np.eye(3)[y.numpy()].sum(0))"),
+        ("np.bincount(y.numpy(), minlength=3)", "sum_over_ranks(np.bincount(y.numpy(), minlength=3))"),
+    ],
+)
+def test_a_sum_that_is_an_array_stays_one_where_it_is_read(shown: str, brought: str) -> None:
+    result = plain(SHOWN + HEAD + LOOP.format(loss=CE, step="optimizer.step()") + f"        print({shown})\n")
+    assert not refusals(result)
+    assert f"print({brought})" in result.code and "isinstance(value, np.ndarray)" in result.code
+
+
+@pytest.mark.parametrize("shown", ["np.sum(x.numpy())", "x.numpy().mean()", "float(np.sum(x.numpy(), 0)[0])"])
+def test_a_number_needs_no_array(shown: str) -> None:
+    result = plain(SHOWN + HEAD + LOOP.format(loss=CE, step="optimizer.step()") + f"        print({shown})\n")
+    assert not refusals(result) and "ndarray" not in result.code
+
+
+def test_numpy_is_imported_where_only_its_arrays_are_used() -> None:
+    result = plain(HEAD + LOOP.format(loss=CE, step="optimizer.step()") + "        print(x.numpy().sum(0))\n")
+    assert "import numpy\n" in result.code and "isinstance(value, numpy.ndarray)" in result.code
+
+
+def test_a_list_of_arrays_stays_one() -> None:
+    source = (
+        SHOWN + HEAD + LOOP.format(loss=CE, step="optimizer.step()").replace("    for x", "    sums = []\n    for x")
+    )
+    result = plain(source + "        sums.append(x.numpy().sum(0))\n    print(sum(sums))\n")
+    assert not refusals(result) and "sums = list(sum_over_ranks(np.stack(sums)))" in result.code
+    assert refusals(plain(source + "        sums = [x.numpy().sum(0), y.numpy().sum()]\n        print(sums)\n"))
+
+
+def test_an_array_to_which_a_list_is_added_is_brought_together() -> None:
+    source = TRAINING.replace("    for x", "    losses = np.zeros(2)\n    for x")
+    result = plain(source + "        losses += [loss.item(), 2 * loss.item()]\n    print(losses)\n")
+    assert not refusals(result) and "losses = mean_over_ranks(losses)" in result.code
+    mixed = plain(source + "        losses += [loss.item(), (y == 0).sum().item()]\n    print(losses)\n")
+    assert refusals(mixed)
 
 
 @pytest.mark.parametrize("added", ["loss.detach().numpy()", "loss.cpu().data.numpy()", "loss.item()"])

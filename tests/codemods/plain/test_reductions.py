@@ -65,3 +65,27 @@ criterion = Own({})
 def test_a_loss_is_the_sum_of_those_in_a_dictionary(losses: str, right: bool) -> None:
     source = training("sum(losses.values())").replace("        loss = ", f"        losses = {losses}\n        loss = ")
     assert bool(undivided(plain(source))) is not right
+
+
+MATRIX = """
+import numpy as np
+
+
+def counted(a, b, n):
+    known = (a >= 0) & (a < n)
+    return np.bincount(n * a[known].astype(int) + b[known]{length}).reshape(n, n)
+
+
+matrix = np.zeros((3, 3))
+for x, y in test_loader:
+    matrix += counted(y.numpy().flatten(), model(x).argmax(1).numpy().flatten(), 3)
+print(np.diag(matrix).sum() / matrix.sum())
+"""
+
+
+def test_a_confusion_matrix_is_added_up() -> None:
+    """It is as long on each rank if it says how long it is at least: longer it would not be reshaped."""
+    divided = plain(training(after=MATRIX.format(length=", minlength=n**2")))
+    assert "matrix = sum_over_ranks(matrix)" in divided.code
+    whole = plain(training(after=MATRIX.format(length="")))
+    assert not refusals(whole) and "sum_over_ranks" not in whole.code

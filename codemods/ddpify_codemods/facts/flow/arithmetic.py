@@ -9,7 +9,7 @@ from dataclasses import replace
 from .batches import alike, counted, of_batches
 from .dimensions import after_arithmetic, at_least_after, of_dimensions
 from .layout import differ, together
-from .operation_names import HOST, KEEP_NUMBER
+from .operation_names import HOST, KEEP_NUMBER, LAYOUTS
 from .values import COUPLES, LOCAL_ROWS, MIXED, OWN_SIZE, Kind, Value, are_mixed, made_of
 
 
@@ -124,7 +124,9 @@ def on_number(name: str, value: Value, given: Sequence[Value]) -> Value | None:
     if any(each.is_local for each in given):
         return None
     if name in KEEP_NUMBER:
-        return replace(made_of(value.kind, [value]), host=value.host or name in HOST)
+        is_array = value.dimensions != 0 if name == "numpy" else value.array and name != "item"
+        kept = of_dimensions(made_of(value.kind, [value]), None if name in LAYOUTS else value.dimensions)
+        return replace(kept, host=value.host or name in HOST, array=is_array)
     if name in ("sum", "mean") and not value.host:
         return replace(made_of(value.kind, [value]))
     return None

@@ -8,7 +8,7 @@ from dataclasses import replace
 from .after_loops import begins_in, mentions
 from .arithmetic import combined
 from .branches import Branches
-from .frames import Frame, local_entries
+from .frames import Frame, additive, local_entries
 from .reading import makes_numbers
 from .values import (
     ADDED,
@@ -89,6 +89,9 @@ class Assignments(Branches):
                 result = made_of("unknown", [index, added, before])
             self.assign(item, result, frame)
             return
+        if local_entries(added):  # an array += [loss.item(), hits]
+            kind, form = additive(added) or ("unknown", "")
+            added = replace(made_of(kind if form == "list" else "unknown", [added]), host=True, array=True)
         result = combined(node.op, before, added)
         self.assign(node.target, self.added_up(result) if by_batches else result, frame, node.value)
 

@@ -105,7 +105,7 @@ class AfterLoop:
     at: ast.stmt
     name: str
     kind: Kind
-    form: str  # number, list, tensors, dict or defaultdict
+    form: str  # number, list, arrays, tensors, dict or defaultdict
 
 
 @dataclass(frozen=True)
@@ -277,6 +277,7 @@ class FlowFacts:
     read_same: set[ast.expr] = field(default_factory=set)
     kept_apart: set[ast.expr] = field(default_factory=set)
     forms: dict[ast.expr, str] = field(default_factory=dict)
+    arrays: set[object] = field(default_factory=set)
     unequal_tests: set[ast.expr] = field(default_factory=set)
     seeded: set[str] = field(default_factory=set)
     drawn_first: set[str] = field(default_factory=set)
@@ -344,6 +345,8 @@ def additive(value: Value) -> tuple[Kind, str] | None:
             return None
         nested = any(local_entries(entry) for entry in thing.all())
         host = all(entry.host or entry.zero for entry in entries)
+        if any(entry.array for entry in entries) and not thing.grows:
+            return None  # they may have other shapes
         if len(kinds) == 1 and kinds <= ADDITIVE and (host or not nested):
             by_key = "defaultdict" if thing.default is not None else "dict"
             return kinds.pop(), by_key if thing.shape == "dict" else "list" if host else "tensors"

@@ -198,7 +198,7 @@ class LibraryResults(Modules):
             self.demand(node.args[0], first, frame)  # rounded down, ranks' parts are less than the whole
             return replace(SAME, host=True)
         if name in ("float", "int") and first.kind in ("mean", "sum", "size"):
-            return replace(made_of(first.kind, [first]), host=True)
+            return replace(made_of(first.kind, [first]), host=True, array=False)
         if name in ("float", "int") and first.kind in LOCAL_ROWS:
             return made_of(first.kind, [first], host=True)
         if (

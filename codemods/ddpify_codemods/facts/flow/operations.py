@@ -83,7 +83,9 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
 
 def of_numpy(value: Value) -> Value:
     """What is made of arrays of numpy: arrays, and numbers of Python in the place of tensors of one."""
-    return replace(value, host=True) if value.kind in (*LOCAL_ROWS, *ADDITIVE) else value
+    if value.kind not in (*LOCAL_ROWS, *ADDITIVE):
+        return value
+    return replace(value, host=True, array=value.dimensions != 0)
 
 
 def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> Value | None:
@@ -102,6 +104,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return of_batches(made_of("rows", [value, *sizes]), value.batches) if sizes else SAME
     if name in ("bmm", "baddbmm"):
         return made_of("rows" if _lie_first(rows) else "unknown", all_of)
+    if name == "bincount" and "minlength" in keywords and not differ(rows):
+        return made_of("sum", all_of)  # as long on each rank: how often each class occurs
     if name in COUPLE or differ(rows):
         return made_of("unknown", all_of, reason=COUPLES)
     kind = together(rows)

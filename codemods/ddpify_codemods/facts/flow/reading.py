@@ -75,6 +75,9 @@ class Reading(Objects, Longest, OwnDecisions):
                 f"{name} is {what}, which cannot be added up over ranks that have different batches",
                 loaders,
             )
+        if any(entry.array for entry in entries([value])):
+            self.found.arrays.add((owner.script, at, name))
+            form = "arrays" if form == "list" else form
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
@@ -133,6 +136,8 @@ class Reading(Objects, Longest, OwnDecisions):
                 return
             if found and (found[1] == "dict" or (found[1] == "tensors" and not any(e.host for e in entries([value])))):
                 self.found.forms[node] = found[1]
+            elif found and found[1] == "list" and any(entry.array for entry in entries([value])):
+                self.found.forms[node] = "arrays"
             found = found if found and found[1] != "defaultdict" else None  # of which ranks may have other keys
             if found is None and (samples := _of_samples(value)) and self.can_be_gathered(samples):
                 value, gathers = samples, True
@@ -147,6 +152,7 @@ class Reading(Objects, Longest, OwnDecisions):
                 self.demand(each, self.value(each, frame), frame, gathers)
             return
         node, value = self.part_read(node, value, frame)
+        self.found.arrays |= {node} if value.array else set()
         uneven = [each for each in value.loaders if self.status.get(each) in UNEVEN]
         if uneven and value.kind in ("mean", "size"):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")

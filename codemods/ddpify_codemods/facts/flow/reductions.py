@@ -6,7 +6,8 @@ import ast
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 
-from .values import LOCAL_ROWS, OWN_SHAPE, PICKED, Value, made_of
+from .dimensions import of_dimensions
+from .values import LOCAL_ROWS, OWN_SHAPE, PICKED, Kind, Value, made_of
 
 # Where torch's losses take size_average by place, after what the functions among them compute with: behind a weight.
 _AFTER_WEIGHT = frozenset(
@@ -75,14 +76,18 @@ def loss_of(given: Sequence[Value], reduction: str, weighted: bool) -> Value:
     if reduction == "none":
         return made_of("picked" if "picked" in kinds else "rows", local)
     if reduction == "sum":
-        return made_of("sum", local)
+        return _one_number("sum", local)
     if weighted:
         return made_of(
             "unknown", local, reason="class weights or ignored targets weigh the batches of the ranks differently"
         )
     if "picked" in kinds:
         return made_of("unknown", local, reason=PICKED)
-    return made_of("mean", local)
+    return _one_number("mean", local)
+
+
+def _one_number(kind: Kind, of_: Sequence[Value]) -> Value:
+    return replace(of_dimensions(made_of(kind, of_), 0), array=False)
 
 
 def likelihood(given: Sequence[Value], reduction: Value | None) -> Value:

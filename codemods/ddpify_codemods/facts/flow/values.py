@@ -245,7 +245,7 @@ class Value:
     parts: how many dimensions the things have that a batch holds, by their place or key, where that is known.
     sample: what the loop runs over that takes it as one of the samples. front: what lies along the dimensions in front
     of that of the samples, where that is known: "one" thing, or the "layers" of a recurrent network;
-    "merged" where it is one dimension with that of the samples.
+    "merged" where it is one dimension with that of the samples. array: whether it may be one of numpy.
     """
 
     kind: Kind = "same"
@@ -272,6 +272,7 @@ class Value:
     parts: tuple[tuple[int | str | None, int], ...] = ()
     sample: ast.expr | None = None
     front: Literal["", "one", "layers", "merged"] = ""
+    array: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -336,6 +337,7 @@ def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str
         calls=frozenset().union(*(value.calls for value in values)),
         sample=next((value.sample for value in values if value.sample is not None), None),
         front=next((each.front for each in values if each.front not in ("", "one")), "") if kind in _BEHIND else "",
+        array=kind not in ("size", "inverse", "shape") and any(value.array for value in values),
     )
 
 

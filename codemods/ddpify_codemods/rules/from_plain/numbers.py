@@ -86,8 +86,15 @@ def _brings_together(script: Script, node: ast.Assign) -> bool:
         return ast.unparse(value) == f"{{key: {helper}(value) for key, value in {name}.items()}}"
     if isinstance(value, ast.Call) and len(value.args) == 1 and _makes_list(script, value.func):
         value = value.args[0]
-        name = f"torch.stack({name})" if ast.unparse(node.value.func) == "list" else name  # type: ignore[attr-defined]
+        if ast.unparse(node.value.func) == "list":  # type: ignore[attr-defined]
+            return is_helper(script, value) and _is_stacked(script, value.args[0], name)  # type: ignore[attr-defined]
     return is_helper(script, value) and ast.unparse(_taken(value)) == name
+
+
+def _is_stacked(script: Script, node: ast.expr, name: str) -> bool:
+    """Whether the tensors, or arrays, of a list are put into one: `torch.stack(outputs)`."""
+    stacks = isinstance(node, ast.Call) and script.qualified(node.func) in ("torch.stack", "numpy.stack")
+    return stacks and ast.unparse(node.args[0]) == name  # type: ignore[attr-defined]
 
 
 def _is_by_keys(node: ast.AST) -> bool:

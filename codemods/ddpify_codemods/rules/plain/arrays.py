@@ -7,8 +7,8 @@ import ast
 from ...facts.script import Script
 
 
-def array_function(script: Script, at: ast.stmt, name: str) -> str:
-    """What makes an array, `np.array`, where numpy has made what a variable is before a statement; "" for others."""
+def is_array(script: Script, at: ast.stmt, name: str) -> bool:
+    """Whether numpy has made what a variable is before a statement, `np.zeros(3)`."""
     given = [
         node.value
         for node in script.find(ast.Assign)
@@ -22,7 +22,7 @@ def array_function(script: Script, at: ast.stmt, name: str) -> str:
         and isinstance(call.func.value, ast.Name)
         and script.qualified(call.func.value) == "numpy"
     ]
-    return f"{ast.unparse(made[0])}.array" if made and len(made) == len(given) else ""
+    return bool(made) and len(made) == len(given)
 
 
 def as_numbers(script: Script, at: ast.AST, name: str) -> str:

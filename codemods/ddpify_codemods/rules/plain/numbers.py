@@ -14,12 +14,12 @@ from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
-from .arrays import array_function, as_numbers
+from .arrays import as_numbers, is_array
 from .joined_loss import joins
 from .logged import is_logged
 from .ratios import in_ratio
 from .weighed_loss import weighed
-from .words import REMEDY, device, is_here, program_of
+from .words import REMEDY, device, is_here, module_name, program_of
 
 _HELPER = '''\
 
@@ -28,7 +28,7 @@ def {name}_over_ranks(value):
     """The {name} of a number, a list of numbers or a tensor over all processes."""
     total = torch.as_tensor(value{device}).detach().clone()
     {all_reduce}
-{mean}    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
+{mean}{array}    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
 '''
 
 
@@ -58,12 +58,16 @@ _HELPER_OF_BATCHES = '''\
 def sum_over_ranks(value):
     """The sum of a number, a list of numbers or a tensor over all processes, some of which may have had no batch."""
     total = torch.as_tensor(value{device}).detach().clone()
-    total = total if isinstance(value, (list, torch.Tensor)) else total.double()
+    total = total if isinstance(value, (list, torch.Tensor{of_array})) else total.double()
     {all_reduce}
-    if hasattr(value, "__index__") and not torch.is_tensor(value) and total == total.round():
+{array}    if hasattr(value, "__index__") and not torch.is_tensor(value) and total == total.round():
         return int(total)
     return total.to(value.device) if torch.is_tensor(value) else total.tolist()
 '''
+_ARRAY = """\
+    if isinstance(value, {numpy}.ndarray):
+        return total.cpu().numpy()
+"""
 FUNCTIONS = {"mean": "mean_over_ranks", "sum": "sum_over_ranks", "size": "sum_over_ranks", "rows": "whole_batch"}
 
 
@@ -142,9 +146,8 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _after(each: AfterLoop, keys: Sequence[object], words: Words) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
     value = f"{function}({as_numbers(each.script, each.at, each.name) if each.form == 'list' else each.name})"
-    array = array_function(each.script, each.at, each.name) if each.form == "number" else ""
-    if array:
-        value = f"{array}({value})"
+    if each.form == "arrays":
+        value = f"list({function}({_numpy(each.script)}.stack({each.name})))"
     if each.form == "dict":
         value = f"{{key: {function}(value) for key, value in {each.name}.items()}}"
     if each.form == "tensors":
@@ -206,7 +209,22 @@ def _brought_together(script: Script, node: ast.expr, kind: str, numbers: str | 
     if form == "dict":
         code = f"{{key: {function}(value) for key, value in {numbers}.items()}}"
         return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
-    return f"list({function}(torch.stack({numbers})))" if form == "tensors" else f"{function}({numbers})"
+    stack = {"tensors": "torch.stack", "arrays": f"{_numpy(script)}.stack"}.get(form or "")
+    return f"list({function}({stack}({numbers})))" if stack else f"{function}({numbers})"
+
+
+def _numpy(script: Script) -> str:
+    """What numpy is called in a file."""
+    return module_name(script, "numpy", script.tree.body[-1], after=True)
+
+
+def _has_arrays(script: Script) -> bool:
+    """Whether what is brought together in a file may be an array of numpy."""
+    found = program_of(script).followed.found
+    made = any(is_array(each.script, each.at, each.name) for each in found.after if is_here(script, each.script))
+    read = (each for each in found.arrays & {*found.reductions} if is_here(script, found.scripts[each]))  # type: ignore[index]
+    after = ((each.script, each.at, each.name) in found.arrays for each in found.after if is_here(script, each.script))
+    return made or any(True for _ in read) or any(after)
 
 
 def _binds(parent: ast.AST, node: ast.expr) -> bool:
@@ -247,13 +265,24 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
         all_reduce = words.all_reduce.format("total")
         by_batches = name == "sum" and program_of(script).followed.found.by_batches
         helper = _HELPER_OF_BATCHES if by_batches else _HELPER
-        code = helper.format(name=name, device=device(target), all_reduce=all_reduce, mean=mean).rstrip("\n")
-        yield _behind_imports(script, code, f"a function that takes the {name} over all ranks", words)
+        numpy = _numpy(script) if _has_arrays(script) else ""
+        code = helper.format(
+            name=name,
+            device=device(target),
+            all_reduce=all_reduce,
+            mean=mean,
+            array=_ARRAY.format(numpy=numpy) if numpy else "",
+            of_array=f", {numpy}.ndarray" if numpy else "",
+        ).rstrip("\n")
+        if numpy:
+            code = code.replace("a list of numbers or a tensor", "a list of numbers, a tensor or an array")
+        modules = ("import numpy",) if numpy == "numpy" else ()
+        yield _behind_imports(script, code, f"a function that takes the {name} over all ranks", words, modules)
 
 
-def _behind_imports(script: Script, code: str, message: str, words: Words) -> Insert:
+def _behind_imports(script: Script, code: str, message: str, words: Words, modules: Sequence[str] = ()) -> Insert:
     at, where = functions_place(script)
-    return Insert(at, code, message, where, modules=(*words.imports, "import torch"))
+    return Insert(at, code, message, where, modules=(*words.imports, "import torch", *modules))
 
 
 RULE = Rule(

@@ -28,3 +28,10 @@ def test_what_runs_over_samples(name: str, kind: Kind, dimension: int | None, re
 
 def test_an_operation_that_is_not_listed_is_unknown() -> None:
     assert on_rows("betainc", Value("rows"), None, [], set()) is None
+
+
+def test_how_often_classes_occur_is_a_sum_where_it_is_as_long_on_each_rank() -> None:
+    for kind in ("rows", "picked"):
+        for given, result in ((set[str](), "unknown"), ({"minlength"}, "sum")):
+            made = on_rows("bincount", Value(kind), None, [], given)
+            assert made is not None and made.kind == result
