@@ -44,12 +44,12 @@ print({shown})
 """
 
 
-def plain(source: str) -> Result:
+def plain(source: str, target: str = "cpu") -> Result:
     """What the plain style makes of a script."""
     path = Path("train.py")
-    result = convert({path: source}, "cpu", style="plain")[path]
+    result = convert({path: source}, target, style="plain")[path]
     if result.code != source:  # the conversion of a conversion is itself (E6)
-        assert convert({path: result.code}, "cpu", style="plain")[path].code == result.code
+        assert convert({path: result.code}, target, style="plain")[path].code == result.code
     return result
 
 

@@ -357,6 +357,31 @@ def test_one_that_does_not_know_them_is_refused(lines: str) -> None:
     assert any("frozen or unfrozen" in each for each in refusals(found))
 
 
+@pytest.mark.parametrize(
+    "moves", ["net.to(device)\n", "net = net.cuda()\n", "net.double()\n", "net.to(torch.float64)\n"]
+)
+@pytest.mark.parametrize("freezes", ["", FROZEN_LATER])
+def test_a_model_is_wrapped_behind_what_moves_it(moves: str, freezes: str) -> None:
+    result = plain(f"{DATA}device = torch.device(0)\n{NET}{SGD}{moves}{freezes}{TRAINED}", "cuda")
+    assert not refusals(result)
+    assert "ddp_net = DistributedDataParallel(net, " in result.code
+    lines = [
+        line.split(".")[0] for line in result.code.splitlines() if line.startswith(("net", "optimizer", "ddp_net"))
+    ]
+    assert lines[1] == "optimizer = torch" and lines[2].startswith("net") and lines[3].startswith("ddp_net")
+
+
+def test_a_model_that_is_moved_behind_what_is_frozen_is_moved_into_its_wrapper() -> None:
+    """The wrapper has to know what is unfrozen later, and to get a model that is on its device."""
+    lines = f"device = torch.device(0)\n{NET}{SGD}{FREEZES}{{}}{TRAINED}{THAWED}{TRAINED}"
+    result = plain(DATA + lines.format("net.to(device)\n"), "cuda")
+    assert not refusals(result)
+    assert f'ddp_net = DistributedDataParallel(net.to("cuda"), {{}}{SGD}'.partition("{}")[0] in result.code
+    for move in ("net.double()\n", "net.to(device, torch.float64)\n", "net.to(device, dtype=torch.float64)\n"):
+        found = refusals(plain(DATA + lines.format(move), "cuda"))
+        assert any("numbers of another type" in each for each in found), move
+
+
 LISTED = """\
 nets = [nn.Linear(4, 3) for _ in range(2)]
 optimizers = [torch.optim.SGD(each.parameters(), lr=0.1) for each in nets]

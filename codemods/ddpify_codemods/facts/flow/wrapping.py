@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Iterator
 
 from ..called_modules import called_model
+from ..eager import is_move
 from ..optimizers import Optimizer
 from ..script import Script
 from ..trained_modules import Base
@@ -26,7 +27,20 @@ from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
-from .wrapping_place import block_of, is_frozen_by, is_kept_there, knows_all, moved_on, once, place, seen_from
+from .wrapping_place import (
+    block_of,
+    changes_type,
+    is_frozen_by,
+    is_kept_there,
+    knows_all,
+    moved_behind,
+    moved_on,
+    once,
+    place,
+    seen_from,
+)
+
+_OTHER_TYPE = "the model gets numbers of another type after it was wrapped, which the wrapper does not see"
 
 
 def wrapping(program: Program) -> Wrapping:
@@ -89,6 +103,10 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
         wrapped = Wrapped(made, base.code, _free(script, base.code), script, [each for _, _, each in ones], at)
         wrapped.leaves_out = bool(made & found.unused)
         wrapped.side = "after" if is_kept_there(optimizer.call, base.code) else "before"
+        for place_ in at:
+            behind = moved_behind(program, script, place_, base.code)
+            wrapped.is_moved_later |= any(map(is_move, behind))
+            result.problems += [Problem(script, each, _OTHER_TYPE) for each in behind if changes_type(each)]
         result.models.append(wrapped)
     result.models.sort(key=lambda each: (each.at[0].lineno, each.bases[0].node.lineno, each.bases[0].node.col_offset))
     _check(program, result, roots)

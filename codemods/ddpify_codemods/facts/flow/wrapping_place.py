@@ -16,6 +16,7 @@ from .wrapped_names import Wrapped
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
 _ADDING = ("add_module", "append", "extend", "insert", "register_module", "register_parameter", "__setitem__")
+_TYPES = ("double", "float", "half", "bfloat16", "type")
 _FREEZING = ("requires_grad", "requires_grad_")
 
 
@@ -77,9 +78,36 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
         trains = made in training if each is made else any(_trains(program, part) for part in ast.walk(each))
         if trains or isinstance(each, ast.For | ast.While | ast.With):
             break
-        if value is not None and is_move(value) and ast.unparse(value.func.value) == base.code:  # type: ignore[attr-defined]
+        if value is not None and _changes_tensors(value, base.code):
             at = after
     return at
+
+
+def moved_behind(program: Program, script: Script, at: ast.stmt, code: str) -> list[ast.Call]:
+    """What moves a model to its device, or gives it another type of numbers, behind the statement before which it is
+    wrapped, and before it is trained."""
+    found: list[ast.Call] = []
+    block = block_of(script, at)
+    for each in block[block.index(at) :]:
+        if any(_trains(program, part) for part in ast.walk(each)):
+            break
+        value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
+        if isinstance(value, ast.Call) and _changes_tensors(value, code):
+            found.append(value)
+    return found
+
+
+def changes_type(move: ast.Call) -> bool:
+    """Whether a call gives the parameters of a model another type, or layout, too."""
+    return not is_move(move) or len(move.args) > 1 or any(each.arg == "dtype" for each in move.keywords)
+
+
+def _changes_tensors(node: ast.expr, code: str) -> bool:
+    """Whether a call moves a model, or gives its parameters another type: `model.to(device)`, `model.double()`."""
+    called = node.func if isinstance(node, ast.Call) else None
+    if not isinstance(called, ast.Attribute) or ast.unparse(called.value) != code:
+        return False
+    return is_move(node) or called.attr in _TYPES or (called.attr == "to" and ast.unparse(node) != f"{code}.to('cpu')")
 
 
 def is_frozen_by(program: Program, freeze: Freeze, statements: Sequence[ast.stmt]) -> bool:
@@ -95,8 +123,13 @@ def knows_all(program: Program, model: Wrapped, at: ast.stmt) -> bool:
     block = block_of(script, at)
     made = {call for each in model.made for call in found.optimizers_of.get(each, ())}
     calls = (call for call in made if found.optimizer_calls.get(call) is script)
-    around = (each for call in calls for each in script.ancestors(call) if isinstance(each, ast.stmt))
-    return model.side == "before" and any(each in block[block.index(at) :] for each in around)
+    around = [each for call in calls for each in script.ancestors(call) if isinstance(each, ast.stmt)]
+    if model.side != "before" or not any(each in block for each in around):
+        return False
+    first = min(block.index(each) for each in around if each in block)
+    between = block[first : block.index(at)]  # what moves the model
+    freezes = (freeze for freeze in found.late_freezes.values() if freeze.models & model.made)
+    return not any(is_frozen_by(program, freeze, between) for freeze in freezes)
 
 
 def once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script: Script, code: str) -> list[ast.stmt]:
