@@ -10,6 +10,7 @@ from .arithmetic import combined
 from .branches import Branches
 from .frames import Frame, additive, local_entries
 from .reading import makes_numbers
+from .subscripts import is_turn
 from .values import (
     ADDED,
     ADDITIVE,
@@ -222,6 +223,8 @@ class Assignments(Branches):
             is_place = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
             unseen = is_place or (index.is_local and not rows)
             kind = made_of("unknown", [value], reason=PLACED if is_place else "") if unseen else value
+            if owner.kind == "rows_second" and value.kind in ("batch", "rows") and is_turn(target.slice, frame):
+                kind = made_of("rows_second", [owner, value])  # `outputs[step] = out`
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:

@@ -91,7 +91,7 @@ def after_operation(
         return 0
     if name in ("pairwise_distance", "cosine_similarity") and len(others) == 1:
         both = most([value, *others])
-        return None if both is None else both - 1
+        return None if both is None else both - (not keeps)
     return None if others or value.dimensions is None else _of_one(name, value.dimensions, dimension, len(given), keeps)
 
 

@@ -30,6 +30,7 @@ from .values import (
     SAME,
     SEVERAL,
     SHUFFLED,
+    UNEVEN,
     Class,
     Function,
     Instance,
@@ -153,7 +154,8 @@ class Methods(InPlace):
                 found = of_numpy(found)
             reason = f"what .{name}() makes of a batch depends on which samples are in it"
             unknown = made_of("unknown", [owner, *given], reason=reason)
-            frames = self.in_forward and name in ("view", "reshape")  # of films: a part of them is a sample
+            films = owner.merged or not any(each.reason == OWN_SHAPE or each.couples for each in given)
+            frames = self.in_forward and laid_out and films  # a part of them is a sample
             return found or (replace(unknown, couples=False) if frames else unknown)
         if owner.kind in ("mean", "sum", "size"):
             found = on_number(name, owner, given)
@@ -327,6 +329,8 @@ class Methods(InPlace):
             known = {root_of(each) for each in self.found.trained}
             if any(root_of(each) not in known for each in self.parameters_in(given)):
                 self.problem(frame, node, "an optimizer gets parameters of another model here, which is not wrapped")
+        if isinstance(thing, Loader) and name == "__len__" and self.status.get(thing) in UNEVEN:
+            self.problem(frame, node, "the number of a rank's batches is not that of all", frozenset({thing}))
         if isinstance(thing, Loader | Parameters | OptimizerValue):
             return SAME if isinstance(thing, Loader) else owner if isinstance(thing, Parameters) else SAME
         if isinstance(thing, Iteration) and name in ("next", "__next__") and self.loaders_in(owner):

@@ -222,6 +222,11 @@ COUPLE = frozenset(
     {"cdist", "pdist", "corrcoef", "cov", "bincount", "histc", "histogram", "unique", "unique_consecutive", "flipud"}
     | {"meshgrid", "cartesian_prod", "combinations", "fftn", "ifftn", "rfftn", "diag", "cdist", "scan"}
 )
+# Of a matrix they make something of all its rows together.
+OF_MATRICES = frozenset(
+    {"qr", "svd", "svdvals", "eig", "eigvals", "inv", "pinv", "det", "triu", "tril", "diagonal", "trace", "fft2"}
+    | {"ifft2", "rot90", "renorm", "matrix_norm", "matrix_rank", "cholesky", "logdet", "slogdet", "lstsq", "solve"}
+)
 # They make something of each two elements, or of a sum over them, if both are samples.
 PAIRS = frozenset({"inner", "outer", "ger", "kron", "tensordot", "dot", "vdot", "addmm", "addmv", "addr"})
 # Their operands meet value by value, with as many dimensions as the one that has most.
@@ -236,6 +241,7 @@ ALONG = frozenset(
     [
         "softmax",
         "log_softmax",
+        "softmin",
         "argmax",
         "argmin",
         "max",
@@ -288,6 +294,7 @@ KEEP_SHAPE = frozenset(
     {
         "softmax",
         "log_softmax",
+        "softmin",
         "cumsum",
         "cumprod",
         "sort",

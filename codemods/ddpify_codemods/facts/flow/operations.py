@@ -34,6 +34,7 @@ from .operation_names import (
     MIX_LAST,
     MIX_SECOND,
     NEW,
+    OF_MATRICES,
     PAIRS,
     PARTS,
 )
@@ -106,7 +107,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of("rows" if _lie_first(rows) else "unknown", all_of)
     if name == "bincount" and "minlength" in keywords and not differ(rows):
         return made_of("sum", all_of)  # as long on each rank: how often each class occurs
-    if name in COUPLE or differ(rows):
+    if name in COUPLE or differ(rows) or (name in OF_MATRICES and value.dimensions == 2):
         return made_of("unknown", all_of, reason=COUPLES)
     kind = together(rows)
     if name in LAYOUTS:

@@ -116,7 +116,8 @@ class Subscripts(Comparisons):
                 return made_of("picked", [owner, *chosen])
             if self.takes_samples(owner, parts, frame) or self.takes_merged(owner, first, frame):
                 return made_of("unknown", [owner], reason=COUPLES if self.in_forward else TAKEN)
-            return of_dimensions(made_of(self.indexed_before(owner, parts, key, frame), [owner]), left)
+            kind = self.indexed_before(owner, parts, key, frame)
+            return of_dimensions(made_of("rows" if kind == "rows_last" and left == 1 else kind, [owner]), left)
         longest = [bound for each in parts[1:] for bound in self.longest(each, frame)] if whole else []
         if longest and self.in_forward:
             for bound in longest:
@@ -187,7 +188,9 @@ class Subscripts(Comparisons):
         """Whether a part of a subscript is seen to take some of what lies along its dimension."""
         if isinstance(part, ast.Slice | ast.Name):
             constant = None if isinstance(part, ast.Slice) else self.value(part, frame).constant
-            return not is_whole(part) and (isinstance(part, ast.Slice) or isinstance(constant, int))
+            return not is_whole(part) and (
+                isinstance(part, ast.Slice) or isinstance(constant, int) or is_turn(part, frame)
+            )
         return not is_new(part)
 
     def dimensions_left(self, owner: Value, parts: list[ast.expr], frame: Frame) -> int | None:
@@ -199,7 +202,7 @@ class Subscripts(Comparisons):
                 continue
             if isinstance(part, ast.Constant) and part.value is None:
                 left = None if left is None else left + 1
-            elif isinstance(constant, int):
+            elif isinstance(constant, int) or is_turn(part, frame):
                 left = None if left is None else left - 1
             else:
                 return None
@@ -229,7 +232,25 @@ class Subscripts(Comparisons):
             return "rows_moved"
         if isinstance(parts[0], ast.Slice):
             return owner.kind
-        return reduced(owner.kind, (0,), keeps=False) if isinstance(key, int) else "rows_moved"
+        one = isinstance(key, int) or is_turn(parts[0], frame)
+        return reduced(owner.kind, (0,), keeps=False) if one else "rows_moved"
+
+
+def is_turn(part: ast.expr, frame: Frame) -> bool:
+    """Whether an index is the number of a loop's turn: `x[step]`, `x[step - 1]`, `for step in range(1, steps):`."""
+    if isinstance(part, ast.BinOp) and isinstance(part.op, ast.Add | ast.Sub) and isinstance(part.right, ast.Constant):
+        part = part.left
+    if not isinstance(part, ast.Name):
+        return False
+    stores = frame.script.stores.get((frame.script.scope(part), part.id), ())
+    loops = [frame.script.parents[each] for each in stores]
+    return bool(loops) and all(
+        isinstance(loop, ast.For)
+        and isinstance(loop.target, ast.Name)
+        and isinstance(loop.iter, ast.Call)
+        and frame.script.qualified(loop.iter.func) in ("range", "tqdm.trange")
+        for loop in loops
+    )
 
 
 def is_new(part: ast.expr) -> bool:

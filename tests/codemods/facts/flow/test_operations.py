@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from ddpify_codemods.facts.flow.operations import on_rows
-from ddpify_codemods.facts.flow.values import Kind, Value
+from ddpify_codemods.facts.flow.values import COUPLES, Kind, Value
 
 
 @pytest.mark.parametrize(
@@ -35,3 +35,10 @@ def test_how_often_classes_occur_is_a_sum_where_it_is_as_long_on_each_rank() -> 
         for given, result in ((set[str](), "unknown"), ({"minlength"}, "sum")):
             made = on_rows("bincount", Value(kind), None, [], given)
             assert made is not None and made.kind == result
+
+
+@pytest.mark.parametrize("name", ["qr", "triu", "fft2"])
+def test_what_is_made_of_a_matrix_couples_its_rows(name: str) -> None:
+    for dimensions, reason in ((2, COUPLES), (3, "")):
+        made = on_rows(name, Value("rows", dimensions=dimensions), None, [], set())
+        assert (made.reason if made is not None else "") == reason

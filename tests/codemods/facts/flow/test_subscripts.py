@@ -65,3 +65,37 @@ TURNED = {"": 1, ".transpose(1, 2)": 2, ".flatten(0, 1)": 0}
 def test_operations_over_samples_that_may_lie_anywhere(turned: str, operation: str) -> None:
     made = STEPS_FIRST.format(f"{turned}.{operation.format(TURNED[turned])}")
     assert undivided(TRAINING.replace("F.cross_entropy(model(x), y)", made))
+
+
+STEPS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.cell = nn.GRUCell(4, 8)
+        self.out = nn.Linear(8, 3)
+    def forward(self, x):
+        x = x.unsqueeze(1).repeat(1, 5, 1).transpose(0, 1)
+        outputs, h = torch.zeros(5, x.size(1), 3), torch.zeros(x.size(1), 8)
+        for step in range(1, 5):
+            h = self.cell({taken}, h)
+            outputs[{at}] = self.out(h)
+        return {given}
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("taken", "at", "given", "right"),
+    [
+        ("x[step]", "step", "outputs[-1]", True),
+        ("x[step - 1]", "step", "outputs.mean(0)", True),
+        ("x[step]", "step", "outputs[1:].transpose(0, 1).flatten(1)", True),
+        ("x[step]", "step", "outputs[:, -1]", False),
+        ("x[step]", "step", "outputs[:, :5]", False),
+        ("x[:, step]", "step", "outputs[-1]", False),
+    ],
+)
+def test_steps_are_taken_and_put_one_by_one(taken: str, at: str, given: str, right: bool) -> None:
+    source = STEPS.format(taken=taken, at=at, given=given) + TRAINING
+    assert (undivided(source) == []) is right
