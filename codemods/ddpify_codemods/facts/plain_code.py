@@ -48,7 +48,8 @@ _DIFFERENTIABLE = (
 _IN_EVALUATIONS = "if not torch.is_grad_enabled():\n    return value\n"
 _MAX = _SUM.replace("total", "largest").replace("largest)", "largest, dist.ReduceOp.MAX)", 1).replace("tolist", "item")
 _BODIES = frozenset(
-    {
+    ast.unparse(ast.parse(each))  # as it is read
+    for each in {
         *(each.replace(_TO_ALL, _ARRAY + _TO_ALL) for each in (_SUM, _MEAN)),
         _SUM_OF_BATCHES.replace("torch.Tensor)", "torch.Tensor, numpy.ndarray)").replace(
             "if hasattr", _ARRAY + "if hasattr"

@@ -154,8 +154,7 @@ class Methods(InPlace):
                 found = of_numpy(found)
             reason = f"what .{name}() makes of a batch depends on which samples are in it"
             unknown = made_of("unknown", [owner, *given], reason=reason)
-            films = owner.merged or not any(each.reason == OWN_SHAPE or each.couples for each in given)
-            frames = self.in_forward and laid_out and films  # a part of them is a sample
+            frames = self.in_forward and name in ("view", "reshape")  # of films: a part of them is a sample
             return found or (replace(unknown, couples=False) if frames else unknown)
         if owner.kind in ("mean", "sum", "size"):
             found = on_number(name, owner, given)

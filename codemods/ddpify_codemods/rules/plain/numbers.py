@@ -275,7 +275,7 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
             of_array=f", {numpy}.ndarray" if numpy else "",
         ).rstrip("\n")
         if numpy:
-            code = code.replace("a list of numbers or a tensor", "a list of numbers, a tensor or an array")
+            code = code.replace("a number, a list of numbers or a tensor", "numbers, a tensor or an array")
         modules = ("import numpy",) if numpy == "numpy" else ()
         yield _behind_imports(script, code, f"a function that takes the {name} over all ranks", words, modules)
 
