@@ -218,13 +218,18 @@ def _numpy(script: Script) -> str:
     return module_name(script, "numpy", script.tree.body[-1], after=True)
 
 
-def _has_arrays(script: Script) -> bool:
-    """Whether what is brought together in a file may be an array of numpy."""
+def _has_arrays(script: Script, name: str) -> bool:
+    """Whether what a function brings together in a file, "sum" or "mean", may be an array of numpy."""
     found = program_of(script).followed.found
-    made = any(is_array(each.script, each.at, each.name) for each in found.after if is_here(script, each.script))
-    read = (each for each in found.arrays & {*found.reductions} if is_here(script, found.scripts[each]))  # type: ignore[index]
-    after = ((each.script, each.at, each.name) in found.arrays for each in found.after if is_here(script, each.script))
-    return made or any(True for _ in read) or any(after)
+    after = [each for each in found.after if is_here(script, each.script) and (each.kind == "mean") is (name == "mean")]
+    made = any(is_array(each.script, each.at, each.name) for each in after)
+    added = any((each.script, each.at, each.name) in found.arrays for each in after)
+    read = (each for node in found.arrays & {*found.reductions} for each in found.reductions[node])  # type: ignore[index]
+    return (
+        made
+        or added
+        or any(is_here(script, each.script) and (each.kind == "mean") is (name == "mean") for each in read)
+    )
 
 
 def _binds(parent: ast.AST, node: ast.expr) -> bool:
@@ -265,7 +270,7 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
         all_reduce = words.all_reduce.format("total")
         by_batches = name == "sum" and program_of(script).followed.found.by_batches
         helper = _HELPER_OF_BATCHES if by_batches else _HELPER
-        numpy = _numpy(script) if _has_arrays(script) else ""
+        numpy = _numpy(script) if _has_arrays(script, name) else ""
         code = helper.format(
             name=name,
             device=device(target),
