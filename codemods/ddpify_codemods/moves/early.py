@@ -24,7 +24,8 @@ def joined_above(found: Sequence[Found], words: Words) -> ast.stmt | None:
     """The statement at the top of the first file above which the process group has to be joined; None for none."""
     places = [at for each in found for _, at in _early(each, words)]
     for script in (each.script for each in found[1:]):
-        runs = (runs_early(script, call) for call in draws_unseeded(script))
+        prints = (call for call in script.find(ast.Call) if script.qualified(call.func) == "print")
+        runs = (runs_early(script, call) for call in (*draws_unseeded(script), *prints))
         places += [at for at in runs if at is not None]
     return min(places, key=lambda at: at.lineno, default=None)
 

@@ -36,7 +36,9 @@ DRAWS = [
         "numpy.random.seed(0)",
     ),
 ]
+PRINTS = ["print('read')\n", "def log(*values):\n    print(*values)\n\n\nlog('read')\n"]
 NOTHING = [
+    "def log(*values):\n    print(*values)\n",
     f"import torch\n\n\n@torch.no_grad()\n{OPENED}",
     "",
     "import logging\nlogging.basicConfig(level=logging.INFO)\n",
@@ -78,6 +80,12 @@ def test_the_generators_are_seeded_above_the_import_of_what_draws(own: str, seed
     code = found[Path("train.py")].code
     assert not any(map(refusals, found.values()))
     assert code.index(JOIN) < code.index(f"\n{seeds}\n") < code.index("\nimport beside\n")
+
+
+@pytest.mark.parametrize("own", PRINTS)
+def test_rank_0_alone_prints_what_an_import_prints(own: str) -> None:
+    code, _ = converted("import beside\n", own)
+    assert code.index(JOIN) < code.index("sys.stdout = open(os.devnull") < code.index("import beside")
 
 
 @pytest.mark.parametrize("own", NOTHING)

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
+from ..script import Script
 from .draws import SAMPLING, library_of
 from .frames import Frame, local_entries
 from .meetings import lets_meet, meeting
@@ -15,6 +16,7 @@ from .methods import Methods
 from .named_tuples import instance
 from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
+from .shown_parameters import given_in_calls
 from .signatures import takes
 from .values import (
     ADDITIVE,
@@ -226,6 +228,8 @@ class Calls(Methods):
             self.found.called_with.setdefault(function.node, set()).add((node, frame.script))
         outer = function.closure if isinstance(function.closure, Frame) else self.module_frame(function.script)
         inner = Frame(function.script, function.node, {}, outer, caller=frame, call=node)
+        if isinstance(node, ast.Call) and isinstance(function.node, ast.FunctionDef):
+            args, keywords = self.shown_by(function.script, function.node, node, args, keywords, frame)
         self.bind(function, args, keywords, inner, frame)
         self.stack.append(function.node)
         if self.in_forward and inner.this is not None:
@@ -247,6 +251,27 @@ class Calls(Methods):
         if inner.decides_alone:
             result = self.after_own_decision(result, inner, function.node)
         return self.generated(inner.yields) if function.node in function.script.generators else result
+
+    def shown_by(
+        self,
+        script: Script,
+        function: ast.FunctionDef,
+        call: ast.Call,
+        args: list[Value],
+        keywords: dict[str, Value],
+        frame: Frame,
+    ) -> tuple[list[Value], dict[str, Value]]:
+        """What a function gets that only shows it: numbers of all ranks, which are brought together in its call."""
+        if len(args) != len(call.args) or "**" in keywords:
+            return args, keywords
+        words = [str(word.arg) for word in call.keywords]
+        nodes = [*call.args, *(word.value for word in call.keywords)]
+        values = [*args, *(keywords[each] for each in words)]
+        for place in given_in_calls(tuple(self.scripts), script, function, call):
+            if values[place].kind in ADDITIVE:
+                self.demand(nodes[place], values[place], frame)
+                values[place] = replace(SAME, host=values[place].host)
+        return values[: len(args)], keywords | dict(zip(words, values[len(args) :], strict=True))
 
     def generated(self, yields: Sequence[Value]) -> Value:
         """What a generator gives to its loop, of which parameters are followed."""

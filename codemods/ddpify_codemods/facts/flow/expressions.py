@@ -188,8 +188,8 @@ class Expressions(Comprehensions):
 
     def on_binop(self, node: ast.BinOp, frame: Frame) -> Value:
         left, right = self.value(node.left, frame), self.value(node.right, frame)
-        if isinstance(node.op, ast.Mod) and (isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)):
-            self.shown_parts([node.right], frame)
+        if isinstance(node.op, ast.Mod) and (isinstance(left.constant, str) or right.only(Items)):
+            self.formatted(node.right, right, frame)
             return SAME
         kinds = (Items, Parameters)
         if isinstance(node.op, ast.Add) and any(left.only(kind) or right.only(kind) for kind in kinds):
@@ -234,6 +234,15 @@ class Expressions(Comprehensions):
             return replace(SAME, host=True)
         self.found.kept_apart |= {part for part, value in several if value.kind in ("sum", "size")}
         return result if says_places(node, frame.script) else self.noted_join(result, node, SAME, [left, right])
+
+    def formatted(self, node: ast.expr, value: Value, frame: Frame) -> None:
+        """What `text % values` shows; several values come in a tuple, which numbers of all ranks do not."""
+        several = [thing for thing in value.only(Items) if isinstance(thing, Items) and thing.shape == "tuple"]
+        if several and not isinstance(node, ast.Tuple) and local_entries(value):
+            loaders = made_of("same", [value]).loaders
+            self.problem(frame, node, f"`{ast.unparse(node)}` is read here: it holds numbers of this rank", loaders)
+        else:
+            self.shown_parts([node], frame)
 
     def is_measured_whole(self) -> bool:
         """Whether what is followed may measure, for an evaluation that is not divided, what it measures of training."""

@@ -80,8 +80,8 @@ RULE = Rule(
     why="""\
 Every process finds the others, takes its own device, and leaves at the end (P4). Prints stay where they are: on the
 other ranks, standard output is the null device, so that what a print computes is computed by all (I1, I11). A file that
-asks for the rank while it is imported (it writes, makes a loader or a logger), or that draws random numbers then, is
-imported below.""",
+asks for the rank while it is imported (it writes, makes a loader or a logger), or that prints or draws random numbers
+then, is imported below.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
