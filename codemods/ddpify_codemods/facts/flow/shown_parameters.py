@@ -7,7 +7,7 @@ the function may be given a text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ..called_modules import last_name
@@ -20,7 +20,7 @@ _MAKING_TEXTS = frozenset({"join", "format", "str"})
 
 
 @lru_cache(maxsize=4)
-def _calls(scripts: tuple[Script, ...]) -> Mapping[str, list[ast.Call]]:
+def _calls(scripts: tuple[Script, ...]) -> Mapping[str, Sequence[ast.Call]]:
     """The calls in a program, by the last name of what they call."""
     found: dict[str, list[ast.Call]] = {}
     for script in scripts:
@@ -35,7 +35,7 @@ def given_in_calls(scripts: tuple[Script, ...], script: Script, function: ast.Fu
         return set()
     shown = _shown(script, function)
     named = [name for name, _ in _arguments(function, call)]
-    others = [pair for each in _calls(scripts)[function.name] for pair in _arguments(function, each)]
+    others = [pair for each in _calls(scripts).get(function.name, ()) for pair in _arguments(function, each)]
     several = {each.arg for each in (function.args.vararg, function.args.kwarg) if each is not None}
     texts = {name for name, value in others if _is_text(value)} | several
     return {place for place, name in enumerate(named) if name in shown & texts}
