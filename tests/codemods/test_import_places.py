@@ -36,11 +36,11 @@ def test_sorted_files_stay_sorted(tmp_path: Path) -> None:
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(path.read_bytes())
         for target in TARGETS:
-            for relative, content in fixtures.converted(fixture, target).items():
+            for relative, content in fixtures.expected(fixture, target).items():
                 place = tmp_path / target / name / relative
                 place.parent.mkdir(parents=True, exist_ok=True)
                 place.write_bytes(content)
-        for relative, content in fixtures.converted(fixture, "cpu", style="plain").items():
+        for relative, content in fixtures.expected(fixture, "plain.cpu").items():
             place = tmp_path / "plain" / name / relative
             place.parent.mkdir(parents=True, exist_ok=True)
             place.write_bytes(content)

@@ -28,8 +28,16 @@ LIMIT = 400.0  # seconds; it takes 5 to 30
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]
 # What runs on two devices runs on one, too, but for what is done for two: a few say so in CI, all of them by night.
 ALONE = {"amp_old", "gan", "main_guard", "resume"}
+SLOW = {"batch_decisions", "contrastive", "loss_in_forward", "unused_params"}  # a quarter of a minute each, by night
+
+
+def by_day(name: str, devices: int) -> bool:
+    """Whether a fixture runs on so many devices in CI."""
+    return (devices == 2 and name not in SLOW) or (devices == 1 and name in ALONE)
+
+
 TABLE = [
-    pytest.param(name, devices, marks=() if devices == 2 or (devices == 1 and name in ALONE) else pytest.mark.nightly)
+    pytest.param(name, devices, marks=() if by_day(name, devices) else pytest.mark.nightly)
     for name in NAMES
     for devices in (1, 2, 4)
     if not (devices == 1 and fixtures.load(name).on_device)  # its own reference

@@ -10,11 +10,11 @@ from ddpify_codemods import convert
 from tests.e2e import fixtures
 
 
-@pytest.mark.parametrize("target", ["cpu", pytest.param("cuda", marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("target", ["cpu", "cuda"])
 @pytest.mark.parametrize("name", fixtures.names())
 def test_lint_finds_nothing_in_plain_code(name: str, target: str) -> None:
     fixture = fixtures.load(name)
-    plain = fixtures.converted(fixture, target, style="plain")
+    plain = fixtures.expected(fixture, f"plain.{target}")
     if not plain:
         return  # refused
     changed: dict[Path, str] = {fixture.folder / relative: code.decode() for relative, code in plain.items()}
