@@ -67,6 +67,7 @@ def test_what_goes_wrong_is_seen(right: bytes, wrong: bytes, monkeypatch: pytest
     assert differences(fixture, 3, target="ignite", start=in_forks)
 
 
+@pytest.mark.nightly
 def test_it_accepts_the_scripts_that_the_plain_style_does_and_imports_torch_and_ignite_alone() -> None:
     converted = {name: plain(name, "ignite") for name in fixtures.names()}
     assert tuple(name for name, files in converted.items() if files) == NAMES

@@ -92,6 +92,7 @@ def test_converted_modules_import_torch_alone() -> None:
             assert b"ddpify" not in code, name
 
 
+@pytest.mark.nightly  # every test of tests/codemods/plain asks for that of its own script
 def test_the_conversion_of_a_conversion_is_itself() -> None:
     for name in fixtures.plain_names():
         fixture = fixtures.load(name)

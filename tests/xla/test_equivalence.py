@@ -28,7 +28,8 @@ LIMIT = 400.0  # seconds; it takes 5 to 30
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]
 # What runs on two devices runs on one, too, but for what is done for two: a few say so in CI, all of them by night.
 ALONE = {"amp_old", "gan", "main_guard", "resume"}
-SLOW = {"batch_decisions", "contrastive", "loss_in_forward", "unused_params"}  # a quarter of a minute each, by night
+# A quarter of a minute each: by night.
+SLOW = {"adversarial_autoencoder", "batch_decisions", "contrastive", "loss_in_forward", "tied_weights", "unused_params"}
 
 
 def by_day(name: str, devices: int) -> bool:
