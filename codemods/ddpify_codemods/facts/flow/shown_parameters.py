@@ -7,7 +7,7 @@ the function may be given a text.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 
 from ..called_modules import last_name
@@ -37,8 +37,22 @@ def given_in_calls(scripts: tuple[Script, ...], script: Script, function: ast.Fu
     named = [name for name, _ in _arguments(function, call)]
     others = [pair for each in _calls(scripts).get(function.name, ()) for pair in _arguments(function, each)]
     several = {each.arg for each in (function.args.vararg, function.args.kwarg) if each is not None}
-    texts = {name for name, value in others if _is_text(value)} | several
+    texts = {name for name, value in others if _is_text(value) or _is_none(value)} | several
     return {place for place, name in enumerate(named) if name in shown & texts}
+
+
+def may_be_text(
+    script: Script, node: ast.expr, called_with: Mapping[ast.AST, Iterable[tuple[ast.Call, Script]]]
+) -> bool:
+    """Whether an expression is a parameter that some call of its function gives a text.
+
+    Args: the file; the expression; the calls of each function that have been followed.
+    """
+    function = script.scope(node)
+    if not isinstance(node, ast.Name) or not isinstance(function, ast.FunctionDef):
+        return False
+    calls = [call for call, _ in called_with.get(function, ())]
+    return any(name == node.id and _is_text(value) for call in calls for name, value in _arguments(function, call))
 
 
 def _arguments(function: ast.FunctionDef, call: ast.Call) -> Iterator[tuple[str, ast.expr]]:
@@ -59,8 +73,11 @@ def _is_text(node: ast.expr) -> bool:
         return _is_text(node.left) or _is_text(node.right)
     if isinstance(node, ast.Call):
         return last_name(node.func) in _MAKING_TEXTS
-    nothing = isinstance(node, ast.Constant) and (node.value is None or isinstance(node.value, str))
-    return nothing or isinstance(node, ast.JoinedStr)
+    return isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
 
 
 @lru_cache(maxsize=KEPT)

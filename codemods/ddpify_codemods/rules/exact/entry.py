@@ -43,7 +43,7 @@ def _init(script: Script, at: ast.stmt, target: Target, where: Literal["before",
     code = "\n" * (early or where == "after") + f"init_process_group({arguments})"
     code += "  # before the imports that need it" * early
     message = "join the process group before anything else"
-    return Insert(at, code, message, where, imports=("init_process_group",), modules=target.modules)
+    return Insert(at, code, message, where, imports=("init_process_group",), modules=target.modules, apart=early)
 
 
 def after_init(script: Script, code: str, message: str, imports: tuple[str, ...]) -> Insert:

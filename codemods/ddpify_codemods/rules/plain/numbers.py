@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
 from ...facts.flow.frames import AfterLoop, Reduction
+from ...facts.flow.shown_parameters import may_be_text
 from ...facts.header import functions_place
 from ...facts.meters import meters
 from ...facts.script import Script
@@ -98,6 +99,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if not is_here(script, script_of):
             continue
         problem = _problem(script, node, {each.kind for each in reductions}, node in found.read_same, found.reductions)
+        if may_be_text(script, node, found.called_with):
+            problem = f"`{ast.unparse(node)}` is a number of this rank in one call, and a text in another"
         if problem or others:
             yield Finding(RULE.id, "refused", node.lineno, problem or "it is a sum here and a mean there", REMEDY)
             continue

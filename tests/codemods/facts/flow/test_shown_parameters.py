@@ -55,6 +55,14 @@ def test_what_a_function_does_more_than_show_is_not(function: str) -> None:
     assert MEAN not in result.code
 
 
+def test_a_function_that_keeps_texts_and_numbers_is_refused() -> None:
+    function = "KEPT = {}\n\n\ndef log(name, value):\n    KEPT[name] = value\n    print(value)\n\n\n"
+    elsewhere = "class Other:\n    def log(self, name, value):\n        print(value)\n\n\nOther().log('a', 'b')\n"
+    assert not refusals(shown(function + elsewhere, "log('loss', loss.item())"))
+    result = shown(f"{function}log('device', 'cpu')\n", "log('loss', loss.item())")
+    assert any("a text in another" in reason for reason in refusals(result))
+
+
 def test_what_a_text_shows_is_that_of_all_ranks() -> None:
     function = "def log(text, value):\n    print(text % (value,))\n"
     result = shown(function, "log('%f', loss.item())")
