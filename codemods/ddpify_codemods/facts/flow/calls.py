@@ -101,6 +101,8 @@ class Calls(Methods):
         self.in_factory -= makes
         found = self.of_container_class(_last(node.func), node, args, frame)
         own = any(isinstance(thing, Function | Class) for thing in function.things)
+        if own and alone:
+            args, keywords = self.numbers_of_all(node, function, args, keywords, frame)
         if own and any(value.only(Logger) for value in entries([*args, *keywords.values()])):
             self.found.given_loggers.add(node)
         if not own:

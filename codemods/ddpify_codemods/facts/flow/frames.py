@@ -229,7 +229,7 @@ class FlowFacts:
     a number of samples of training. may_be_texts: what is read of a batch, and may be a list of texts. agreed: the
     calls that ask how long the longest sample is, where all ranks train; agreed_quietly: where nothing is
     differentiated; agreed_apart: those that ask it elsewhere. own_decisions: the conditions in models that each
-    rank decides for its own samples.
+    rank decides for its own samples. told: the calls of meters that keep the last numbers they got.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -325,6 +325,7 @@ class FlowFacts:
     agreed_quietly: set[ast.Call] = field(default_factory=set)
     agreed_apart: set[ast.Call] = field(default_factory=set)
     own_decisions: dict[ast.expr, Script] = field(default_factory=dict)
+    told: set[ast.Call] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -26,6 +26,7 @@ from .operation_names import (
 from .operations import runs_over_samples, values_of
 from .packed import is_named, is_packed, packed, padded_again, pads_again
 from .reductions import reduction_of
+from .told import Told
 from .values import (
     DRAWN,
     LOCAL_ROWS,
@@ -33,6 +34,7 @@ from .values import (
     TAKEN,
     UNEVEN,
     Function,
+    Instance,
     Items,
     Iteration,
     Library,
@@ -72,7 +74,7 @@ _NOT_ALL = "which batches are taken, and what with, would be others in a rank's 
 _BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 
 
-class Libraries(LibraryResults):
+class Libraries(LibraryResults, Told):
     """What libraries make of values."""
 
     def library(
@@ -82,7 +84,7 @@ class Libraries(LibraryResults):
         last = name.rpartition(".")[2]
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
-        if name not in _LOOK and name not in _BARS and last not in ("tqdm", "track", "trange"):
+        if name not in _LOOK and not is_bar(name):
             self.given_away(node, given, frame)
             self.leaves(given)
         if name in LOADERS:
@@ -108,6 +110,9 @@ class Libraries(LibraryResults):
             return models
         if name == "super" and (inherited := self.super_of(node, frame)) is not None:
             return inherited
+        if name in ("str", "repr", "format") and args and args[0].only(Instance):
+            self.strings(args[0], node.args[0], frame)
+            return SAME
         if name == "next" and self.loaders_in(*args[:1]):
             return self.next_batch(args[0], node, frame)
         if name == "next" and args and runs_over_samples(args[0]):
@@ -266,7 +271,7 @@ class Libraries(LibraryResults):
     def iteration(self, name: str, last: str, args: list[Value], node: ast.Call, frame: Frame) -> Value | None:
         """What loops run over, if the call makes that."""
         of_parts = any(v.kind in LOCAL_ROWS or v.only(Items) or v.only(Iteration) or has_layers(v) for v in args)
-        if not args or not (of_parts or self.loaders_in(*args)):
+        if not args or not (of_parts or self.loaders_in(*args) or any(map(self.is_generated, args))):
             return None
         if name in ("enumerate", "zip", "reversed", "itertools.islice", "islice", "iter"):
             how = name if name in ("enumerate", "zip") else "as_is"
@@ -277,9 +282,14 @@ class Libraries(LibraryResults):
                     if self.status.get(loader) in UNEVEN:
                         self.problem(frame, node, _NOT_ALL, frozenset({loader}))
             return of(Iteration(how, tuple(args)))
-        if name in _BARS or last in ("tqdm", "track", "trange"):
+        if is_bar(name):
             return of(Iteration("bar", (args[0],)))
         return None
+
+
+def is_bar(name: str) -> bool:
+    """Whether a function of a library shows how far a loop over what it is given has come."""
+    return name in _BARS or name.rpartition(".")[2] in ("tqdm", "track", "trange")
 
 
 def entries_with_parameters(values: Sequence[Value]) -> bool:

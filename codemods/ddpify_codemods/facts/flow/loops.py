@@ -29,6 +29,7 @@ from .values import (
     OFFSETS,
     SAME,
     UNEVEN,
+    Generated,
     Instance,
     Items,
     Iteration,
@@ -312,6 +313,8 @@ class Loops(OneByOne, ByName):
                 return SAME
             batch = self.of_layout(self.layouts.get(thing.call, "stacked"), frozenset({thing}))
             return self.with_parts(batch, thing) if thing.call not in self.layouts else batch
+        if isinstance(thing, Generated):
+            return SAME if thing.given is None else thing.given
         if isinstance(thing, Iteration):
             parts = [self.each_of(inner, node) for inner in thing.inner]
             if thing.how == "enumerate":

@@ -195,8 +195,8 @@ class Modules(Losses, Beginnings, Remembered):
     def evaluated(self, module: Module, node: ast.Call) -> None:
         """Note a call of a trained module outside of loops over training batches."""
         if not any(context.how == "batches" and not self.uneven(context) for context in self.contexts):
-            loop = next((each for each in self.contexts if each.how != "rows"), None)
-            name = self.named(module, loop.frame) if loop is not None else ""
+            named = [(each, self.named(module, each.frame)) for each in self.contexts if each.how != "rows"]
+            loop, name = next((each for each in named if each[1]), named[0] if named else (None, ""))
             self.found.evaluations.setdefault(node, set()).add((loop.node, loop.frame.script, name) if loop else None)
 
     def tagged(self, value: Value, forward: tuple[ast.Call, ast.AST] | None, bypass: ast.AST | None = None) -> Value:

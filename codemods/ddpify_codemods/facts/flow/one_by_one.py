@@ -12,7 +12,7 @@ from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .joined import Together
 from .state import Context
-from .values import UNEVEN, Iteration, Loader, Value
+from .values import UNEVEN, Generated, Iteration, Loader, Value
 
 BY_NEXT = "batches are taken one by one with next()"
 
@@ -27,6 +27,8 @@ class OneByOne(Together):
             for thing in value.things:
                 if isinstance(thing, Loader):
                     found.add(thing)
+                elif isinstance(thing, Generated):
+                    found |= thing.loaders
                 elif isinstance(thing, Iteration):
                     found |= self.loaders_in(*thing.inner)
         return frozenset(found)

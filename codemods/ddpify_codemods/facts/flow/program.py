@@ -96,10 +96,11 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
     by_next = ByNext()
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
     joined, aside, lengths = Joined(), set[tuple[ast.Call, ast.AST]](), Lengths()
+    told: set[ast.Call] = set()
     for _ in range(_ROUNDS):
         drawn |= {"torch"} if drawn else set()  # by which those of others are seeded, on each rank otherwise
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
-        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths)
+        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told)
         found, large = _once(scripts, status, trained, *given)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -117,7 +118,8 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
                 status[call] = "sharded" if divides else "whole"
         indistinct |= _indistinct(found, status)
         sizes = own_sizes(scripts, found, status)
-        new = by_next.learn(found.by_next)
+        new = by_next.learn(found.by_next) or not found.told <= told
+        told |= found.told
         for node in found.by_next.iterated & evaluated.keys():
             del evaluated[node]  # type: ignore[arg-type]
         if (
@@ -257,10 +259,10 @@ def _once(
     joined: Joined,
     aside: set[tuple[ast.Call, ast.AST]],
     lengths: Lengths,
+    told: set[ast.Call],
 ) -> tuple[FlowFacts, Problem | None]:
-    follower = Follower(
-        scripts, status, trained, loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths
-    )
+    given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told)
+    follower = Follower(scripts, status, trained, *given)
     try:
         follower.run()
     except (TooLarge, RecursionError):

@@ -15,6 +15,7 @@ from .own_networks import hands_over_networks, has_networks
 from .values import (
     Class,
     Function,
+    Generated,
     Instance,
     Items,
     Iteration,
@@ -48,6 +49,20 @@ class Context:
     may_be_several: bool = False
 
 
+@dataclass(eq=False)
+class Consumer:
+    """A loop over a generator that is being followed. over: all that it runs over. contexts, calls: how many loops and
+    calls were being followed when it began. turns: how often it was gone through."""
+
+    generated: Generated
+    loop: ast.For
+    over: Value
+    frame: Frame
+    contexts: int
+    calls: int
+    turns: int = 0
+
+
 @dataclass(frozen=True)
 class Computed:
     """What the forward of a layer gave back, and the layers that it called, in any case and in some."""
@@ -75,11 +90,13 @@ class State:
         joined: Joined,
         aside: set[tuple[ast.Call, ast.AST]],
         lengths: Lengths,
+        told: set[ast.Call],
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
         self.chooses, self.registers = has_networks(scripts), hands_over_networks(scripts)
         self.wrapped_calls, self.by_next, self.own_sizes = wrapped_calls, by_next, own_sizes
         self.joined, self.joined_parts = joined, joined.parts()
+        self.told = told  # the calls of meters that are given numbers of all ranks
         self.lengths = lengths  # the calls by which ranks agree on the longest sample of all
         self.aside = aside  # backward passes, and models in which no step follows what they leave
         self.latest: dict[ast.expr, Value] = {}  # of what expressions were last, where something is joined
@@ -93,6 +110,8 @@ class State:
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
         self.found = FlowFacts()
         self.contexts: list[Context] = []
+        self.awaited: list[ast.expr] = []  # what loops run over, if it is a call of a generator
+        self.consumers: list[Consumer] = []  # loops over the generators that are being followed
         self.in_forward: list[Module] = []
         self.stack: list[ast.AST] = []
         self.modules: dict[tuple[ast.AST, frozenset[Thing]], Module] = {}
@@ -171,6 +190,12 @@ class State:
     def enter(
         self, function: Function, node: ast.AST, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> Value:
+        raise NotImplementedError
+
+    def made_by_default(self, value: Value, node: ast.Call, frame: Frame) -> Value | None:
+        raise NotImplementedError
+
+    def is_generated(self, value: Value) -> bool:
         raise NotImplementedError
 
     def demand(self, node: ast.expr, value: Value, frame: Frame, gathers: bool = False) -> None:

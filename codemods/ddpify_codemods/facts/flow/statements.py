@@ -9,10 +9,10 @@ from functools import partial
 
 from ..no_group import never_run
 from .after_loops import is_of_last_turn
-from .assignments import Assignments
 from .branches import Names, asks_training, leaves, may_leave
 from .calls import is_without_gradients
 from .frames import Frame, additive
+from .generators import Generators
 from .operations import runs_over_samples
 from .values import (
     COUPLES,
@@ -36,7 +36,7 @@ _ENDS_EARLY = "a loop over a rank's part of an evaluation ends before its end"
 _TURNS = 8  # of a loop that go on handing on numbers of the ranks: `before = last; last = loss.item()`
 
 
-class Follower(Assignments):
+class Follower(Generators):
     """Follows a program once; what it finds out is in `found`."""
 
     def run(self) -> None:
@@ -149,8 +149,13 @@ class Follower(Assignments):
         frame.returns.append(self.value(node.value, frame) if node.value else NOTHING)
 
     def do_for(self, node: ast.For, frame: Frame) -> None:
-        over = self.value(node.iter, frame)
+        over, generated = self.run_over(node, frame)
         self.turns(node.iter, over, frame)
+        if generated is not None:
+            self.over_generator(node, over, generated, frame)
+            self.mark(node, over, frame)
+            self.block(node.orelse, frame)
+            return
         constants = node.iter.elts if isinstance(node.iter, ast.List | ast.Tuple) else []
         given = [self.value(each, frame) for each in constants if isinstance(each, ast.Constant)]
         if given and len(given) == len(constants) <= 4:
@@ -160,12 +165,12 @@ class Follower(Assignments):
             return
         first = dict(frame.names)
         with self.looping(node, over, frame), self.taking(node, frame):
-            known: Names = {}
+            known: dict[object, object] = {}
             for count in range(_TURNS):
                 before = dict(frame.names)
-                if count >= 2 and _settled(frame, known):
+                if count >= 2 and self.kinds(frame) == known:
                     break
-                known = before
+                known = self.kinds(frame)
                 self.assign(node.target, self.each_of(over, node.iter), frame)
                 with self.keeping(before):
                     self.turn(node.body, frame, always=bool(over.only(Parameters)))
@@ -217,8 +222,9 @@ class Follower(Assignments):
         """Note what a loop over batches has added up."""
         if not self.loaders_in(over) and not self.by_next.loops.get(node):
             return
+        waiting = self.waiting()
         for owner in self.visible(frame):
-            for name, value in owner.names.items():
+            for name, value in owner.names.items() if owner not in waiting else ():
                 if value.pending is None and additive(value) is not None and not value.only(Instance):
                     owner.names[name] = replace(value, pending=(node, name))
                 elif self.is_left(value, name, node, owner):
@@ -235,12 +241,12 @@ class Follower(Assignments):
 
     def do_while(self, node: ast.While, frame: Frame) -> None:
         with self.taking(node, frame):
-            known: Names = {}
+            known: dict[object, object] = {}
             for count in range(_TURNS):
-                if count >= 2 and _settled(frame, known):
+                if count >= 2 and self.kinds(frame) == known:
                     break
                 self.decided(node.test, self.value(node.test, frame), frame)
-                before = known = dict(frame.names)
+                before, known = dict(frame.names), self.kinds(frame)
                 with self.keeping(before):
                     self.turn(node.body, frame)
                 self.merge(frame, before)
@@ -308,9 +314,3 @@ class Follower(Assignments):
             for thing in self.value(target.value, frame).things if isinstance(target, ast.Subscript) else ():
                 if isinstance(thing, Items):
                     thing.in_order = False
-
-
-def _settled(frame: Frame, before: Names) -> bool:
-    """Whether a turn of a loop has left the variables of the kinds that they were of."""
-    now = {name: (value.kind, value.is_none) for name, value in frame.names.items()}
-    return now == {name: (value.kind, value.is_none) for name, value in before.items()}

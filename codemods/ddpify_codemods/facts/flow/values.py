@@ -88,6 +88,22 @@ class Iteration:
 
 
 @dataclass(eq=False)
+class Generated:
+    """What a generator of the program gives to a loop that follows it: the generator, and what calls it, in a frame.
+
+    loaders: those whose batches it yields; given: what it has yielded last.
+    """
+
+    function: Function
+    node: ast.AST
+    args: tuple[Value, ...]
+    keywords: dict[str, Value]
+    called_in: object
+    loaders: frozenset[Loader] = frozenset()
+    given: Value | None = None
+
+
+@dataclass(eq=False)
 class Module:
     """An instance of torch.nn.Module. made: the call that makes it. cls: its class where the program defines it.
 
@@ -213,6 +229,7 @@ class Library:
 Thing = (
     Loader
     | Iteration
+    | Generated
     | Module
     | Instance
     | Class

@@ -94,6 +94,8 @@ def _asked(script: Script, named: ast.NamedExpr) -> Iterator[ast.AST]:
 
 
 def _sets_epoch(node: ast.stmt) -> bool:
+    if isinstance(node, ast.If) and not node.orelse and isinstance(node.test, ast.Call):
+        return ast.unparse(node.test.func) == "isinstance" and all(map(_sets_epoch, node.body))
     called = isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and node.value.func
     on = called.value if isinstance(called, ast.Attribute) and called.attr == "set_epoch" else None
     return isinstance(on, ast.Attribute) and on.attr == "sampler"

@@ -24,6 +24,7 @@ from .sampler_wrapper import wrapped_sampler
 from .words import REMEDY, is_here, program_of
 
 SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
+_OTHER_ORDER = "another order in each epoch"
 _ORDER = "draw this rank's samples"
 _EARLIER = "samples depend here on those that were loaded before them, which are others on each rank (D20)"
 
@@ -222,13 +223,20 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
             yield Finding(RULE.id, "refused", line, text, "give the loader a name")
             return
         name = f"{each.loader_here}.sampler"
-        yield _set_epoch(each.loop, f"{name}.set_epoch({name}.epoch + 1)", words)
+        code = f"{name}.set_epoch({name}.epoch + 1)"
+        followed = program_of(script).followed
+        over = {followed.status.get(loader) for loader in followed.found.loops.get(each.loop, ())}
+        if over <= {"training"}:
+            yield _set_epoch(each.loop, code, words)
+        else:  # those of evaluations have none to tell it to
+            code = f"if isinstance({name}, DistributedSampler):\n    {code}"
+            yield Insert(each.loop, code, _OTHER_ORDER, modules=SAMPLER)
 
 
 def _set_epoch(at: ast.stmt, code: str, words: Words) -> Insert:
     """Tell the epoch to a sampler, where there is one."""
     code = f"if {words.has_sampler}:\n    {code}" if words.has_sampler else code
-    return Insert(at, code, "another order in each epoch", modules=words.imports if words.has_sampler else ())
+    return Insert(at, code, _OTHER_ORDER, modules=words.imports if words.has_sampler else ())
 
 
 RULE = Rule(

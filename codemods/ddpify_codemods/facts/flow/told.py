@@ -1,0 +1,86 @@
+"""Meters that keep the last numbers they got: `self.values = deque(maxlen=20)`.
+
+What they make of them, a median of the last steps, is none of the numbers that ranks could bring together later. They
+are given those of all ranks: `logger.update(loss=mean_over_ranks(loss.item()))`.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import replace
+from functools import lru_cache
+
+from ..script import KEPT, Script
+from .frames import Frame, additive, local_entries, settled
+from .reading import Reading
+from .values import Class, Function, Instance, Items, Value, entries
+
+
+class Told(Reading):
+    """What meters are told."""
+
+    def numbers_of_all(
+        self, node: ast.Call, function: Value, args: list[Value], keywords: dict[str, Value], frame: Frame
+    ) -> tuple[list[Value], dict[str, Value]]:
+        """What a call gives to a meter that keeps the last numbers it got: numbers of all ranks."""
+        owners = [thing.owner for thing in function.things if isinstance(thing, Function) and thing.owner is not None]
+        if self.in_forward or len(owners) < len(function.things) or len(args) != len(node.args):
+            return args, keywords
+        if all(map(_keeps_last, owners)):
+            self.found.told.add(node)
+        if node not in self.told:
+            return args, keywords
+        words = [word.arg or "**" for word in node.keywords]
+        nodes = [*node.args, *(word.value for word in node.keywords)]
+        values = [*args, *(keywords[each] for each in words)]
+        learns = any(map(_goes_back, owners))
+        for place, value in enumerate(values):
+            if not (value.is_local or local_entries(value)):
+                self.found.read_same.add(nodes[place])
+            elif additive(value) is not None and not (learns and any(each.forwards for each in entries([value]))):
+                self.demand(nodes[place], value, frame)
+                values[place] = replace(settled(value), constant=None)
+        return values[: len(args)], dict(zip(words, values[len(args) :], strict=True))
+
+    def made_by_default(self, value: Value, node: ast.Call, frame: Frame) -> Value | None:
+        """The object of the program that a defaultdict makes for a key that it does not have."""
+        made = [
+            self.called(each, node, [], {}, frame, False) for each in value.things if isinstance(each, Class | Function)
+        ]
+        return made[0] if len(made) == len(value.things) == 1 and made[0].only(Instance) else None
+
+
+def _goes_back(value: Value) -> bool:
+    """Whether a method of an object makes a backward pass."""
+    classes = [thing.cls.node for thing in value.only(Instance) if isinstance(thing, Instance)]
+    return any(
+        isinstance(part, ast.Attribute) and part.attr == "backward" for each in classes for part in ast.walk(each)
+    )
+
+
+def _keeps_last(value: Value, depth: int = 4) -> bool:
+    """Whether an object keeps the last of the numbers that it gets, or others that it holds do."""
+    for thing in value.things if depth else ():
+        if isinstance(thing, Items) and any(_keeps_last(each, depth - 1) for each in thing.all()):
+            return True
+        if isinstance(thing, Instance):
+            held = thing.attributes.values()
+            if has_window(thing.cls.script, thing.cls.node) or any(_keeps_last(each, depth - 1) for each in held):
+                return True
+    return False
+
+
+@lru_cache(maxsize=KEPT)
+def has_window(script: Script, cls: ast.ClassDef) -> bool:
+    """Whether objects of a class keep a deque that forgets what is no longer among the last."""
+    made = (each.value for each in ast.walk(cls) if isinstance(each, ast.Assign | ast.AnnAssign))
+    calls = (each for each in made if isinstance(each, ast.Call))
+    return any(
+        script.qualified(each.func) == "collections.deque" and (each.args[1:] or "maxlen" in words_of(each))
+        for each in calls
+    )
+
+
+def words_of(call: ast.Call) -> set[str | None]:
+    """The names of what a call gives by keyword."""
+    return {word.arg for word in call.keywords}
