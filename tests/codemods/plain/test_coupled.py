@@ -13,6 +13,7 @@ class Net(nn.Module):
         self.a = nn.Linear(4, 8)
         self.b = nn.Linear(8, 3)
         self.p = nn.Parameter(torch.zeros(64, 8))
+        self.register_buffer("c", torch.zeros(8))
         self.norm = nn.GroupNorm(2, 8)
         self.rows = nn.Sequential(nn.Linear(8, 8), nn.Softmax(0))
 
@@ -66,6 +67,16 @@ def of_model(body: str) -> list[str]:
         "h = self.rows(h)",
         "m = torch.zeros(8); torch.mean(h.detach(), 0, out=m); h = h - m",
         "h = torch.utils.checkpoint.checkpoint(lambda z: z - z.mean(0), h)",
+        "h = h + torch.arange(len(h)).float()[:, None]",
+        "h = h * (torch.arange(h.size(0)) % 2).view(-1, 1)",
+        "h = h.view(len(h) // 2, -1).repeat_interleave(2, 0)[:, :8]",
+        "h = h.t().contiguous().view(-1, 8)",
+        "h = F.scaled_dot_product_attention(h, h, h)",
+        "h = torch.bmm(h[None], h.t()[None])[0] @ h",
+        "h = h + F.unfold(h[None, None], (3, 1), padding=(1, 0)).mean()",
+        "h = h + torch.take(h, h.argmax(1)).unsqueeze(1)",
+        "h = h.clone(); h[::2] = 0",
+        "self.c.data = 0.9 * self.c + 0.1 * h.detach().mean(0); h = h - self.c",
         IN_LOOP,
         CARRIED,
     ],
@@ -87,7 +98,12 @@ def test_samples_that_a_model_couples(body: str) -> None:
         "h = h + torch.ones(len(h), 8)",
         "h = self.norm(h)",
         "h = torch.utils.checkpoint.checkpoint(lambda z: z - z.mean(1, keepdim=True), h)",
-        "h = h.view(len(h) // 2, 2, -1).flatten(0, 1)",
+        "h = self.a(x.view(-1, 2, 4).flatten(0, 1)).view(len(h), -1)[:, :8]",
+        "h = h * h[torch.arange(len(h)), h.argmax(1)].unsqueeze(1)",
+        "i = torch.arange(h.size(0)).unsqueeze(1); h = h + h[i, h.topk(3, 1)[1]].sum(1, keepdim=True)",
+        "h = h + torch.arange(h.size(1))",
+        "h = torch.max(h, 1, keepdim=True)[0] + h",
+        "f = x.view(-1, 2); f = f.view(len(f) // 2, -1); h = h + f[:, :1]",
     ],
 )
 def test_samples_that_a_model_leaves_apart(body: str) -> None:

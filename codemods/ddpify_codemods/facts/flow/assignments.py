@@ -30,6 +30,7 @@ from .values import (
     Module,
     Value,
     are_mixed,
+    cut,
     join,
     made_of,
 )
@@ -120,6 +121,8 @@ class Assignments(Branches):
             for place, part in enumerate(target.elts):
                 inner = part.value if isinstance(part, ast.Starred) else part
                 self.assign(inner, self.part(value, place), frame)
+        elif isinstance(target, ast.Attribute) and target.attr == "data" and value.is_local and self.in_forward:
+            self.assign(target.value, cut(value), frame, source)  # `self.center.data = …`
         elif isinstance(target, ast.Attribute):
             self.assign_attribute(self.value(target.value, frame), target, value, frame, source)
         elif isinstance(target, ast.Subscript):
@@ -234,7 +237,7 @@ class Assignments(Branches):
         """Whether samples are changed that have a place in the batch: `x[0] = 0`, not `batch[0] = batch[0].cuda()`."""
         place = index.elts[0] if isinstance(index, ast.Tuple) else index
         if isinstance(place, ast.Slice):
-            return place.lower is not None or place.upper is not None
+            return any(bound is not None for bound in (place.lower, place.upper, place.step))
         is_tensor = owner.kind == "rows" or place is not index or isinstance(value.constant, int | float)
         constant = self.value(place, frame).constant
         return is_tensor and isinstance(constant, int) and not isinstance(constant, bool)

@@ -113,12 +113,12 @@ def _of_one(name: str, dimensions: int, dimension: object, given: int, keeps: bo
     return dimensions - len(along) if given <= 1 else None
 
 
-def parts_of(name: str, value: Value, dimension: object) -> tuple[tuple[int | str | None, int], ...]:
-    """How many dimensions the two tensors have that `x.max(1)` gives, by place and name."""
+def parts_of(name: str, value: Value, dimension: object, keeps: bool) -> tuple[tuple[int | str | None, int], ...]:
+    """How many dimensions the two tensors have that `x.max(1)` gives, by place and name; keeps: that one, too."""
     known = value.dimensions
     if name not in _SEVERAL or not known or not isinstance(dimension, int):
         return ()
-    left = known if name in ("topk", "sort") else known - 1
+    left = known if keeps or name in ("topk", "sort") else known - 1
     return tuple((key, left) for key in (0, 1, "values", "indices"))
 
 

@@ -29,6 +29,7 @@ from .values import (
     DRAWN,
     KEYED,
     LOCAL_ROWS,
+    NUMBERED,
     OWN_SHAPE,
     SAME,
     SHUFFLED,
@@ -41,6 +42,7 @@ from .values import (
     entries,
     made_of,
     of,
+    unnumbered,
 )
 from .views import regroups
 
@@ -58,7 +60,7 @@ class LibraryResults(Modules):
 
     def unknown_call(self, node: ast.Call, given: Sequence[Value], frame: Frame, alone: bool) -> Value:
         """A call of something that is not known: what it is given may be shown or written."""
-        local = [value for value in given if value.is_local or local_entries(value)]
+        local = [unnumbered(value) for value in given if value.is_local or local_entries(value)]
         self.given_away(node, given, frame)
         self.leaves(given)
         if not local:
@@ -243,6 +245,8 @@ class LibraryResults(Modules):
                 return combined(ast.MatMult(), args[0], args[1])
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
+            if last in ("unfold", "fold") and axis(rows.kind) != 0:
+                return made_of("unknown", local, reason=COUPLES)
             if last == "reshape" and regroups(rows, args[1:], frame.script, node.args[1:]):
                 return made_of("unknown", local, reason=COUPLES)
             words = {word.arg or "" for word in node.keywords}
@@ -299,6 +303,8 @@ class LibraryResults(Modules):
             return found
         found = self.unknown_call(node, given, frame, alone)
         counts = last in ("range", "arange") and all(each.kind == "size" for each in local)
+        if counts and last == "arange" and self.in_forward:
+            return replace(found, couples=False, reason=NUMBERED)  # unless it is an index
         return replace(found, couples=False) if counts else found  # as an index, as a rule
 
     def is_drawn_from_samples(self, name: str, last: str, node: ast.Call, args: list[Value]) -> bool:

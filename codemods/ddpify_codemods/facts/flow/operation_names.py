@@ -220,7 +220,20 @@ LAYOUTS = frozenset(
 NEW = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full", "new_empty"})
 COUPLE = frozenset(
     {"cdist", "pdist", "corrcoef", "cov", "bincount", "histc", "histogram", "unique", "unique_consecutive", "flipud"}
-    | {"meshgrid", "cartesian_prod", "combinations", "fftn", "ifftn", "rfftn", "diag", "cdist", "scan"}
+    | {
+        "take",
+        "pca_lowrank",
+        "svd_lowrank",
+        "meshgrid",
+        "cartesian_prod",
+        "combinations",
+        "fftn",
+        "ifftn",
+        "rfftn",
+        "diag",
+        "cdist",
+        "scan",
+    }
 )
 # Of a matrix they make something of all its rows together.
 OF_MATRICES = frozenset(

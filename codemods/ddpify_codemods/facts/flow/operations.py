@@ -75,8 +75,9 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
     found = of_batches(found, alike([value, *given])) if kept else found
     if found.kind in ("rows_second", "rows_last", "rows_moved"):
         found = replace(found, front=front_of(name, value, given))
-    many = after_operation(name, value, dimension, given, not keywords.isdisjoint(("keepdim", "keepdims")))
-    if found.kind == "batch" and not found.dimensions and (parts := parts_of(name, value, dimension)):
+    keeps = not keywords.isdisjoint(("keepdim", "keepdims")) or any(each.constant is True for each in given)
+    many = after_operation(name, value, dimension, given, keeps)
+    if found.kind == "batch" and not found.dimensions and (parts := parts_of(name, value, dimension, keeps)):
         return replace(found, parts=parts)
     at_least = at_least_after_operation(name, value, dimension, given)
     return of_dimensions(found, many if "end_dim" not in keywords else None, at_least)
@@ -97,6 +98,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "where" and not given:  # the places of those that count, in a tuple
         return made_of("unknown", all_of, reason=TAKEN)
+    if name in ("view", "reshape") and takes_several(value, _flat(given)):
+        return made_of("unknown", all_of, reason=COUPLES)
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
@@ -104,7 +107,10 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         sizes = [each for each in entries(given) if each.is_local]
         return of_batches(made_of("rows", [value, *sizes]), value.batches) if sizes else SAME
     if name in ("bmm", "baddbmm"):
-        return made_of("rows" if _lie_first(rows) else "unknown", all_of)
+        crossed = value.kind in ("rows_second", "rows_last") and bool(rows - {"rows_moved"}) and len(all_of) > 1
+        return made_of("rows" if _lie_first(rows) else "unknown", all_of, reason=COUPLES if crossed else "")
+    if name == "scaled_dot_product_attention" and value.dimensions == 2 and axis(value.kind) == 0:
+        return made_of("unknown", all_of, reason=COUPLES)
     if name == "bincount" and "minlength" in keywords and not differ(rows):
         return made_of("sum", all_of)  # as long on each rank: how often each class occurs
     if name in COUPLE or differ(rows) or (name in OF_MATRICES and value.dimensions == 2):
@@ -123,6 +129,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         if name in ("view", "reshape") and value.dimensions == 1 and puts_together(sizes):
             return made_of("unknown", all_of, reason=COUPLES)
         merges = name in ("view", "reshape", "flatten", "ravel") and not (sizes and sizes[0].kind == "size")
+        merges |= bool(sizes and sizes[0].kind == "size" and value.batches and sizes[0].batches != value.batches)
         merges = merges and not (name == "flatten" and dimension == 1)
         made = made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
         return made and replace(made, merged=value.merged or merges, batches=() if merges else value.batches)
@@ -208,6 +215,18 @@ def puts_together(sizes: Sequence[Value]) -> bool:
     """Whether sizes for a tensor of one number for each sample put neighbours into a row: `scores.view(-1, 2)`."""
     others = [each.constant for each in sizes[1:] if isinstance(each.constant, int)]
     return bool(sizes) and sizes[0].constant == -1 and any(each > 1 for each in others)
+
+
+def takes_several(value: Value, sizes: Sequence[Value]) -> bool:
+    """Whether new sizes put samples into a row with their neighbours: `h.view(len(h) // 2, -1)`, `h.t().view(-1, 8)`.
+
+    A tensor that is merged has several rows of each sample, which belong together.
+    """
+    first = sizes[0] if sizes else SAME
+    if axis(value.kind) == 0:
+        parts = first.kind == "unknown" and first.couples and first.host
+        return parts and bool(value.batches) and not value.merged
+    return value.kind == "rows_last" and first.constant == -1 and len(sizes) > 1 and sizes[-1].constant != 1
 
 
 def repeated_along(value: Value, at_least: int, given: Sequence[Value]) -> Value | None:

@@ -31,6 +31,7 @@ from .values import (
     Value,
     entries,
     made_of,
+    unnumbered,
 )
 
 
@@ -50,7 +51,7 @@ class Subscripts(Comparisons):
             return element(owner, key)
         if (layers := self.held(owner, key)) is not None:
             return layers
-        index = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice) else SAME
+        index = unnumbered(self.value(node.slice, frame)) if not isinstance(node.slice, ast.Slice) else SAME
         slices = [part for part in (*ast.iter_child_nodes(node.slice), node.slice) if isinstance(part, ast.Slice)]
         said = [bound for part in slices for bound in (part.lower, part.upper, part.step) if bound is not None]
         bounds = [self.value(bound, frame) for bound in said]

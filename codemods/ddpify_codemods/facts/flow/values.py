@@ -49,6 +49,7 @@ DRAWN = "it is drawn by a generator that each rank has used for its own samples 
 SHUFFLED = "samples of a batch are put in another order, at random"
 CHOSEN = "it is drawn by the number of this rank's samples"
 PLACED = "samples are put at places of it that depend on their number"
+NUMBERED = "the places of samples in a batch go into it, `arange(len(x))`, which are others on each rank"
 ADDED = "it is added up over this rank's batches"
 PICKED = "it is a mean over those samples that count, and their number differs from rank to rank"
 LONGEST = "it is as long as the longest of a rank's samples, which is another one on each"
@@ -58,7 +59,7 @@ BY_SAMPLES = "the model decides or computes here by the samples of its batch"
 SEVERAL = "whether the loop runs over samples, or over several tensors of them, is not seen"
 KEYED = "its keys are those of samples"
 IN_ONE = frozenset({CONCATENATED, OFFSETS})
-KEPT = frozenset({COUPLES, BROADCAST, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST}) | IN_ONE
+KEPT = frozenset({COUPLES, BROADCAST, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST, NUMBERED}) | IN_ONE
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 _BEHIND = frozenset({"rows_second", "rows_last", "rows_moved"})
 ADDITIVE = frozenset({"mean", "sum", "size"})
@@ -386,6 +387,14 @@ def differentiated(value: Value, given: Iterable[Value]) -> Value:
         return value
     of_all = (each.loaders for each in values if not each.is_local and each.forwards)
     return replace(value, forwards=forwards, bypasses=bypasses, loaders=value.loaders.union(*of_all))
+
+
+def unnumbered(value: Value) -> Value:
+    """A value that samples are taken by: `h[arange(len(h)), y]` is one thing for each of them."""
+    parts = entries([value])
+    if all(each.reason != NUMBERED for each in parts):
+        return value
+    return made_of("unknown", [replace(each, reason="", things=frozenset()) for each in parts if each.is_local])
 
 
 def join(first: Value, second: Value) -> Value:

@@ -102,9 +102,10 @@ def test_samples_meet_where_the_last_dimensions_meet() -> None:
 
 
 def test_what_gives_two_tensors_and_losses_that_are_not_reduced() -> None:
-    assert dict(dimensions.parts_of("max", MATRIX, 1)) == {0: 1, 1: 1, "values": 1, "indices": 1}
-    assert dict(dimensions.parts_of("topk", MATRIX, 1))["values"] == 2
-    assert not dimensions.parts_of("max", MATRIX, None)
+    assert dict(dimensions.parts_of("max", MATRIX, 1, False)) == {0: 1, 1: 1, "values": 1, "indices": 1}
+    assert dict(dimensions.parts_of("topk", MATRIX, 1, False))["values"] == 2
+    assert dict(dimensions.parts_of("max", MATRIX, 1, True))[0] == 2
+    assert not dimensions.parts_of("max", MATRIX, None, False)
     row = Value("rows", dimensions=1)
     assert dimensions.of_losses("cross_entropy", [MATRIX, row]) == 1
     assert dimensions.of_losses("mse_loss", [MATRIX, MATRIX]) == 2
