@@ -35,6 +35,7 @@ def test_a_number_of_each_batch_is_added_up_over_ranks(adds: str, shown: str) ->
         ("total += F.cross_entropy(model(x), y)", "total"),  # 0.0, and no tensor, on a rank without a batch
         ("total += F.cross_entropy(model(x), y).item() / len(test_loader)", "total"),
         (f"{MEAN}; last = x.shape[1]", "total, last"),  # nothing, on a rank without a batch
+        (f"{MEAN}; mean = mean + np.bincount(y.numpy(), minlength=3)", "total, mean.sum()"),  # 0, and no array
         ("total *= 2", "total"),
         (f"{MEAN}; print(total)", "total"),
         ("hits = (model(x).argmax(1) == y).sum().item(); total = total + hits; mean += total / len(x)", "mean"),

@@ -81,7 +81,9 @@ class Reading(Objects, Longest, OwnDecisions):
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
-        self.by_batches_too((owner.script, at, name), loop, loaders, value.host and form == "number", frame)
+        self.by_batches_too(
+            (owner.script, at, name), loop, loaders, value.host and not value.array and form == "number", frame
+        )
         owner.names[name] = settled(value, in_place=form == "defaultdict")
         for names in self.kept_names:  # it is brought together before these statements
             if names.get(name) is value:
