@@ -118,6 +118,15 @@ for batch in super().__iter__():
             batch[key] = torch.nn.functional.pad(batch[key], behind, value=value)
         yield batch""",
         """\
+for batch in super().__iter__():
+        batch = batch if isinstance(batch, dict) else list(batch)
+        lengths = torch.tensor([batch[key].shape[dim] for key, dim, _ in self.padded])
+        dist.all_reduce(lengths, dist.ReduceOp.MAX)
+        for (key, dim, value), length in zip(self.padded, lengths.tolist()):
+            behind = [0, 0] * (batch[key].dim() - dim % batch[key].dim() - 1) + [0, length - batch[key].shape[dim]]
+            batch[key] = torch.nn.functional.pad(batch[key], behind, value=value)
+        yield batch""",
+        """\
 dim, value = self.padded
     for batch in super().__iter__():
         length = torch.tensor(batch.shape[dim])

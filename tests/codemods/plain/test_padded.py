@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 from ddpify_codemods import convert
+from ddpify_codemods.facts.plain_code import padded_loaders
+
+from tests.codemods.checks import script_of
 
 HEAD = """\
 import functools
@@ -30,6 +33,15 @@ COLLATE = """\
 def collate(batch):
     x, y = zip(*batch)
     return pad_sequence(x, batch_first=True, padding_value={}), torch.tensor(y)
+"""
+PICTURES = """\
+def collate(batch):
+    xs, ys = zip(*batch)
+    largest = tuple(max(size) for size in zip(*[x.shape for x in xs]))
+    padded = xs[0].new(*((len(xs),) + largest)).fill_(PAD)
+    for x, place in zip(xs, padded):
+        place[..., : x.shape[-1]].copy_(x)
+    return {}, torch.tensor(ys)
 """
 PAIR = ("x, y", "x", "y")
 
@@ -63,6 +75,14 @@ def converted(source: str, batch: tuple[str, str, str] = PAIR, target: str = "cp
             "        return pad_sequence(x, batch_first=True, padding_value=self.pad), torch.tensor(y)\n"
             + LOADER.format("C(PAD)"),
             "[(0, 1, PAD)]",
+        ),
+        (
+            PICTURES.format("padded") + LOADER.format("collate"),
+            "[(0, -1, PAD)]",
+        ),
+        (
+            PICTURES.format("padded[:, largest[0]:]") + LOADER.format("collate"),
+            "",
         ),
         (
             "def collate(batch):\n    xs, ys = [], []\n    for x, y in sorted(batch, key=len):\n        xs.append(x)\n"
@@ -152,3 +172,9 @@ def test_an_evaluation_of_samples_of_training_is_whole() -> None:
     path = Path("train.py")
     code = convert({path: source + evaluation}, "cpu", style="plain")[path].code
     assert "for x, y in every_sample(loader):" in code  # other batches would be padded to other lengths
+
+
+def test_what_pads_pictures_is_known_again() -> None:
+    code = converted(PICTURES.format("padded") + LOADER.format("collate"))
+    assert "(batch[key].dim() - dim % batch[key].dim() - 1)" in code
+    assert padded_loaders(script_of(code)) == {"EquallyPaddedLoader"}

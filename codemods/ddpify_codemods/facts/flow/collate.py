@@ -13,6 +13,7 @@ from .concatenated import Concatenated, Offsets, appended_to
 from .filled import filled, is_longest
 from .lengthened import Lengthened
 from .padding import Padded, in_words_of
+from .pictures import pictures
 from .values import Function
 
 _DEPTH = 3
@@ -104,6 +105,8 @@ class _Follow(CollateExpressions):
     def statement(self, node: ast.stmt) -> None:
         if node in self.filling:
             return
+        if isinstance(node, ast.Assign) and self.pads_pictures(node):
+            return
         if isinstance(node, ast.Assign) and len(node.targets) == 1 and (self.fills(node) or self.measures(node)):
             return
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
@@ -141,19 +144,40 @@ class _Follow(CollateExpressions):
             self.names[node.targets[0].id] = "longest"
         return longest and isinstance(node.targets[0], ast.Name)
 
+    def pads_pictures(self, node: ast.Assign) -> bool:
+        """Whether a tensor is made which a loop fills with pictures, padded to the largest; or its sizes are."""
+        found = pictures(self.script, self.script.scope(node)) if not self.in_turn and not self.at_times else None
+        if found is None or self.names.get(found.samples) != "column":
+            return False
+        if node in found.sizes:
+            self.names[ast.unparse(node.targets[0])] = "longest"
+            return True
+        code = self.value_of(found.value) if node is found.made and self.part(found.value) == "same" else ""
+        if not code:
+            return False
+        first, *others = found.dimensions
+        self.names[ast.unparse(node.targets[0])] = Padded(first, code, also=tuple(others))
+        self.filling.add(found.loop)
+        return True
+
+    def value_of(self, value: ast.expr) -> str:
+        """The code of what samples are padded with, in the words of the collate function; "" where it has none."""
+        code = in_words_of(value, self.codes)
+        others = {
+            name for name in (self.local | self.names.keys()) - self.codes.keys() if self.names.get(name) != "same"
+        }
+        unknown = any(isinstance(each, ast.Name) and each.id in others for each in ast.walk(code))
+        return "" if unknown else ast.unparse(code)
+
     def fills(self, node: ast.Assign) -> bool:
         """Whether a tensor is made which a loop fills with samples, padded to the longest."""
         found = filled(self.script, self.script.scope(node), node) if not self.in_turn and not self.at_times else None
         if found is None or self.named(found[0]) != "column" or self.part(found[1]) != "same":
             return False
         _, value, loop = found
-        code = in_words_of(value, self.codes)
-        others = {
-            name for name in (self.local | self.names.keys()) - self.codes.keys() if self.names.get(name) != "same"
-        }
-        if any(isinstance(each, ast.Name) and each.id in others for each in ast.walk(code)):
+        if not (code := self.value_of(value)):
             return False
-        self.names[ast.unparse(node.targets[0])] = Padded(1, ast.unparse(code))
+        self.names[ast.unparse(node.targets[0])] = Padded(1, code)
         self.filling.add(loop)
         return True
 

@@ -354,7 +354,8 @@ class CollateExpressions(CollateLengths):
         places = [ast.unparse(each) for each in call.args] if isinstance(call, ast.Call) else []
         if function.attr in _OF_ANY_TYPE:
             return padded
-        if function.attr == "t" or (function.attr == "transpose" and sorted(places) == ["0", "1"]):
+        exchanges = function.attr == "t" or (function.attr == "transpose" and sorted(places) == ["0", "1"])
+        if exchanges and not padded.also:
             return turned(padded)
         raise Unclear
 

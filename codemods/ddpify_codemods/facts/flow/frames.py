@@ -211,7 +211,7 @@ class FlowFacts:
     is used. given_loggers: the calls of the program's own functions and classes that are given a logger. hidden: the
     loaders that something unknown is given in a list or an object, and where. not_stacked: the calls
     that make loaders whose collate functions are not seen to stack samples. padded: of such a call, what of its batches
-    is padded to the longest sample: along which dimension, and with what, as code.
+    is padded to the longest sample: along which dimensions, and with what, as code.
     keys: those of a defaultdict that AfterLoop names. first_passes: where the first pass over batches of training
     begins, on each way that a run may take: the outermost loop around it in which no optimizer is made.
     weighed: the calls of losses that are divided by what the targets of all ranks count for; weighs: what makes the
@@ -286,7 +286,7 @@ class FlowFacts:
     datasets: dict[ast.Call, Value] = field(default_factory=dict)
     shuffles: dict[Loader, set[object]] = field(default_factory=dict)
     not_stacked: set[ast.Call] = field(default_factory=set)
-    padded: dict[ast.Call, dict[str | int | None, tuple[int, str]]] = field(default_factory=dict)
+    padded: dict[ast.Call, dict[str | int | None, tuple[tuple[int, ...], str]]] = field(default_factory=dict)
     by_next: ByNext = field(default_factory=lambda: ByNext())
     sample_gradients: set[ast.Call] = field(default_factory=set)
     other_gradients: set[ast.Call] = field(default_factory=set)

@@ -322,10 +322,10 @@ class Objects(Loops, OwnContainers):
         if len(functions) != 1 or parts[0] is None or not is_apart(parts[0]):
             return None
         codes = {
-            place: (padded.dimension, code_for(padded.value, functions[0], collate, frame.script, call))
+            place: (padded.dimensions, code_for(padded.value, functions[0], collate, frame.script, call))
             for place, padded in paddings(parts[0]).items()
         }
-        if not all(code for _, code in codes.values()):
+        if not all(code for _, code in codes.values()) or any(len(at) > 1 for at, _ in [codes.get(None, ((), ""))]):
             return None
         self.found.padded[call] = codes
         return parts[0]

@@ -18,11 +18,18 @@ _PADS = frozenset({"torch.nn.utils.rnn.pad_sequence"})
 @dataclass(frozen=True)
 class Padded:
     """Samples that are padded to the longest of them: the dimension that is as long, the code of what is put behind
-    them, in the words of the collate function, and the dimension of the samples."""
+    them, in the words of the collate function, and the dimension of the samples. also: further dimensions, of
+    pictures that are padded to the largest of them."""
 
     dimension: int
     value: str
     samples: int = 0
+    also: tuple[int, ...] = ()
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """All along which samples are padded; from behind where they are below zero."""
+        return self.dimension, *self.also
 
 
 def pads(name: str) -> bool:

@@ -36,6 +36,8 @@ class {name}(torch.utils.data.DataLoader):
                 batch[key] = torch.nn.functional.pad(batch[key], behind, value=value)
             yield batch
 '''
+_BEHIND = "(batch[key].dim() - dim - 1)"
+_FROM_BEHIND = "(batch[key].dim() - dim % batch[key].dim() - 1)"
 _WHOLE = '''\
 
 
@@ -67,18 +69,21 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Finding(RULE.id, "refused", first.lineno, message, REMEDY)
         return
     for call, parts in sorted(padded.items(), key=lambda each: each[0].lineno):
-        given = [f"({key!r}, {dim}, {value})".replace("'", '"') for key, (dim, value) in parts.items()]
-        code = f"[{', '.join(given)}]" if None not in parts else "({}, {})".format(*parts[None])
+        each = [(key, dim, value) for key, (dims, value) in parts.items() for dim in dims]
+        given = [f"({key!r}, {dim}, {value})".replace("'", '"') for key, dim, value in each]
+        code = f"[{', '.join(given)}]" if None not in parts else "({}, {})".format(*each[0][1:])
         yield Replace(call.func, NAME, _MESSAGE)
         yield ChangeArgument(call, "padded", code, _MESSAGE)
     text = _WHOLE if any(None in each for each in padded.values()) else _PARTS
+    if any(dim < 0 for parts in padded.values() for dims, _ in parts.values() for dim in dims):
+        text = text.replace(_BEHIND, _FROM_BEHIND)
     at, where = functions_place(script)
     code = text.format(name=NAME, device=device(target)).rstrip("\n")
     message = "a loader whose batches are as long on all ranks"
     yield Insert(at, code, message, where, modules=(*words.imports, "import torch"))
 
 
-def padded_loaders(script: Script) -> dict[ast.Call, dict[str | int | None, tuple[int, str]]]:
+def padded_loaders(script: Script) -> dict[ast.Call, dict[str | int | None, tuple[tuple[int, ...], str]]]:
     """The calls of a file that make loaders of training whose batches are padded, and what is padded of these."""
     followed = program_of(script).followed
     calls = {each.call for each, status in followed.status.items() if status == "training" and each.source is None}
