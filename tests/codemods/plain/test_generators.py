@@ -103,6 +103,38 @@ def test_a_generator_that_goes_on_without_end_tells_the_sampler_each_pass() -> N
     assert "        loader.sampler.set_epoch(loader.sampler.epoch + 1)\n        for batch in loader:" in code
 
 
+ENDLESS = """\
+def cycle(loader):
+    while True:
+        for batch in loader:
+            yield batch
+endless = cycle(train_loader)
+"""
+TAKES = "for _ in range(4):\n        x, y = next(endless)"
+
+
+def test_what_next_takes_of_a_generator_without_end_is_trained_on() -> None:
+    step = "optimizer.step()\n        print(loss.item())"
+    result = plain(over(ENDLESS, TAKES, step).replace("next(endless):", "next(endless)"))
+    assert not refusals(result)
+    assert "        loader.sampler.set_epoch(loader.sampler.epoch + 1)\n        for batch in loader:" in result.code
+    assert "ddp_model(x)" in result.code and "print(mean_over_ranks(loss.item()))" in result.code
+
+
+def test_an_evaluation_that_next_takes_batches_for_is_whole_and_has_no_sampler_to_tell() -> None:
+    tests = ENDLESS + "tests = cycle(test_loader)\n"
+    step = "optimizer.step()\n        x, y = next(tests)\n        print((model(x).argmax(1) == y).sum().item())"
+    result = plain(over(tests, TAKES, step).replace("next(endless):", "next(endless)"))
+    assert not refusals(result) and notes(result)
+    assert "if isinstance(loader.sampler, DistributedSampler):" in result.code
+    assert "test_loader = DataLoader(test_set, batch_size=8)" in result.code
+
+
+@pytest.mark.parametrize("loop", ["for x, y in endless", "for _, (x, y) in zip(range(4), endless)"])
+def test_a_loop_over_a_generator_that_was_made_before_is_refused(loop: str) -> None:
+    assert refusals(plain(over(ENDLESS, loop)))
+
+
 def test_what_evaluates_by_the_same_loop_has_no_sampler_to_tell() -> None:
     adds = EVALUATION.format(adds="total += (model(x).argmax(1) == y).sum().item()", shown="total")
     after = adds.replace("in test_loader", "in batches(test_loader)")

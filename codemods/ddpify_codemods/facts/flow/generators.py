@@ -14,10 +14,12 @@ from functools import lru_cache
 from ..script import KEPT, Script
 from .assignments import Assignments
 from .branches import Names
-from .frames import Frame
+from .endless import Endless, endless
+from .frames import Frame, Pass
 from .libraries import is_bar
+from .one_by_one import BY_NEXT
 from .state import Consumer, Context
-from .values import SAME, Function, Generated, Instance, Iteration, Library, Thing, Value, of
+from .values import SAME, UNEVEN, Function, Generated, Instance, Iteration, Library, Loader, Thing, Value, of
 
 
 class Generators(Assignments):
@@ -36,6 +38,8 @@ class Generators(Assignments):
         over = self.value(loop.iter, frame)
         self.awaited.pop()
         over = self.with_iter(over, loop, frame)
+        if _is_endless(over):
+            self.problem(frame, loop, "what a generator gives to its loop is not followed", self.loaders_in(over))
         found = _generators(over)
         return over, found[0] if len(found) == 1 else None
 
@@ -82,7 +86,25 @@ class Generators(Assignments):
             given = [*args, *keywords.values(), *([function.owner] if function.owner is not None else [])]
             if self.can_be_followed(function, given):
                 return of(Generated(function, node, tuple(args), keywords, frame))
+        again = endless(function.script, function.node) if function.owner is None and not self.in_forward else None
+        if again is not None and isinstance(node, ast.Call):
+            names = [each.arg for each in (*function.node.args.posonlyargs, *function.node.args.args)]
+            value = {**dict(zip(names, args, strict=False)), **keywords}.get(again.loader, SAME)
+            if value.things and all(isinstance(thing, Loader) for thing in value.things):
+                self.goes_on(function.script, again, value, node, frame)
+                return of(Iteration("endless", (value,)))
         return super().enter(function, node, args, keywords, frame)
+
+    def goes_on(self, script: Script, again: Endless, value: Value, node: ast.Call, frame: Frame) -> None:
+        """A generator will give the batches of loaders without end, one by one, to next()."""
+        self.found.scripts[again.gives] = script
+        self.found.loops.setdefault(again.gives, set()).update(self.loaders_in(value))
+        for loader in self.loaders_in(value):
+            if self.status.get(loader) in UNEVEN:
+                self.problem(frame, node, BY_NEXT, frozenset({loader}))
+            if self.status.get(loader) == "training":
+                passed = Pass(script, again.gives, loader, again.loader, again.loop, "", script)
+                self.found.passes.add(passed)
 
     def over_generator(self, loop: ast.For, over: Value, generated: Generated, frame: Frame) -> None:
         """Follow a generator, and the loop over it where it yields."""
@@ -149,6 +171,12 @@ class Generators(Assignments):
 def _hands_on(name: str) -> bool:
     """Whether a function of a library gives to a loop what it runs over itself."""
     return name == "enumerate" or is_bar(name)
+
+
+def _is_endless(over: Value) -> bool:
+    """Whether a loop runs over a generator without end that was made before."""
+    iterations = [thing for thing in over.only(Iteration) if isinstance(thing, Iteration)]
+    return any(each.how == "endless" or any(map(_is_endless, each.inner)) for each in iterations)
 
 
 @lru_cache(maxsize=KEPT)

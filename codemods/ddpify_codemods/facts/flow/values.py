@@ -82,7 +82,7 @@ class Loader:
 
 @dataclass(eq=False)
 class Iteration:
-    """What loops run over: how it is made (enumerate, zip, bar, as_is), and of what."""
+    """What loops run over: how it is made (enumerate, zip, bar, endless, as_is), and of what."""
 
     how: str
     inner: tuple[Value, ...]
