@@ -135,6 +135,18 @@ def test_a_loop_over_a_generator_that_was_made_before_is_refused(loop: str) -> N
     assert refusals(plain(over(ENDLESS, loop)))
 
 
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "given = batches(train_loader) if epoch else train_loader",
+        "given = train_loader\n    if epoch:\n        given = batches(train_loader)",
+    ],
+)
+def test_a_generator_that_may_be_the_loader_itself_is_refused(chosen: str) -> None:
+    source = over(GIVES, "for x, y in given").replace("    for x, y in given", f"    {chosen}\n    for x, y in given")
+    assert refusals(plain(source))
+
+
 def test_what_evaluates_by_the_same_loop_has_no_sampler_to_tell() -> None:
     adds = EVALUATION.format(adds="total += (model(x).argmax(1) == y).sum().item()", shown="total")
     after = adds.replace("in test_loader", "in batches(test_loader)")

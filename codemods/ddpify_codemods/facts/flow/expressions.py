@@ -24,6 +24,7 @@ from .values import (
     DRAWN,
     KEYED,
     LOCAL_ROWS,
+    NOT_FOLLOWED,
     PLACED,
     SAME,
     Function,
@@ -392,7 +393,7 @@ class Expressions(Comprehensions):
         divided = frozenset(each for each in self.loaders_in(value) if self.status.get(each) in ("training", "sharded"))
         if value.is_local or local_entries(value) or (divided and isinstance(node, ast.YieldFrom)):
             loaders = frozenset().union(divided, *(each.loaders for each in entries([value])))
-            self.problem(frame, node, "what a generator gives to its loop is not followed", loaders)
+            self.problem(frame, node, NOT_FOLLOWED, loaders)
         frame.yields.append(value)
         return SAME
 

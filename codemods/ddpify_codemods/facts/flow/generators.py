@@ -19,7 +19,20 @@ from .frames import Frame, Pass
 from .libraries import is_bar
 from .one_by_one import BY_NEXT
 from .state import Consumer, Context
-from .values import SAME, UNEVEN, Function, Generated, Instance, Iteration, Library, Loader, Thing, Value, of
+from .values import (
+    NOT_FOLLOWED,
+    SAME,
+    UNEVEN,
+    Function,
+    Generated,
+    Instance,
+    Iteration,
+    Library,
+    Loader,
+    Thing,
+    Value,
+    of,
+)
 
 
 class Generators(Assignments):
@@ -39,7 +52,7 @@ class Generators(Assignments):
         self.awaited.pop()
         over = self.with_iter(over, loop, frame)
         if _is_endless(over):
-            self.problem(frame, loop, "what a generator gives to its loop is not followed", self.loaders_in(over))
+            self.problem(frame, loop, NOT_FOLLOWED, self.loaders_in(over))
         found = _generators(over)
         return over, found[0] if len(found) == 1 else None
 
@@ -93,7 +106,10 @@ class Generators(Assignments):
             if value.things and all(isinstance(thing, Loader) for thing in value.things):
                 self.goes_on(function.script, again, value, node, frame)
                 return of(Iteration("endless", (value,)))
-        return super().enter(function, node, args, keywords, frame)
+        result = super().enter(function, node, args, keywords, frame)
+        yields = function.node in function.script.generators and not result.things
+        loaders = self.loaders_within([*args, *keywords.values()]) if yields else set()
+        return of(Iteration(NOT_FOLLOWED, (result,))) if loaders and not self.in_forward else result
 
     def goes_on(self, script: Script, again: Endless, value: Value, node: ast.Call, frame: Frame) -> None:
         """A generator will give the batches of loaders without end, one by one, to next()."""

@@ -26,6 +26,7 @@ from .tensor_uses import is_tensor_here
 from .values import (
     CONCATENATED,
     LOCAL_ROWS,
+    NOT_FOLLOWED,
     OFFSETS,
     SAME,
     UNEVEN,
@@ -299,6 +300,9 @@ class Loops(OneByOne, ByName):
         for thing in over.things:
             one = self.each_of_thing(thing, node)
             found = one if found is None else join(found, one)
+        loaders = self.loaders_in(over)
+        if loaders and any(thing.how == NOT_FOLLOWED for thing in over.only(Iteration) if isinstance(thing, Iteration)):
+            return Value("unknown", loaders, reason=NOT_FOLLOWED)
         if found is not None:
             return found
         if over.kind in LOCAL_ROWS:

@@ -36,6 +36,7 @@ Kind = Literal[
     "unknown",
 ]
 NOT_STACKED = "its collate function is not seen to stack samples"
+NOT_FOLLOWED = "what a generator gives to its loop is not followed"
 COUPLES = "it couples samples of a batch with each other"
 BROADCAST = (
     "tensors such as `(B, 1)` and `(B,)` meet in it, which makes a number for each two samples; "
@@ -82,7 +83,8 @@ class Loader:
 
 @dataclass(eq=False)
 class Iteration:
-    """What loops run over: how it is made (enumerate, zip, bar, endless, as_is), and of what."""
+    """What loops run over: how it is made (enumerate, zip, bar, endless, as_is; NOT_FOLLOWED for a
+    generator), and of what."""
 
     how: str
     inner: tuple[Value, ...]
