@@ -152,6 +152,13 @@ def cell(one: float, found: dict[str, float], ways: list[str], ranks: int) -> st
     return f"{shown} ({', '.join(beside)})"
 
 
+def instructions_are_not_counted() -> str:
+    """Why, in a line; "" where they are."""
+    environment = os.environ | {"METER": os.devnull, "METER_COUNTS": "instructions"}
+    tried = subprocess.run([sys.executable, "meter.py"], cwd=HERE, env=environment, capture_output=True, text=True)
+    return tried.stderr.strip().rpartition("\n")[2] if tried.returncode else ""
+
+
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -162,6 +169,8 @@ def main() -> None:
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
     options = parser.parse_args()
     unit = "seconds" if options.device == "cuda" else "instructions" if options.instructions else "CPU seconds"
+    if options.instructions and (why := instructions_are_not_counted()):
+        parser.error(f"--instructions: {why}")
     gpus = torch.cuda.device_count() if options.device == "cuda" else 0
     ranks, names = [int(each) for each in options.ranks.split(",")], options.workloads.split(";")
     if unknown := set(names) - set(WORKLOADS):
@@ -172,7 +181,10 @@ def main() -> None:
     rows = []
     for name in names:
         sources = sources_of(name, ways, options.device)
-        one = least({"one": script(name, "one", options.device)}, 0, options.rounds, unit)["one"]
+        alone = least({"one": script(name, "one", options.device)}, 0, options.rounds, unit)
+        if "one" not in alone:
+            continue
+        one = alone["one"]
         row = []
         for count in ranks:
             shared = options.device == "cuda" and count > gpus

@@ -12,12 +12,8 @@ from ddpify.verify import compare
 from tests.e2e import fixtures, harness
 
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused]
-# A guard and none, several files, other words for the CPU, splits, strings in sets, workers, logs and bars, exits,
-# torch.compile.
-STARTED = {
-    *("main_guard", "module_level", "package_project", "cuda_everywhere", "random_split", "search", "augmentation"),
-    *("loggers", "tqdm_bars", "skip_nan", "compiled"),
-}
+# A guard and none, several files, strings in sets, workers.
+STARTED = {"main_guard", "module_level", "package_project", "search", "augmentation"}
 FORKED = [(name, ranks) for name in NAMES for ranks in ("alone", 2, 3) if ranks != 2 or name not in STARTED]
 TORCHRUN = [pytest.param(name, "torchrun", marks=() if name in STARTED else pytest.mark.nightly) for name in NAMES]
 
