@@ -1,6 +1,6 @@
 """What all tests share: signals as a terminal gives them, and a heap in which collections are cheap.
 
-Syntax trees are kept for later conversions: millions of objects, and no garbage, which each collection would go through.
+Syntax trees are kept for later conversions: millions of objects and no garbage, through which each collection would go.
 
 Tests send Ctrl-C to processes that they start; a shell that runs the tests in the background has it ignored.
 """

@@ -15,10 +15,16 @@ NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused]
 # A guard and none, several files, strings in sets, workers.
 STARTED = {"main_guard", "module_level", "package_project", "search", "augmentation"}
 FORKED = [(name, ranks) for name in NAMES for ranks in ("alone", 2, 3) if ranks != 2 or name not in STARTED]
-TORCHRUN = [pytest.param(name, "torchrun", marks=() if name in STARTED else pytest.mark.nightly) for name in NAMES]
+TORCHRUN = [(name, "torchrun") for name in NAMES]
 
 
-@pytest.mark.parametrize(("name", "ranks"), [*FORKED, *TORCHRUN])
+def _marks(name: str, ranks: str | int) -> list[pytest.MarkDecorator]:
+    """One worker runs all of a fixture, for which it runs the original once."""
+    by_night = [pytest.mark.nightly] if ranks == "torchrun" and name not in STARTED else []
+    return [pytest.mark.xdist_group(name), *by_night]
+
+
+@pytest.mark.parametrize(("name", "ranks"), [pytest.param(*case, marks=_marks(*case)) for case in [*FORKED, *TORCHRUN]])
 def test_conversion_trains_the_same(name: str, ranks: str | int) -> None:
     """ranks: how many forked processes; "torchrun" for two of its."""
     fixture = fixtures.load(name)
