@@ -57,7 +57,19 @@ def test_starts_its_own_processes_when_asked_to(tmp_path: Path) -> None:
     assert (tmp_path / "rank0").read_text() == (tmp_path / "rank1").read_text()
 
 
-def test_a_script_keeps_its_own_options_and_its_folder(tmp_path: Path) -> None:
+SPAWN = ["-m", "ddpify_runtime.launch.spawn", "2"]
+
+
+@pytest.mark.parametrize(
+    "begin",
+    [
+        ["-m", "a.train"],
+        [*SPAWN, "a/train.py"],
+        pytest.param(["a/train.py"], marks=pytest.mark.nightly),
+        pytest.param([*SPAWN, "-m", "a.train"], marks=pytest.mark.nightly),
+    ],
+)
+def test_a_script_keeps_its_own_options_and_its_folder(begin: list[str], tmp_path: Path) -> None:
     """torchrun would take `--s` for an ambiguous --standalone, and a script that changes folders is started again."""
     (tmp_path / "a").mkdir()
     text = """\
@@ -70,11 +82,9 @@ ddpify_runtime.destroy_process_group()
 """
     (tmp_path / "a" / "train.py").write_text(text)
     words = ["--s", "0.1", "--no", "--", "--m", "-m", str(tmp_path)]
-    spawn = ["-m", "ddpify_runtime.launch.spawn", "2"]
-    for start in (["a/train.py"], ["-m", "a.train"], [*spawn, "a/train.py"], [*spawn, "-m", "a.train"]):
-        command, settings = [sys.executable, *start, *words], os.environ | {"OMP_NUM_THREADS": "1", "DDPIFY_NPROC": "2"}
-        done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=120)
-        assert (done.returncode, done.stdout) == (0, f"2 {words} a\n"), done.stderr
+    command, settings = [sys.executable, *begin, *words], os.environ | {"OMP_NUM_THREADS": "1", "DDPIFY_NPROC": "2"}
+    done = subprocess.run(command, cwd=tmp_path, env=settings, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stdout) == (0, f"2 {words} a\n"), done.stderr
 
 
 def test_alone_there_is_no_process_group(tmp_path: Path) -> None:
