@@ -98,3 +98,22 @@ def test_a_number_of_the_last_batch_is_no_sum(adds: str, shown: str) -> None:
     result = plain(training(after="best = {}\n" + EVALUATION.format(adds=adds, shown=shown)))
     assert not refusals(result) and notes(result)
     assert "sampler=range" not in result.code and "_over_ranks" not in result.code
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        "TensorDataset(test_set.tensors[0], labels)",
+        "torch.utils.data.Subset(test_set, labels.topk(9)[1].tolist())",
+        "Labelled(labels)",
+    ],
+)
+def test_what_a_loader_gets_of_an_evaluation_is_that_of_all_samples(data: str) -> None:
+    """Each rank had the labels of its own samples."""
+    kept = "class Labelled:\n    def __init__(self, labels):\n        self.labels = labels\n\n\n"
+    adds = "found.append(model(x).argmax(1))"
+    after = f"found = []\n{EVALUATION.format(adds=adds, shown='epoch')}labels = torch.cat(found)\n"
+    again = f"for x, y in DataLoader({data}, batch_size=8, shuffle=True):\n    loss = F.cross_entropy(model(x), y)\n"
+    again += "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n"
+    result = plain(kept + training(after=after + again))
+    assert not refusals(result) and notes(result)

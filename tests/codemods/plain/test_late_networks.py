@@ -65,10 +65,12 @@ def test_one_with_the_numbers_of_another_is_the_same_on_all(made: str) -> None:
 
 def test_the_wrapper_makes_those_alike_that_are_trained() -> None:
     loop = PROGRAM[PROGRAM.index("optimizer") :].replace("{}\n", "").replace("other(x)", "model(x)")
+    data = "data = TensorDataset(torch.rand(48, 4), torch.randint(3, (48,)))\n"
     loop = loop.replace("in DataLoader(data, batch_size=12, shuffle=True)", "in loader").replace("\n", "\n    ")
+    loop = loop.replace(f"{data}    ", "")  # each rank would draw another one
     head = PROGRAM[: PROGRAM.index("model, early")].format("Dropout")
     head += "loader = DataLoader(data, batch_size=12, shuffle=True)\n\n\ndef run():\n    model = Net()\n    "
-    head = head.replace("loader =", "data = TensorDataset(torch.rand(48, 4), torch.randint(3, (48,)))\nloader =")
+    head = head.replace("loader =", f"{data}loader =")
     path = Path("train.py")
     source = head + loop + "\n\nfor fold in range(3):\n    run()\n"
     assert "DistributedDataParallel" in convert({path: source}, "cpu", style="plain")[path].code

@@ -14,7 +14,7 @@ from .collate import collated, is_apart, paddings, stacks
 from .collate_parts import DEFAULTS, Part
 from .dimensions import of_dimensions
 from .encodings import TOKENS, keeps_masks, pads_to_longest
-from .frames import Frame, Site
+from .frames import Frame, Problem, Site, local_entries
 from .layout import axis, mirrored
 from .loops import Loops
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
@@ -27,6 +27,7 @@ from .transformers_models import collates, is_model_class, pads
 from .values import (
     LOCAL_ROWS,
     NOT_STACKED,
+    OWN_DATA,
     PICKED,
     SAME,
     UNEVEN,
@@ -46,6 +47,7 @@ from .values import (
     Thing,
     Value,
     cut,
+    entries,
     join,
     made_of,
     of,
@@ -295,6 +297,8 @@ class Objects(Loops, OwnContainers):
             if part in (*node.args[:1], *named):
                 old = self.found.datasets.get(node)
                 self.found.datasets[node] = value if old is None else join(old, value)
+            if value.is_local or local_entries(value):
+                self.problem(frame, part, OWN_DATA, frozenset().union(*(each.loaders for each in entries([value]))))
             if part in (*node.args[2:3], *shuffles):
                 self.found.shuffles.setdefault(found, set()).add(value.constant)
         for size in batch_sizes(found):
@@ -313,6 +317,16 @@ class Objects(Loops, OwnContainers):
             if self.status.get(found) == "sharded" and (laid_out is None or paddings(laid_out)):
                 self.problem(frame, node, NOT_STACKED, frozenset({found}))
         return of(found)
+
+    def end_datasets(self) -> None:
+        """Note data sets of the program's own that keep something of a rank's batches."""
+        for node, value in self.found.datasets.items():
+            kept = [each for thing in value.only(Instance) for each in thing.attributes.values()]  # type: ignore[union-attr]
+            local = [each for each in entries(kept) if each.is_local]
+            if local:
+                script = next(each for each in self.scripts if node in each.parents)
+                loaders = frozenset().union(*(each.loaders for each in local))
+                self.found.problems.append(Problem(script, node, OWN_DATA, loaders))
 
     def laid_out(self, call: ast.Call, collate: ast.expr, frame: Frame) -> Part | None:
         """What a collate function makes of its samples, other than stack them; None where that is not known, or what it

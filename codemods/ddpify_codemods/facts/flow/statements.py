@@ -47,6 +47,7 @@ class Follower(Generators):
         self.end_gradients()
         self.end_weighing()
         self.end_layers()
+        self.end_datasets()
         self.end_parts()
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
