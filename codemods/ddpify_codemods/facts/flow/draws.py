@@ -151,10 +151,10 @@ def _has_noise(script: Script) -> bool:
 
 def comes_with_dropout(script: Script) -> bool:
     """Whether a file takes a model from a library that has dropout."""
-    return any(_has_dropout(script.qualified(call.func)) for call in script.find(ast.Call))
+    return any(library_has_dropout(script.qualified(call.func)) for call in script.find(ast.Call))
 
 
-def _has_dropout(name: str) -> bool:
+def library_has_dropout(name: str) -> bool:
     """Whether what makes a library's model, by its full name, makes one with dropout or stochastic depth, as a rule."""
     if name.startswith(("transformers.", "pytorch_transformers.")):
         return bool(_OF_TRANSFORMERS.search(name)) and "Collator" not in name

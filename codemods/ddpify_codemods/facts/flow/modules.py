@@ -11,6 +11,7 @@ from .bags import bags, is_in_one, of_each_sample
 from .batches import passed_on
 from .beginnings import Beginnings
 from .dimensions import of_dimensions
+from .dropout import draws_masks
 from .frames import Frame, Problem, local_entries
 from .layout import axis
 from .library_modules import of_library_module
@@ -113,9 +114,12 @@ class Modules(Losses, Beginnings, Remembered):
             own = likelihood(given, keywords.get("reduction"))
         else:
             own = self.through(module, node, given, frame) if local or module.contents is not None else None
+        drops = not (local or inside or root.evaluates) and "torch" in self.began & self.drawn and draws_masks(root)
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
+        if drops and not result.is_local:  # of samples that all ranks have
+            result = made_of("unknown", [result], reason=DRAWN)
         apart = local and is_in_one(local[0]) and own is result and (module.cls or own.kind == "rows")
         if last not in ("Flatten", "Unflatten"):
             result = passed_on(result, given)

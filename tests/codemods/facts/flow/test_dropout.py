@@ -1,0 +1,69 @@
+"""Networks that drop numbers at random, and what a whole evaluation by one in training decides."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.dropout import draws_masks
+from ddpify_codemods.facts.flow.values import Module, of
+
+from tests.codemods.facts.flow.followed import HEAD
+from tests.codemods.plain.test_followed import plain, refusals
+
+
+def layer(made: str) -> Module:
+    call = ast.parse(made, mode="eval").body
+    assert isinstance(call, ast.Call)
+    return Module(call, ast.unparse(call.func))
+
+
+@pytest.mark.parametrize(
+    ("made", "drops"),
+    [
+        ("torch.nn.Dropout(0.5)", True),
+        ("torch.nn.Dropout2d()", True),
+        ("torch.nn.Dropout(p=0)", False),
+        ("torch.nn.Linear(2, 2)", False),
+        ("torch.nn.LSTM(2, 2, dropout=0.2)", True),
+        ("torch.nn.LSTM(2, 2)", False),
+        ("torch.nn.TransformerEncoderLayer(8, 2)", True),
+        ("torch.nn.TransformerEncoderLayer(8, 2, dropout=0.0)", False),
+        ("torchvision.models.vgg11()", True),
+        ("torchvision.models.resnet18()", False),
+    ],
+)
+def test_layers_that_drop(made: str, drops: bool) -> None:
+    assert draws_masks(layer(made)) is drops
+    assert draws_masks(Module(ast.Pass(), attributes={"part": of(layer(made))})) is drops
+
+
+LOOP = """\
+from sklearn.metrics import f1_score
+best = 0
+for epoch in range(3):
+    model.train()
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    {evaluates}
+    for x, y in test_loader:
+        found = f1_score(y, model(x).argmax(1))
+    {decides}
+"""
+NET = "model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.1))"
+
+
+@pytest.mark.parametrize(
+    ("evaluates", "decides", "refused"),
+    [
+        ("pass", "if found > best: break", True),
+        ("model.eval()", "if found > best: break", False),
+        ("pass", "print(found)", False),
+    ],
+)
+def test_a_decision_by_an_evaluation_that_drops(evaluates: str, decides: str, refused: bool) -> None:
+    """Each rank would come to another one."""
+    source = HEAD.replace("model = nn.Linear(4, 3)", NET) + LOOP.format(evaluates=evaluates, decides=decides)
+    assert bool(refusals(plain(source))) is refused
