@@ -233,3 +233,20 @@ def test_tensors_for_some_of_a_rank_s_samples_are_not_as_long_as_for_all(size: s
 def test_noise_for_each_sample_is_no_choice(noise: str) -> None:
     loss = f"F.cross_entropy(model(x + torch.from_numpy({noise}).float()), y)"
     assert not refusals(plain("import numpy as np\n" + training(loss)))
+
+
+@pytest.mark.parametrize(
+    ("head", "seeds", "place", "apart"),
+    [
+        ("", "torch.manual_seed(epoch)", "    for x, y in train_loader", 1),  # in each epoch
+        ("torch.manual_seed(1)\n", "pass", "for epoch", 1),
+        ("", "pass", "for epoch", 1),
+        (training().partition("total = 0.0\n")[2] + "torch.manual_seed(2)\n", "pass", "for epoch", 2),
+    ],
+)
+def test_ranks_go_apart_again_where_all_are_seeded_alike(head: str, seeds: str, place: str, apart: int) -> None:
+    """They drew the same masks for their samples."""
+    before, _, loop = noisy(training(), "torch.rand(1)").partition("for epoch in range(3):\n")
+    code = plain(f"{before}{head}for epoch in range(3):\n    {seeds}\n{loop}").code
+    assert code.count("noise of its own") == apart
+    assert all(each.startswith(place) for each in code.split(SEED + "\n")[1:])

@@ -196,6 +196,8 @@ class Libraries(LibraryResults, Told):
             self.found.seeded |= set() if perhaps else {SEEDS[name]} if name in SEEDS else LIBRARIES
         if name in SEEDS and given and not local and not self.contexts and not self.undecided:
             calls = any(isinstance(part, ast.Call) for each in node.args for part in ast.walk(each))
+            if self.has_begun and not calls and SEEDS[name] in self.drawn:
+                self.seeded_again |= {None, *loops_around(frame)}
             self.began -= set() if calls else {SEEDS[name]}  # a clock may be called
         if last in LOSSES and name.startswith("torch."):
             reduction = reduction_of(last, node, lambda part: self.value(part, frame).constant)

@@ -62,11 +62,17 @@ class OneByOne(Together):
         return self.each_of(over, node)
 
     def begins(self, frame: Frame) -> None:
-        """A pass over batches of training begins; on some ways, the first one."""
-        if not self.has_begun and frame.statement is not None:
-            loops = [each for each in loops_around(frame) if each not in self.making]
-            self.found.first_passes[loops[-1] if loops else (frame.script, frame.statement)] = None
+        """A pass over batches of training begins; on some ways, the first one, or the first since a seed."""
+        loops = list(loops_around(frame))
+        if frame.statement is not None and (not self.has_begun or (self.seeded_again and self.first_pass not in loops)):
+            outside = [each for each in loops if each not in self.making]
+            self.first_pass = outside[-1] if outside else (frame.script, frame.statement)
+            self.found.first_passes[self.first_pass] = None
             self.has_begun = True
+        elif frame.statement is not None and self.first_pass in self.seeded_again:  # in each of its turns
+            self.found.first_passes.pop(self.first_pass, None)  # type: ignore[arg-type]
+            self.found.first_passes[frame.script, frame.statement] = None
+        self.seeded_again = set()
 
     def trains_by_next(self, loader: Loader) -> bool:
         """Whether a loader whose batches are trained on comes to iter(), and not to a loop."""

@@ -145,6 +145,8 @@ class State:
         self.work = 0
         self.began: set[str] = set()  # libraries whose generators may have been used for samples since they were seeded
         self.has_begun = False  # a pass over batches of training, whichever way was taken
+        self.first_pass: tuple[Script, ast.stmt] | None = None  # what that stands in
+        self.seeded_again: set[tuple[Script, ast.stmt] | None] = set()  # loops in which a seed was set since then
         self.begins_apart: set[Module] = set()  # layers whose first numbers each rank draws, from where its noise is
         self.copies: dict[tuple[ast.AST, Module], Module] = {}
         self.computing: set[ast.ClassDef] = set()  # classes of networks whose methods models have called
