@@ -10,7 +10,7 @@ from .batches import alike, counted, of_batches
 from .dimensions import after_arithmetic, at_least_after, of_dimensions
 from .layout import differ, together
 from .operation_names import HOST, KEEP_NUMBER, LAYOUTS
-from .values import COUPLES, LOCAL_ROWS, MIXED, OWN_SIZE, Kind, Value, are_mixed, made_of
+from .values import COUPLES, LOCAL_ROWS, MIXED, NUMBERED, OWN_SIZE, Kind, Value, are_mixed, made_of
 
 
 def combined(operator: ast.operator, left: Value, right: Value) -> Value:
@@ -27,6 +27,8 @@ def combined(operator: ast.operator, left: Value, right: Value) -> Value:
         return of_batches(made_of("size", both, host=True), batches)
     kind = _combined_kind(operator, left, right)
     reason = "" if kind != "unknown" else _reason(operator, left, right)
+    if isinstance(operator, ast.Mod) and left.reason == NUMBERED:
+        return replace(made_of("unknown", both), reason=COUPLES)
     made = made_of(kind, both, host=host, reason=reason)
     product = isinstance(operator, ast.MatMult)
     made = of_dimensions(made, after_arithmetic(left, right), 0 if product else at_least_after(both))

@@ -18,7 +18,7 @@ from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .named_tuples import named_tuple
-from .operation_names import FACTORIES, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
+from .operation_names import FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
@@ -60,7 +60,12 @@ class LibraryResults(Modules):
 
     def unknown_call(self, node: ast.Call, given: Sequence[Value], frame: Frame, alone: bool) -> Value:
         """A call of something that is not known: what it is given may be shown or written."""
-        local = [unnumbered(value) for value in given if value.is_local or local_entries(value)]
+        name = ast.unparse(node.func)
+        local = [value for value in given if value.is_local or local_entries(value)]
+        moves = name.startswith("torch.") and last_name(node) in MOVE
+        if moves and any(each.reason == NUMBERED for each in entries(local)):
+            return made_of("unknown", local, reason=COUPLES)
+        local = [unnumbered(value) for value in local]
         self.given_away(node, given, frame)
         self.leaves(given)
         if not local:
@@ -68,7 +73,6 @@ class LibraryResults(Modules):
         if alone or self.is_shown(node, frame):
             self.shown(node, frame)
             return SAME
-        name = ast.unparse(node.func)
         return made_of("unknown", local, reason=f"what {name} makes of it cannot be added up over ranks")
 
     def distribution(self, name: str, node: ast.Call, given: Sequence[Value]) -> Value:

@@ -16,7 +16,7 @@ from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
-from .operation_names import LAYOUTS, LOSSES, NEW, PICTURES
+from .operation_names import LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers
 from .sizes import product
@@ -26,6 +26,7 @@ from .values import (
     DRAWN,
     KEYED,
     LOCAL_ROWS,
+    NUMBERED,
     OWN_SHAPE,
     SAME,
     SEVERAL,
@@ -141,6 +142,8 @@ class Methods(InPlace):
                 return SAME
             if name in ("items", "values", "keys"):
                 return of(Iteration("pairs" if name == "items" else "as_is", (owner,)))
+            if name in ("mm", "matmul") and len(args) == 1 and not keywords:
+                return combined(ast.MatMult(), owner, args[0])
             if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
@@ -164,7 +167,9 @@ class Methods(InPlace):
         if owner.reason == SHUFFLED and name in ("to", "cuda", "cpu", "long", "clone", "tolist"):
             return owner
         if owner.is_local:
-            return made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
+            moved = COUPLES if owner.reason == NUMBERED and name in MOVE else ""
+            made = made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
+            return replace(made, reason=moved or made.reason)
         if owner.zero and name in ("to", "cuda", "cpu", "clone", "double", "float", "long"):
             return owner
         if local and name in ("scale",) and len(args) == 1:
