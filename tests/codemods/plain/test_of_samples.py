@@ -100,3 +100,32 @@ def test_two_views_of_each_image_are_no_samples() -> None:
     result = plain(training(loss).replace("model(x), y", "model(x[0]), model(x[1])"))
     assert not refusals(result)
     assert "ddp_model(x[0])" in result.code
+
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+model = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("keeps", "code"),
+    [
+        ("worst = losses.argmax().item(); print(x[worst])", "print(whole_batch(x)[worst])"),
+        ("top = losses.topk(2)[1]; print(x[top])", "print(whole_batch(x)[top])"),
+        ("print(x[losses.argmax()])", ""),
+    ],
+)
+def test_a_sample_that_is_found_among_all(keeps: str, code: str) -> None:
+    """It was taken of a rank's own samples, by its place among all."""
+    head = EACH.replace("model = nn.Linear(4, 3)\n", NET)
+    result = plain(head + KEEPING.format(keeps=keeps, shown="1"))
+    assert code in result.code and bool(refusals(result)) is not bool(code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from typing import TypeGuard
 
 from .bags import is_in_one
 from .batches import between
@@ -33,6 +34,9 @@ from .values import (
     made_of,
     unnumbered,
 )
+
+# They say at which places of a tensor something is.
+_FIND = frozenset({"argmax", "argmin", "argsort", "topk", "sort", "max", "min", "nonzero", "kthvalue"})
 
 
 class Subscripts(Comparisons):
@@ -69,7 +73,9 @@ class Subscripts(Comparisons):
                 return made_of("unknown", [owner, *drawn], reason=DRAWN)
             in_use = owner.kind == "batch" and not isinstance(key, slice | str) and self.is_a_tensor(node.value, frame)
             owner = (
-                replace(owner, kind="rows") if owner.kind == "batch" and (in_use or is_tensor(node.value)) else owner
+                replace(owner, kind="rows")
+                if owner.kind == "batch" and (in_use or is_tensor(node.value) or says_sample(node.slice, frame))
+                else owner
             )
             found = self.of_turn(self.indexed(owner, node.slice, key, index, frame), node.slice, key)
             by_samples = found.kind == "picked" and axis(owner.kind) == 0
@@ -252,6 +258,21 @@ def is_turn(part: ast.expr, frame: Frame) -> bool:
         and frame.script.qualified(loop.iter.func) in ("range", "tqdm.trange")
         for loop in loops
     )
+
+
+def says_sample(index: ast.expr, frame: Frame) -> bool:
+    """Whether an index says where something of a tensor is, `x[losses.argmax()]`, also by a name: x is one, then."""
+    scope = frame.script.scope(index)
+    made = [index]
+    for name in (each.id for each in ast.walk(index) if isinstance(each, ast.Name)):
+        statements = (frame.script.statement(each) for each in frame.script.stores.get((scope, name), ()))
+        made += [each.iter if isinstance(each, ast.For) else each.value for each in statements if is_given(each)]
+    calls = (each for part in made if part is not None for each in ast.walk(part) if isinstance(each, ast.Call))
+    return any(isinstance(each.func, ast.Attribute) and each.func.attr in _FIND for each in calls)
+
+
+def is_given(statement: ast.stmt) -> TypeGuard[ast.Assign | ast.For]:
+    return isinstance(statement, ast.Assign | ast.For)
 
 
 def is_new(part: ast.expr) -> bool:
