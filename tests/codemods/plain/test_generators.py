@@ -189,6 +189,28 @@ class Logger:
         return " ".join(f"{name} {str(meter)}" for name, meter in self.meters.items())
 logger = Logger()
 """
+
+
+@pytest.mark.parametrize(
+    "label", ["y[0].item()", "int(10 * loss.item())", "(y[0] > 1).item()", "y.unique().tolist()[0]"]
+)
+def test_a_meter_that_each_rank_chooses_by_its_own_samples_is_refused(label: str) -> None:
+    step = f"optimizer.step()\n        meters[{label}].update(loss.item())"
+    chosen = METERS + "meters = defaultdict(Smoothed)\n"
+    result = plain(
+        over(chosen, "for x, y in train_loader", step, "for name in meters:\n    print(meters[name].average)\n")
+    )
+    assert "an object that each rank chooses by its own samples" in "".join(refusals(result))
+
+
+def test_a_meter_that_a_rank_without_a_batch_has_not_leaves_an_evaluation_whole() -> None:
+    adds = EVALUATION.format(adds="sums[x.dim()].add(y.sum().item())", shown="[each.sum for each in sums.values()]")
+    kept = "from collections import defaultdict\n" + KEPT.replace("last", "sum")
+    kept += "    def add(self, value):\n        self.sum += value\nsums = defaultdict(Kept)\n"
+    result = plain(over(kept.replace("kept = Kept()\n", ""), "for x, y in train_loader", after=adds))
+    assert not refusals(result) and notes(result)
+
+
 KEPT = """\
 class Kept:
     def __init__(self):

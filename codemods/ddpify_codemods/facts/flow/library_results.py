@@ -146,7 +146,7 @@ class LibraryResults(Modules):
             shape = "dict" if "dict" in name.lower() else "list"
             if name.endswith("defaultdict"):
                 if args and (made := self.made_by_default(args[0], node, frame)) is not None:
-                    return replace(of(Items("dict", rest=made)), zero=True)
+                    return replace(of(Items("dict", rest=made, default=made)), zero=True)
                 numbers = node.args and ast.unparse(node.args[0]) in ("float", "int")
                 return replace(of(Items("dict", default=ZERO if numbers else None)), zero=True)
             things = args[0].only(Items) if args else []

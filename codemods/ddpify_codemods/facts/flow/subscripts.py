@@ -25,6 +25,7 @@ from .values import (
     SAME,
     SHUFFLED,
     TAKEN,
+    Instance,
     Items,
     Kind,
     Module,
@@ -42,6 +43,18 @@ _FIND = frozenset({"argmax", "argmin", "argsort", "topk", "sort", "max", "min", 
 class Subscripts(Comparisons):
     """What a subscript takes."""
 
+    def chooses_object(self, node: ast.Subscript, owner: Value, chosen: Value, frame: Frame) -> None:
+        """One of several objects of the program: by a rank's samples, `meters[label]`, or one that only the ranks have
+        that come here, of a defaultdict."""
+        uneven = [context for context in self.contexts if self.uneven(context)]
+        made = any(isinstance(thing, Items) and thing.default is not None for thing in owner.things)
+        if chosen.is_local:
+            reason = f"`{ast.unparse(node)}` is an object that each rank chooses by its own samples"
+            self.problem(frame, node, reason, chosen.loaders)
+        elif uneven and made:
+            loaders = frozenset().union(*(context.loaders for context in uneven))
+            self.problem(frame, node, f"a rank that has no batch has no `{ast.unparse(node)}`", loaders)
+
     def on_subscript(self, node: ast.Subscript, frame: Frame) -> Value:
         if ast.unparse(node.value) in ("globals()", "locals()") and (named := self.class_by_name(node.slice, frame)):
             return named
@@ -50,6 +63,8 @@ class Subscripts(Comparisons):
             return made_of("unknown", entries([owner]), reason=TAKEN)
         if owner.only(Items):
             chosen = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice | ast.Constant) else SAME
+            if not self.in_forward and element(owner, None).only(Instance):
+                self.chooses_object(node, owner, chosen, frame)
             if chosen.kind == "unknown":  # `[f, g][int(x.max() > 1)]`
                 return made_of("unknown", [*entries([owner]), chosen])
             return element(owner, key)
