@@ -12,23 +12,30 @@ _WITH_DROPOUT = ("torch.nn.Transformer",)  # 0.1 of it, where nothing else is sa
 _FUNCTIONS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"})
 
 
-def draws_masks(module: Module, seen: set[Module] | None = None) -> bool:
-    """Whether a network, or a layer in it, drops numbers at random if it is not in evaluation."""
+def draws_masks(module: Module, evaluates: bool = False, seen: set[Module] | None = None) -> bool:
+    """Whether a network, or a layer in it, drops numbers at random.
+
+    Args:
+        evaluates: whether it is in evaluation, where only `F.dropout(x)` does, which is not told so.
+    """
     seen = set() if seen is None else seen
     if module in seen:
         return False
     seen.add(module)
+    if module.cls is not None and any(_is_function(node, evaluates) for node in ast.walk(module.cls.node)):
+        return True
+    parts = [*module.attributes.values(), *(module.contents.all() if module.contents is not None else ())]
+    inner = [*module.layers, *(each for value in parts for each in _modules(value))]
+    return (not evaluates and _is_dropout(module)) or any(draws_masks(each, evaluates, seen) for each in inner)
+
+
+def _is_dropout(module: Module) -> bool:
+    """Whether a layer drops numbers while it trains."""
     made = module.made if isinstance(module.made, ast.Call) else None
     if "Dropout" in module.name.rpartition(".")[2] or (module.cls is None and library_has_dropout(module.name)):
         return made is None or not _is_zero(next(iter(made.args), _said(made, "p")))
     rate = _said(made, "dropout") if made is not None and module.cls is None else None
-    if rate is not None or module.name.startswith(_WITH_DROPOUT):
-        return not _is_zero(rate)
-    if module.cls is not None and any(_is_function(node) for node in ast.walk(module.cls.node)):
-        return True
-    parts = [*module.attributes.values(), *(module.contents.all() if module.contents is not None else ())]
-    inner = [*module.layers, *(each for value in parts for each in _modules(value))]
-    return any(draws_masks(each, seen) for each in inner)
+    return (rate is not None or module.name.startswith(_WITH_DROPOUT)) and not _is_zero(rate)
 
 
 def _modules(value: Value) -> list[Module]:
@@ -43,8 +50,14 @@ def _is_zero(rate: ast.expr | None) -> bool:
     return isinstance(rate, ast.Constant) and rate.value == 0
 
 
-def _is_function(node: ast.AST) -> bool:
-    """Whether a class calls a function of dropout itself, `F.dropout(x, training=self.training)`, and not its layer."""
+def _is_function(node: ast.AST, evaluates: bool) -> bool:
+    """Whether a class calls a function of dropout itself, `F.dropout(x, training=self.training)`, and not its layer.
+
+    Args:
+        evaluates: whether it is to be one that drops numbers in evaluation, too.
+    """
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
         return False
-    return node.func.attr in _FUNCTIONS and ast.unparse(node.func.value) != "self"
+    training = next(iter(node.args[2:3]), _said(node, "training"))
+    always = training is None or (isinstance(training, ast.Constant) and training.value is True)
+    return node.func.attr in _FUNCTIONS and ast.unparse(node.func.value) != "self" and (always or not evaluates)

@@ -114,7 +114,7 @@ class Modules(Losses, Beginnings, Remembered):
             own = likelihood(given, keywords.get("reduction"))
         else:
             own = self.through(module, node, given, frame) if local or module.contents is not None else None
-        drops = not (local or inside or root.evaluates) and "torch" in self.began & self.drawn and draws_masks(root)
+        drops = not (local or inside) and "torch" in self.began & self.drawn and draws_masks(root, root.evaluates)
         result = made_of("batch" if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+from pathlib import Path
 
 import pytest
 from ddpify_codemods.facts.flow.dropout import draws_masks
-from ddpify_codemods.facts.flow.values import Module, of
+from ddpify_codemods.facts.flow.values import Class, Module, of
+from ddpify_codemods.facts.script import Script
 
 from tests.codemods.facts.flow.followed import HEAD
 from tests.codemods.plain.test_followed import plain, refusals
@@ -38,6 +40,24 @@ def test_layers_that_drop(made: str, drops: bool) -> None:
     assert draws_masks(Module(ast.Pass(), attributes={"part": of(layer(made))})) is drops
 
 
+@pytest.mark.parametrize(
+    ("call", "trains", "evaluates"),
+    [
+        ("F.dropout(x, training=self.training)", True, False),
+        ("F.dropout(x, 0.1, self.training)", True, False),
+        ("F.dropout(x, 0.1)", True, True),
+        ("F.dropout2d(x, training=True)", True, True),
+        ("self.dropout(x)", False, False),
+    ],
+)
+def test_functions_that_drop(call: str, trains: bool, evaluates: bool) -> None:
+    text = f"class Net(nn.Module):\n    def forward(self, x):\n        return {call}"
+    tree = ast.parse(text)
+    script = Script(Path("net.py"), text, tree, is_entry=True, defined=frozenset())
+    net = Module(ast.Pass(), cls=Class(next(script.find(ast.ClassDef)), script))
+    assert (draws_masks(net), draws_masks(net, evaluates=True)) == (trains, evaluates)
+
+
 LOOP = """\
 from sklearn.metrics import f1_score
 best = 0
@@ -53,6 +73,26 @@ for epoch in range(3):
     {decides}
 """
 NET = "model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.1))"
+
+
+FUNCTION = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return F.dropout(self.last(x), 0.1{told})
+
+
+model = Net()"""
+
+
+@pytest.mark.parametrize("told", ["", ", self.training"])
+def test_dropout_that_is_not_told_of_an_evaluation(told: str) -> None:
+    loop = LOOP.format(evaluates="model.eval()", decides="if found > best: break")
+    source = HEAD.replace("model = nn.Linear(4, 3)", FUNCTION.format(told=told)) + loop
+    assert bool(refusals(plain(source))) is (told == "")
 
 
 @pytest.mark.parametrize(
