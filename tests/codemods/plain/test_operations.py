@@ -14,6 +14,9 @@ from .test_followed import CE, plain, refusals, training, undivided
         ("F.mse_loss(model(x)[:, 0], y.float()).div(x.size(0))", False),
         ("F.mse_loss(model(x), torch.zeros(x.size(0), 3).scatter_(1, y.view(-1, 1), 1.0))", True),
         ("F.mse_loss(model(x), torch.zeros(x.size(0), 3).scatter_(0, y.view(1, -1), 1.0))", False),
+        ("F.mse_loss(model(x), F.one_hot(y, 3).float())", True),
+        ("F.mse_loss(model(x), F.one_hot(y, num_classes=3).float())", True),
+        ("F.mse_loss(model(x), F.one_hot(y).float())", False),  # as many classes as a rank's largest label tells
         ("model(x).gather(1, y.expand(2, 1, y.size(0)).permute(2, 1, 0)[:, :, 0]).mean()", True),
         ("(model(x)[:, 0] * y.expand(8, y.size(0))).mean()", False),
     ],

@@ -40,6 +40,7 @@ from .operation_names import (
 )
 from .values import (
     ADDITIVE,
+    AS_MANY,
     COUPLES,
     LOCAL_ROWS,
     OWN_SHAPE,
@@ -149,6 +150,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of(along(-1 if last else placed[0]), all_of) if len(placed) == 1 else made_of("unknown", all_of)
     if name in ("cosine_similarity", "glu") and dimension is not None and over:
         return made_of("unknown", all_of, reason=COUPLES)
+    if name == "one_hot" and not given and "num_classes" not in keywords:
+        return made_of("unknown", all_of, reason=AS_MANY)
     if name == "masked_select":
         return made_of("picked", all_of)
     if name in EACH:

@@ -57,6 +57,7 @@ PICKED = "it is a mean over those samples that count, and their number differs f
 LONGEST = "it is as long as the longest of a rank's samples, which is another one on each"
 CONCATENATED = "its samples are put one behind the other, and those of a rank are not as long as those of another"
 OFFSETS = "it tells where each sample begins behind the others"
+AS_MANY = "it has as many classes as the largest label of a rank's samples tells"
 BY_SAMPLES = "the model decides or computes here by the samples of its batch"
 SEVERAL = "whether the loop runs over samples, or over several tensors of them, is not seen"
 KEYED = "its keys are those of samples"
