@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import warnings
 import zlib
-from collections.abc import Iterator, Sized
+from collections.abc import Iterator, Sequence, Sized
 from contextlib import suppress
 from itertools import count
 from operator import index
 from threading import current_thread, main_thread
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import ref
 
 import torch
 import torch.distributed as dist
@@ -71,6 +72,10 @@ class DataLoader(TorchDataLoader[T_co]):
             if isinstance(self.sampler, Shuffled) and self.sampler.generator is None:
                 self.sampler.generator = self.generator  # as torch's does for the RandomSampler that it makes
             loops.track(self)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For copies, which load by themselves."""
+        return {name: value for name, value in vars(self).items() if name not in ("_inner", "_samples")}
 
     @property
     def is_without_state(self) -> bool:
@@ -210,12 +215,22 @@ def _as_it_is(loaded: Any) -> Any:
 
 
 class _Requests(Sampler[list[Any]]):
-    """What this rank loads of each batch of a loader's batch sampler."""
+    """What this rank loads of each batch of a loader's batch sampler.
+
+    The loader holds this, and is not held from here: a collection takes a cycle apart in some order of its own, so that
+    workers that persist are not told of the end, and torch waits 5 s for each.
+    """
 
     tells_whole_batches = True
 
     def __init__(self, loader: DataLoader[Any]) -> None:
-        self.loader = loader
+        self._loader = ref(loader)
+
+    @property
+    def loader(self) -> DataLoader[Any]:
+        loader = self._loader()
+        assert loader is not None, "whoever asks for a batch holds the loader"
+        return loader
 
     def __len__(self) -> int:
         return len(self.loader)
@@ -225,26 +240,29 @@ class _Requests(Sampler[list[Any]]):
         return (request.message() for request in requests) if self.loader.num_workers else requests
 
     def _requests(self, stream: int | None) -> Iterator[Request]:
-        rank, world_size, loader, place = dist.get_rank(), dist.get_world_size(), self.loader, 0
-        for batch in sampler.batches(loader.batch_sampler):  # type: ignore[arg-type]
+        place = 0
+        for batch in sampler.batches(self.loader.batch_sampler):  # type: ignore[arg-type]
             indices = batch if isinstance(batch, (list, range)) else list(batch)
-            total = len(indices)
-            places = range(place, place + total)
-            place += total
             check.draw(indices)
-            if loader._may_shard() and total >= world_size:
-                if not loader._divided:
-                    loader._divided = True
-                    text = f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}"
-                    text += f", of which each process loads its {total // world_size}"
-                    report.note(f"{id(loader)} loader", text, detail=True)
-                if loader._in_parts is not None:
-                    with suppress(TypeError):  # an index of a kind of the data set's own
-                        loader._in_parts.update(map(index, indices))
-                yield Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
-            else:
-                asked = not loader._reason and not loader._divided and total >= world_size
-                yield Request(indices, places, total, False, world_size if asked else 0, stream)
+            yield self._request(indices, place, stream)
+            place += len(indices)
+
+    def _request(self, indices: Sequence[Any], first: int, stream: int | None) -> Request:
+        """Of the samples of a batch, the first of which comes at this place of the pass."""
+        rank, world_size, loader, total = dist.get_rank(), dist.get_world_size(), self.loader, len(indices)
+        places = range(first, first + total)
+        if not (loader._may_shard() and total >= world_size):
+            asked = not loader._reason and not loader._divided and total >= world_size
+            return Request(indices, places, total, False, world_size if asked else 0, stream)
+        if not loader._divided:
+            loader._divided = True
+            text = f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}"
+            text += f", of which each process loads its {total // world_size}"
+            report.note(f"{id(loader)} loader", text, detail=True)
+        if loader._in_parts is not None:
+            with suppress(TypeError):  # an index of a kind of the data set's own
+                loader._in_parts.update(map(index, indices))
+        return Request(indices[rank::world_size], places[rank::world_size], total, True, 0, stream)
 
 
 class _Batches:

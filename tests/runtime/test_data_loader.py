@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import gc
+import multiprocessing
 import warnings
 from typing import Any
 
@@ -84,6 +87,37 @@ def test_each_rank_loads_its_rows(draws: str) -> None:
     # The first batch of 10 whole, then a third of each: 43 of the first epoch, 53 of the second.
     assert sum(loaded) == 3 * 10 + 43 + 53
     assert max(loaded) - min(loaded) <= 10
+
+
+def left_workers(breaks: bool) -> list[bool]:
+    """Whether workers that persist are there when nobody holds their loader any more."""
+    gc.disable()
+    loader = DataLoader(Counted(), batch_size=10, num_workers=1, persistent_workers=True)
+    for place, _ in enumerate(loader):
+        if breaks and place == 2:
+            break
+    workers = multiprocessing.active_children()
+    del loader
+    return [worker.is_alive() for worker in workers]
+
+
+@pytest.mark.parametrize("breaks", [False, True])
+def test_workers_that_persist_end_with_their_loader(breaks: bool) -> None:
+    """Without a collection, in which torch would wait 5 s for each."""
+    assert run(2, left_workers, breaks) == [[False], [False]]
+
+
+def copied() -> list[list[float]]:
+    loader = DataLoader(Counted(), batch_size=10)
+    passes = [[x.sum().item() for x, _ in loader]]
+    another = copy.deepcopy(loader)
+    del loader
+    return [*passes, [x.sum().item() for x, _ in another]]
+
+
+def test_a_loader_may_be_copied() -> None:
+    for first, second in run(2, copied):
+        assert first == second
 
 
 def test_one_process_draws_nothing_new(monkeypatch: pytest.MonkeyPatch) -> None:
