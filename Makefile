@@ -34,11 +34,10 @@ unit: bytecode
 e2e: bytecode
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not nightly" tests/e2e tests/ddpify/verify tests/properties
 
-# torchrun, Open MPI, MPICH and Slurm, on this machine and on two network namespaces as hosts: as root, on Debian. They
-# wait for each other more than they compute.
+# torchrun, Open MPI, MPICH and Slurm, on this machine and on two network namespaces as hosts: as root, on Debian.
 launchers: bytecode
 	tests/engines/install
-	$(BIN)/pytest -n 3 --dist loadfile -m "not nightly" tests/engines
+	$(BIN)/pytest -n 2 --dist loadfile -m "not nightly" tests/engines
 
 # The same with Intel MPI and Horovod, which has to be built.
 engines: bytecode

@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -31,28 +31,33 @@ AGENTS = "--nnodes 2 --nproc-per-node 1 --rdzv-backend c10d --rdzv-endpoint {fir
 # In a batch script of two tasks on two nodes: what is started, and how many processes train together.
 INSIDE = {
     f"{sys.executable} place.py": "1",  # the batch step is one process, whatever SLURM_NTASKS says
-    f"srun {sys.executable} place.py": "2",
     f"srun --mpi=pmi2 {sys.executable} place.py": "2",  # which sets PMI_RANK and PMI_SIZE
-    f"srun -n 1 -N 1 {sys.executable} place.py": "1",
-    f"{TORCHRUN} --standalone --nproc-per-node 2 place.py": "2",
     f"srun {TORCHRUN} {AGENTS} place.py": "2",
-    f"srun -N 1 -n 1 {TORCHRUN} --standalone --nproc-per-node 3 place.py": "3",
     f"mpirun.openmpi --allow-run-as-root -np 2 {sys.executable} place.py": "2",  # starts its daemons by srun
     f"mpirun.mpich -n 2 {sys.executable} place.py": "2",
-    f"mpirun.openmpi --allow-run-as-root -np 1 {TORCHRUN} --standalone --nproc-per-node 2 place.py": "2",
     f"{sys.executable} -m ddpify run place.py": "2",  # as srun
+}
+INSIDE_BY_NIGHT = {
+    f"srun {sys.executable} place.py": "2",
+    f"srun -n 1 -N 1 {sys.executable} place.py": "1",
+    f"{TORCHRUN} --standalone --nproc-per-node 2 place.py": "2",
+    f"srun -N 1 -n 1 {TORCHRUN} --standalone --nproc-per-node 3 place.py": "3",
+    f"mpirun.openmpi --allow-run-as-root -np 1 {TORCHRUN} --standalone --nproc-per-node 2 place.py": "2",
     f"DDPIFY_NPROC=2 {sys.executable} place.py": "2",
 }
 
 
-def test_in_a_batch_job(hosts: tuple[Host, Host], cluster: dict[str, str], tmp_path: Path) -> None:
-    lines = [f"echo; echo '# {number}'; {command}" for number, command in enumerate(INSIDE)]
+@pytest.mark.parametrize("inside", [INSIDE, pytest.param(INSIDE_BY_NIGHT, marks=pytest.mark.nightly)])
+def test_in_a_batch_job(
+    inside: Mapping[str, str], hosts: tuple[Host, Host], cluster: dict[str, str], tmp_path: Path
+) -> None:
+    lines = [f"echo; echo '# {number}'; {command}" for number, command in enumerate(inside)]
     said = submitted(hosts, cluster, tmp_path, ["#!/bin/bash", "#SBATCH --nodes=2 --ntasks=2", *lines, "echo '# end'"])
     found = {}
     for part in said.split("# ")[1:-1]:
         number, *rest = part.splitlines()
         found[number] = sorted({line for line in rest if line.startswith("processes")})
-    assert found == {str(number): [f"processes {count}"] for number, count in enumerate(INSIDE.values())}, said
+    assert found == {str(number): [f"processes {count}"] for number, count in enumerate(inside.values())}, said
 
 
 def test_in_the_shell_of_an_allocation(hosts: tuple[Host, Host], cluster: dict[str, str], tmp_path: Path) -> None:

@@ -29,7 +29,10 @@ NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused an
 # What runs on two devices runs on one, too, but for what is done for two: a few say so in CI, all of them by night.
 ALONE = {"amp_old", "gan", "main_guard", "resume"}
 # A quarter of a minute each: by night.
-SLOW = {"adversarial_autoencoder", "batch_decisions", "contrastive", "loss_in_forward", "tied_weights", "unused_params"}
+SLOW = {
+    *("adversarial_autoencoder", "batch_decisions", "contrastive", "gan", "loss_in_forward", "tied_weights"),
+    *("unused_params", "word_lm"),
+}
 
 
 def by_day(name: str, devices: int) -> bool:

@@ -77,6 +77,7 @@ def test_equal_with_pictures_and_without_a_change_to_the_project(tmp_path: Path)
     assert "http" not in page.split("base64,")[0]
 
 
+@pytest.mark.nightly
 def test_local_batch_norm_is_compared_as_that_of_the_batch(tmp_path: Path) -> None:
     script = SCRIPT.replace("nn.Dropout(0.2)", "nn.BatchNorm1d(8), nn.ReLU()")
     folder = project(tmp_path / "project", script)
@@ -230,6 +231,7 @@ def test_a_module_far_from_the_script_is_not_copied_with_all_that_lies_between(t
     assert line.startswith(f"{far}: lies far from the script: {tmp_path} would be copied for each run; keep it near")
 
 
+@pytest.mark.nightly
 def test_a_script_in_the_folder_of_temporary_files_may_write_to_its_copy(tmp_path: Path) -> None:
     folder = project(tmp_path)
     before = contents(folder)
