@@ -103,16 +103,23 @@ def _is_largest(function: ast.FunctionDef, node: ast.expr, samples: str, sizes: 
     """Whether sizes are the number of samples, and the largest of all of them along each dimension; sizes: the
     statements that give these their names."""
     whole = _with_names(function, node, samples, sizes, 3)
-    names = [each.target.id for each in ast.walk(whole) if isinstance(each, ast.comprehension)]  # type: ignore[attr-defined]
+    names = [*_taken(whole)]
     if len(names) != 2:
         return False
     texts = [each.format(samples=samples, each=names[0], one=names[1]) for each in _SHAPES]
     return ast.unparse(whole) in texts
 
 
+def _taken(node: ast.expr) -> Iterator[str]:
+    """The names that comprehensions in an expression give to what they run over."""
+    for each in ast.walk(node):
+        if isinstance(each, ast.comprehension):
+            yield from (part.id for part in ast.walk(each.target) if isinstance(part, ast.Name))
+
+
 def _with_names(function: ast.FunctionDef, node: ast.expr, samples: str, sizes: list[ast.stmt], depth: int) -> ast.expr:
     """An expression with what its names stand for that are given a value once."""
-    taken = {each.target.id for each in ast.walk(node) if isinstance(each, ast.comprehension)}  # type: ignore[attr-defined]
+    taken = [*_taken(node)]
 
     class Named(ast.NodeTransformer):
         def visit_Name(self, name: ast.Name) -> ast.expr:

@@ -36,6 +36,7 @@ WRITES = "place[..., :image.shape[-2], :image.shape[-1]].copy_(image)"
             (-2, -1),
         ),
         (SIZES.replace("max(s)", "min(s)"), MADE, WRITES, ()),
+        (SIZES.replace("max(s) for s", "max(a, b) for a, b"), MADE, WRITES, ()),
         (SIZES.replace("+ largest", "+ largest[:2]"), MADE, WRITES, ()),
         (SIZES, MADE.replace(".fill_(value)", ""), WRITES, ()),
         (SIZES, MADE, WRITES.replace("image.shape[-1]", "image.shape[-2]"), ()),
