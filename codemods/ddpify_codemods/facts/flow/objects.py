@@ -324,7 +324,7 @@ class Objects(Loops, OwnContainers):
             kept = [each for thing in value.only(Instance) for each in thing.attributes.values()]  # type: ignore[union-attr]
             local = [each for each in entries(kept) if each.is_local]
             if local:
-                script = next(each for each in self.scripts if node in each.parents)
+                script = next((each for each in self.scripts if node in each.parents), self.scripts[0])
                 loaders = frozenset().union(*(each.loaders for each in local))
                 self.found.problems.append(Problem(script, node, OWN_DATA, loaders))
 

@@ -242,9 +242,9 @@ OF_MATRICES = frozenset(
 )
 # They make something of each two elements, or of a sum over them, if both are samples.
 PAIRS = frozenset({"inner", "outer", "ger", "kron", "tensordot", "dot", "vdot", "addmm", "addmv", "addr"})
-# Their operands meet value by value, with as many dimensions as the one that has most.
 # Places of samples that they are given are those of other samples.
 MOVE = frozenset({"roll", "flip", "remainder", "fmod", "cat", "concat"})
+# Their operands meet value by value, with as many dimensions as the one that has most.
 MEET = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "equal", "not_equal", "less", "greater", "logical_and", "logical_or"}
     | {"add", "sub", "subtract", "mul", "multiply", "div", "true_divide", "maximum", "minimum", "where"}
