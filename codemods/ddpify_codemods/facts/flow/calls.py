@@ -264,9 +264,9 @@ class Calls(Methods):
         frame: Frame,
     ) -> tuple[list[Value], dict[str, Value]]:
         """What a function gets that only shows it: numbers of all ranks, which are brought together in its call."""
-        if len(args) != len(call.args) or "**" in keywords:
-            return args, keywords
         words = [str(word.arg) for word in call.keywords]
+        if len(args) != len(call.args) or set(words) != keywords.keys():  # a model is given what it has of it
+            return args, keywords
         nodes = [*call.args, *(word.value for word in call.keywords)]
         values = [*args, *(keywords[each] for each in words)]
         for place in given_in_calls(tuple(self.scripts), script, function, call):

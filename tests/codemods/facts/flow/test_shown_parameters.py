@@ -69,3 +69,43 @@ def test_what_a_text_shows_is_that_of_all_ranks() -> None:
     assert not refusals(result)
     assert "print(text % (mean_over_ranks(value),))" in result.code
     assert refusals(shown("", "pair = loss.item(), 3\n        print('%f %d' % pair)"))
+
+
+SCALED = """
+class Scaled(nn.Module):
+    def __init__(self, layer):
+        super().__init__()
+        self.layer = layer
+
+    def forward(self, x, **others):
+        return 2 * self.layer(x, **others)
+
+
+class Attention(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x, context=None):
+        return self.layer(x if context is None else context)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.ModuleList([Scaled(Attention()), Scaled(nn.Linear(4, 4))]) for _ in range(2)])
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, x):
+        for attention, forward in self.layers:
+            x = forward(attention(x, context=x))
+        return self.last(x)
+
+
+model = Net()
+"""
+
+
+def test_layers_of_several_kinds_at_one_call_are_no_reason_to_end_with_an_error() -> None:
+    """The loop over them gives any to each name; one of them takes no `context`."""
+    assert not refusals(plain(training().replace(MODEL, SCALED)))
