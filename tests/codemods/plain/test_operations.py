@@ -19,6 +19,10 @@ from .test_followed import CE, plain, refusals, training, undivided
         ("F.mse_loss(model(x), F.one_hot(y).float())", False),  # as many classes as a rank's largest label tells
         ("model(x).gather(1, y.expand(2, 1, y.size(0)).permute(2, 1, 0)[:, :, 0]).mean()", True),
         ("(model(x)[:, 0] * y.expand(8, y.size(0))).mean()", False),
+        ("F.upsample(model(x)[:, None], scale_factor=2).mean()", True),
+        ("F.upsample(model(x).t()[None], scale_factor=2).pow(2).mean()", False),
+        ("F.local_response_norm(model(x)[:, :, None], 2).mean()", True),
+        ("F.local_response_norm(model(x)[None], 2).pow(2).mean()", False),
     ],
 )
 def test_operations_along_and_across_samples(loss: str, right: bool) -> None:

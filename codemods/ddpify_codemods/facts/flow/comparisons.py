@@ -11,6 +11,7 @@ from .meetings import meeting
 from .own_decisions import is_drawn
 from .own_sizes import batch_sizes
 from .reading import Reading
+from .texts import is_part
 from .values import COUPLES, LOCAL_ROWS, SAME, Items, Value, made_of
 
 
@@ -82,7 +83,7 @@ class Comparisons(Reading):
             one, other = (value.constant for value in values)
             if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
-        return None
+        return is_part(node, values)
 
     def are_sizes(self, shape: tuple[ast.expr, Value], sizes: tuple[ast.expr, Value], frame: Frame) -> bool:
         """Whether the sizes of a rank's part of a batch are compared with such sizes, `x.size() != (len(x), steps)`, so

@@ -313,9 +313,10 @@ class Expressions(Comprehensions):
         return replace(value, constant=None, things=frozenset()) if value.is_local else SAME
 
     def on_boolop(self, node: ast.BoolOp, frame: Frame) -> Value:
-        result, drawn = SAME, None
+        result, drawn, known = SAME, None, True
         for part in node.values:
             value = self.value(part, frame)
+            known = known and isinstance(value.constant, bool)
             if value.constant is isinstance(node.op, ast.Or):
                 return value  # the others are not computed
             if self.in_forward and is_drawn(value):
@@ -323,7 +324,8 @@ class Expressions(Comprehensions):
             elif value.is_local:
                 self.demand(part, value, frame)
             result = join(result, replace(value, kind="same")) if value.things else result
-        return replace(drawn or result, constant=None)
+        answer = isinstance(node.op, ast.And) if known else None  # none of them has decided it
+        return replace(drawn or result, constant=answer)
 
     def on_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
         test = self.value(node.test, frame)

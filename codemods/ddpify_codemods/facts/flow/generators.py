@@ -160,8 +160,10 @@ class Generators(Assignments):
         stack, self.stack = self.stack, self.stack[: consumer.calls]
         contexts = self.contexts
         self.contexts = [*contexts, *(replace(each, node=consumer.loop, frame=consumer.frame) for each in around)]
-        yield
-        self.consumers, self.stack, self.contexts = consumers, stack, contexts
+        try:
+            yield
+        finally:
+            self.consumers, self.stack, self.contexts = consumers, stack, contexts
 
     def waiting(self) -> list[Frame]:
         """The functions that are in a loop over the generator that is being followed."""

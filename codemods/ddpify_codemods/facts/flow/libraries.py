@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Literal
 
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
@@ -217,22 +218,39 @@ class Libraries(LibraryResults, Told):
         return self.of_local(name, last, node, args, given, frame, alone)
 
     def mapped(self, node: ast.Call, args: list[Value], frame: Frame) -> Value | None:
-        """What a function makes of each of several tensors: `x, y = map(Variable, (x, y))`; None for other uses."""
-        if len(args) != 2 or any(len(value.things) != 1 or value.is_local for value in args):
+        """What a function makes of each of several tensors, `x, y = map(Variable, (x, y))`, or of what a batch holds,
+        `x, y = map(to_device, batch)`; None for other uses."""
+        function = next(iter(args[0].things)) if len(args) == 2 and len(args[0].things) == 1 else None
+        variable = isinstance(function, Library) and function.name == "torch.autograd.Variable"
+        if args[0].is_local or not (variable or isinstance(function, Function)):
             return None
-        ((function,), (items,)) = (value.things for value in args)
-        if not isinstance(items, Items) or items.shape == "dict" or any(value.things for value in items.all()):
+        parts = self.unpacked(node, args[1], frame)
+        if parts is None or (
+            isinstance(function, Function) and len(function.node.args.args) != 1 + bool(function.owner)
+        ):
             return None
-        if isinstance(function, Function) and isinstance(function.node, ast.Lambda):
-            made: dict[object, Value] = {
-                key: self.enter(function, node, [value], {}, frame) for key, value in items.known.items()
-            }
-            rest = None if items.rest is None else self.enter(function, node, [items.rest], {}, frame)
-        elif isinstance(function, Library) and function.name == "torch.autograd.Variable":
-            made, rest = items.known, items.rest
-        else:
+        shape, known, rest = parts
+        if isinstance(function, Function):
+            known = {key: self.enter(function, node, [value], {}, frame) for key, value in known.items()}
+            rest = None if rest is None else self.enter(function, node, [rest], {}, frame)
+        return of(Items(shape, known, rest))
+
+    def unpacked(
+        self, node: ast.Call, value: Value, frame: Frame
+    ) -> tuple[Literal["tuple", "list"], dict[object, Value], Value | None] | None:
+        """What map() takes one by one of several tensors, or of a batch that is unpacked at once; None where it is not
+        seen that they are several."""
+        if value.kind == "batch" and not value.things and not value.dimensions:
+            statement = frame.script.parents[node]
+            target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+            names = target.elts if isinstance(target, ast.Tuple | ast.List) else []
+            if len(names) < 2 or any(isinstance(each, ast.Starred) for each in names):
+                return None
+            return "tuple", {place: self.part(value, place) for place in range(len(names))}, None
+        items = next(iter(value.things)) if len(value.things) == 1 and not value.is_local else None
+        if not isinstance(items, Items) or items.shape == "dict" or any(each.things for each in items.all()):
             return None
-        return of(Items("list" if items.shape == "list" else "tuple", made, rest))
+        return ("list" if items.shape == "list" else "tuple"), items.known, items.rest
 
     def gradients_of(self, node: ast.Call, args: list[Value], keywords: dict[str, Value]) -> Value:
         """Gradients that are taken by themselves: of samples, or of anything else."""

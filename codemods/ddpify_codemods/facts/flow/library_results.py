@@ -212,6 +212,7 @@ class LibraryResults(Modules):
         if (
             name.startswith("torchvision.transforms.")
             and last in OF_IMAGES
+            and first.kind in LOCAL_ROWS
             and axis(first.kind) == 0
             and len(local) == 1
         ):

@@ -20,6 +20,7 @@ from .operation_names import LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers
 from .sizes import product
+from .texts import of_text
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -109,6 +110,8 @@ class Methods(InPlace):
             return found
         if (number := product(name, [owner])) is not None:
             return number
+        if (text := of_text(name, owner, args, bool(keywords))) is not None:
+            return text
         for thing in owner.things:
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:

@@ -89,12 +89,21 @@ class Objects(Loops, OwnContainers):
             return made_of("unknown", [owner]) if name not in SHAPE_ATTRIBUTES else SAME
         return replace(SAME, reason=owner.reason) if name == "data" else SAME
 
+    def submodule(self, package: Module, name: str) -> Value | None:
+        """A file of a package that something has imported before; None where there is none of that name."""
+        init = next((each for each in self.scripts if each.tree is package.made), None)
+        if init is None or init.path.name != "__init__.py":
+            return None
+        meant = (init.path.parent / f"{name}.py", init.path.parent / name / "__init__.py")
+        found = next((each for each in self.frames if each.path in meant), None)
+        return self.file_value(found) if found is not None else None
+
     def attribute_of_thing(self, thing: Thing, name: str, node: ast.expr, frame: Frame) -> Value | None:
         if isinstance(thing, Library):
             return of(Library(f"{thing.name}.{name}"))
         if isinstance(thing, Module) and isinstance(thing.made, ast.Module):
             names = self.names_of(thing)
-            return self.contents(thing) if name == "__dict__" else names.get(name)
+            return self.contents(thing) if name == "__dict__" else names.get(name) or self.submodule(thing, name)
         if isinstance(thing, Module | Instance):
             if name in thing.attributes:
                 in_training = any(context.how == "batches" for context in self.contexts) and not self.without_gradients

@@ -187,6 +187,18 @@ EACH = frozenset(
         "adaptive_avg_pool2d",
         "adaptive_max_pool1d",
         "adaptive_max_pool2d",
+        "adaptive_avg_pool3d",
+        "adaptive_max_pool3d",
+        "lp_pool1d",
+        "lp_pool2d",
+        "pixel_shuffle",
+        "pixel_unshuffle",
+        "grid_sample",
+        "local_response_norm",
+        "celu",
+        "softshrink",
+        "hardshrink",
+        "tanhshrink",
         "batch_norm",
         "layer_norm",
         "instance_norm",
@@ -249,7 +261,7 @@ MEET = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "equal", "not_equal", "less", "greater", "logical_and", "logical_or"}
     | {"add", "sub", "subtract", "mul", "multiply", "div", "true_divide", "maximum", "minimum", "where"}
 )
-PARTS = frozenset({"tolist", "interpolate", "pad"})
+PARTS = frozenset({"tolist", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest", "pad"})
 CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes", "tensor_split"})
 # With a dimension other than the first they work on each sample for itself.
 ALONG = frozenset(
@@ -354,12 +366,15 @@ DRAWN_AT_FIRST = frozenset(
 )
 # They run along the last dimension where none is given.
 TAKE_LAST = frozenset({"topk", "sort", "argsort", "mode", "kthvalue"})
+_OF_PLANES = ("pixel_shuffle", "pixel_unshuffle", "pixelshuffle", "pixelunshuffle", "grid_sample", "response")
 # Operations and modules of torch that mix what lies along the last dimension, or along the second one.
 MIX_LAST = (
     *("linear", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "conv", "pool", "interpolate", "upsample"),
-    *("groupnorm", "group_norm", "instancenorm", "instance_norm"),
+    *("groupnorm", "group_norm", "instancenorm", "instance_norm", *_OF_PLANES),
 )
-MIX_SECOND = ("conv", "groupnorm", "group_norm", "batchnorm", "batch_norm", "scaled_dot_product_attention")
+MIX_SECOND = (
+    *("conv", "groupnorm", "group_norm", "batchnorm", "batch_norm", "scaled_dot_product_attention", *_OF_PLANES),
+)
 SHAPE_ATTRIBUTES = frozenset(
     {
         "dtype",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from textwrap import indent
 
 import pytest
 from ddpify_codemods.facts.flow.generators import yields_in_loops
@@ -45,3 +46,11 @@ def test_a_generator_that_gets_no_loader_is_followed_where_it_is_called() -> Non
 def test_yields_in_loops(body: str, can_be: bool) -> None:
     script = script_of(f"def f(xs):\n    {body}\n")
     assert yields_in_loops(script, script.tree.body[0]) is can_be
+
+
+def test_a_program_that_is_too_large_is_so_in_a_loop_over_a_generator_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left there is left in order."""
+    source = GENERATOR + TRAINING.replace(LOOP, "    for x, y in batches(train_loader):\n")
+    monkeypatch.setattr("ddpify_codemods.facts.flow.state._LIMIT", 30)
+    reasons = {problem.reason for problem in followed(f"def main():\n{indent(source, '    ')}main()\n").problems}
+    assert reasons == {"the program is too large to be followed"}

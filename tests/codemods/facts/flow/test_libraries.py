@@ -31,3 +31,21 @@ def test_losses_over_samples_and_over_pairs_of_them(loss: str, fine: bool) -> No
 def test_what_map_makes_of_several_tensors(made: str, fine: bool) -> None:
     source = TRAINING.replace("        optimizer.zero", f"        x, y = {made}\n        optimizer.zero", 1)
     assert (reasons(source) == []) is fine
+
+
+TO = "def to_device(part):\n    return part.to('cpu')\n"
+
+
+@pytest.mark.parametrize(
+    ("takes", "fine"),
+    [
+        ("x, y = map(lambda part: part.to('cpu'), batch)", True),
+        ("x, y = map(to_device, batch)", True),
+        ("x, y = map(lambda part: part.flip(0), batch)", False),
+        ("parts = map(to_device, batch)\n        x, y = parts", False),
+        ("x, *y = map(to_device, batch)\n        y = y[0]", False),
+    ],
+)
+def test_what_map_makes_of_a_batch_that_is_unpacked(takes: str, fine: bool) -> None:
+    source = TRAINING.replace("for x, y in", "for batch in").replace("        opt", f"        {takes}\n        opt", 1)
+    assert (reasons(TO + source) == []) is fine

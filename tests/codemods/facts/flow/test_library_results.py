@@ -113,3 +113,9 @@ def test_the_shape_that_numpy_says() -> None:
     assert reasons(
         source.replace("loss.backward()", "if np.shape(x)[0] > 3:\n            print(1)\n        loss.backward()")
     )
+
+
+def test_a_transform_of_what_is_not_known_is_not_known() -> None:
+    made = "        x = torchvision.transforms.functional.normalize(torch.special.expit(x.norm()) * x, 0, 1)\n"
+    source = "import torchvision\n" + TRAINING.replace("        loss =", made + "        loss =")
+    assert isinstance(reasons(source), list)

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
-from tests.codemods.facts.flow.followed import TRAINING, followed
+import pytest
+from ddpify_codemods import convert
+
+from tests.codemods.facts.flow.followed import HEAD, TRAINING, followed
 
 TRAINER = """
 class Trainer:
@@ -38,3 +41,24 @@ def test_a_mean_over_the_samples_that_are_picked_is_divided_by_their_number_on_a
         found = followed(TRAINING.replace("F.cross_entropy(model(x), y)", code))
         assert not found.problems
         assert {each.kind for reductions in found.found.reductions.values() for each in reductions} == kinds
+
+
+PACKAGE = {
+    "nets/__init__.py": "from .small import *\n",
+    "nets/small.py": "import torch.nn as nn\n\ndef linear():\n    return nn.Linear(4, 3)\n",
+}
+
+
+@pytest.mark.parametrize(
+    ("made", "is_known"),
+    [
+        ("nets.small.linear()", True),
+        ("nets.small.__dict__[sys.argv[1]]()", True),
+        ("nets.large.linear()", False),
+    ],
+)
+def test_a_file_of_a_package_that_its_own_init_imports_is_an_attribute_of_it(made: str, is_known: bool) -> None:
+    source = "import sys\nimport nets\n" + HEAD.replace("nn.Linear(4, 3)", made) + TRAINING
+    paths = {Path("train.py"): source, **{Path(name): text for name, text in PACKAGE.items()}}
+    result = convert(paths, "cpu", style="plain")[Path("train.py")]
+    assert ("DistributedDataParallel(model" in result.code) is is_known
