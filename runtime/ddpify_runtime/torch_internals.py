@@ -17,7 +17,7 @@ import torch
 from torch import Tensor, nn
 from torch.autograd import Function, Variable
 from torch.distributed import distributed_c10d
-from torch.nn.modules import _functions, batchnorm
+from torch.nn.modules import batchnorm
 
 # Documented for "Extending PyTorch" under this name; it has no public one.
 from torch.utils._python_dispatch import TorchDispatchMode as TorchDispatchMode
@@ -40,9 +40,6 @@ default_store = distributed_c10d._get_default_store
 
 # What all batch normalisations derive from, those of libraries too: nn.BatchNorm1d, 2d and 3d are only some of them.
 BatchNorm = batchnorm._BatchNorm
-
-# What nn.SyncBatchNorm calls; as a module it would have another type than the one the user made.
-SyncBatchNormFunction = _functions.SyncBatchNorm
 
 # The indices that any loader draws. A sampler would have to be wrapped in every loader that is made anywhere.
 LoaderIterator = dataloader._BaseDataLoaderIter

@@ -13,6 +13,9 @@ from tests.e2e.harness import INTERPRETER
 # TensorFloat-32 rounds to 10 bits, which hides more than it costs; CUBLAS_WORKSPACE_CONFIG: the same sums in each run.
 EXACT = {"NVIDIA_TF32_OVERRIDE": "0", "CUBLAS_WORKSPACE_CONFIG": ":4096:8"}
 
+# What is forked has one thread.
+ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+
 # NCCL takes each rank for one of another machine, whose first GPU is this one: it refuses two ranks of one machine on
 # one GPU (https://docs.nvidia.com/deeplearning/nccl/user-guide/docs/env.html#nccl-hostid). They talk over sockets.
 SHARED = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -49,11 +50,15 @@ def test_in_float16_a_gradient_differs_by_its_rounding(name: str) -> None:
 
 
 @functools.cache
-def on_gpus(fixture: Fixture, ranks: int = 0, target: str = "", steps: int = 0) -> Run:
-    """Run the original, or what is made of it for a target. steps: after how many it ends; 0: at its end."""
+def on_gpus(fixture: Fixture, ranks: int = 0, target: str = "", steps: int = 0, **options: Any) -> Run:
+    """Run the original, or what is made of it for a target.
+
+    Args:
+        steps: after how many it ends; 0: at its end. options: of the conversion.
+    """
     sources = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
     if target:
-        sources |= fixtures.converted(fixture, target)
+        sources |= fixtures.converted(fixture, target, **options)
     pretend = " ".join(filter(None, [fixture.pretend_on_gpu, "" if fixture.compile else "no_dynamo"]))
     settings = {"DDPIFY_PRETEND": pretend, "DDPIFY_STEPS": str(steps)}
     native = replace(fixture, cuda_shim=False)

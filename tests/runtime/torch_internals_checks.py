@@ -289,7 +289,6 @@ def a_batch_normalisation_is_told_and_checks_its_input() -> None:
         assert "4D" in str(error)
     else:
         raise AssertionError("it takes any input")
-    assert issubclass(internals.SyncBatchNormFunction, torch.autograd.Function)
 
 
 def the_indices_that_a_loader_draws_are_told() -> None:

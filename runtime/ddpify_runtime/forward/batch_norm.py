@@ -1,7 +1,7 @@
 """Batch normalisation over the whole batch while each rank holds its share of it (HAZARDS M8, M9).
 
-The module stays the one that the user made; only its call is routed. On GPUs the work is torch's own SyncBatchNorm
-function; elsewhere, where that refuses to run, one that communicates as it does: one collective forward, one backward.
+The module stays the one that the user made; only its call is routed. It communicates as torch's SyncBatchNorm does, one
+collective forward and one backward: on accelerators by their kernels (`fused_batch_norm`), elsewhere by `_Normalise`.
 """
 
 from __future__ import annotations
@@ -19,9 +19,10 @@ from torch.autograd import Function
 from torch.overrides import TorchFunctionMode
 
 from .. import accelerators, engines
-from ..sharding.collectives import add_over_ranks, gather_parts, once, sum_over_ranks, world_size
-from ..torch_internals import CALL, BatchNorm, SyncBatchNormFunction, call_past_slot, check_dims
-from . import region
+from ..sharding.collectives import add_over_ranks, gather_parts, once, world_size
+from ..torch_internals import CALL, BatchNorm, call_past_slot, check_dims
+from . import fused_batch_norm, region
+from .batch_norm_gradients import gradients_of_sums, other_dims, per_channel
 
 
 class BatchNormCall:
@@ -154,13 +155,9 @@ def track(
             running_var.lerp_(unbiased.to(running_var.dtype), momentum)
 
 
-def _dims(input: Tensor) -> list[int]:
-    return [dim for dim in range(input.dim()) if dim != 1]
-
-
 def statistics(input: Tensor) -> tuple[Tensor, Tensor]:
     wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
-    variance, mean = torch.var_mean(wide, _dims(input), correction=0)
+    variance, mean = torch.var_mean(wide, other_dims(input), correction=0)
     return mean, variance
 
 
@@ -186,9 +183,8 @@ def _over_ranks(
 ) -> Tensor:
     """Normalise with the statistics of all values that the ranks hold together, per channel."""
     if accelerators.module_of(input.device.type) is not None:
-        group, ranks = dist.group.WORLD, dist.get_world_size()
-        normalised: Tensor = SyncBatchNormFunction.apply(
-            input, weight, bias, running_mean, running_var, eps, momentum, group, ranks
+        normalised: Tensor = fused_batch_norm.Normalise.apply(  # type: ignore[no-untyped-call]
+            input, weight, bias, running_mean, running_var, momentum, eps
         )
         return normalised
     wide = input.float() if input.dtype in (torch.half, torch.bfloat16) else input
@@ -211,8 +207,8 @@ class _Normalise(Function):
         ctx: Any, input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         values = input.numel() // input.size(1)
-        mean = input.mean(_dims(input))
-        spread = (input - _per_channel(mean, input)).square_().sum(_dims(input))
+        mean = input.mean(other_dims(input))
+        spread = (input - per_channel(mean, input)).square_().sum(other_dims(input))
         sent = torch.stack([mean, spread, torch.full_like(mean, values)])
         means, spreads, counts = torch.stack(gather_parts(sent)[: world_size()]).unbind(1)
         total = counts.sum(0)[0]  # no sum over everything, which would be taken for a loss of the forward
@@ -231,40 +227,16 @@ class _Normalise(Function):
         input, weight, bias, mean, scale, total = ctx.saved_tensors
         gradient = gradients[0]
         if torch.is_grad_enabled():  # its own gradient is wanted, as that of a gradient penalty
-            wanted = [each for each in (input, weight, bias) if each is not None and each.requires_grad]
-            found = iter(_gradients_of_sums(input, weight, bias, ctx.eps, wanted, gradient))
-            input, weight, bias = (
-                next(found) if each is not None and each.requires_grad else None for each in (input, weight, bias)
-            )
-            return input, weight, bias, None
-        centred = input - _per_channel(mean, input)
-        of_bias = gradient.sum(_dims(input))
-        of_weight = (gradient * centred).sum(_dims(input)) * scale
+            return *gradients_of_sums(input, weight, bias, ctx.eps, gradient), None
+        centred = input - per_channel(mean, input)
+        of_bias = gradient.sum(other_dims(input))
+        of_weight = (gradient * centred).sum(other_dims(input)) * scale
         both = torch.stack([of_bias, of_weight])
         add_over_ranks(once(both))
         mean_gradient, mean_product = both / total
         factor = scale if weight is None else scale * weight
-        of_input = (gradient - _per_channel(mean_gradient, input)).addcmul_(
-            centred, _per_channel(-mean_product * scale, input)
+        of_input = (gradient - per_channel(mean_gradient, input)).addcmul_(
+            centred, per_channel(-mean_product * scale, input)
         )
-        of_input *= _per_channel(factor, input)
+        of_input *= per_channel(factor, input)
         return of_input, None if weight is None else of_weight, None if bias is None else of_bias, None
-
-
-def _gradients_of_sums(
-    input: Tensor, weight: Tensor | None, bias: Tensor | None, eps: float, wanted: list[Tensor], gradient: Tensor
-) -> tuple[Tensor, ...]:
-    """The gradients by way of sums over ranks that can be differentiated again."""
-    values = input.new_full((1,), input.numel() / input.size(1))
-    sums = sum_over_ranks(torch.cat([input.sum(_dims(input)), values]))
-    total = sums[-1].detach()
-    centred = input - _per_channel(sums[:-1] / total, input)
-    variance = sum_over_ranks(centred.square().sum(_dims(input))) / total
-    result = centred * _per_channel(torch.rsqrt(variance + eps), input)
-    if weight is not None and bias is not None:
-        result = result * _per_channel(weight, input) + _per_channel(bias, input)
-    return torch.autograd.grad(result, wanted, gradient, create_graph=True)
-
-
-def _per_channel(values: Tensor, input: Tensor) -> Tensor:
-    return values.view([1, -1] + [1] * (input.dim() - 2))

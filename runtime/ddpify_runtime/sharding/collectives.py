@@ -176,6 +176,18 @@ def gather_parts(tensor: Tensor) -> list[Tensor]:
     return parts
 
 
+# Its older name warns from torch 2.13 on.
+_all_gather_single = getattr(dist, "all_gather_single", None) or dist.all_gather_into_tensor
+
+
+def gather_in_one(tensor: Tensor) -> Tensor:
+    """The same for an accelerator's tensor: (ranks, *its size), without copies of the parts."""
+    ranks = dist.get_world_size()
+    whole = tensor.new_empty(ranks * len(tensor), *tensor.shape[1:])
+    _all_gather_single(whole, tensor)
+    return whole.view(ranks, *tensor.shape)
+
+
 def add_over_ranks(tensor: Tensor) -> None:
     """Add a tensor over ranks, where it is."""
     if engines.of(tensor.device).records:

@@ -161,7 +161,7 @@ def _ranks_of_gradients(module: nn.Module, leaves: Sequence[Any], known: Divisio
     """
     ranks, device = world_size(), leaves[known.batch[0]].device
     sends = known.graphs is not None
-    if accelerators.module_of(device.type) is not None:  # backwards have threads there, and SyncBatchNorm is torch's
+    if accelerators.module_of(device.type) is not None:  # where backwards have threads of their own
         sends = sends or bool(known.places or known.losses or known.decides)
         sends = sends or any(isinstance(part, BatchNorm) for part in module.modules())
     return ranks if sends or known.samples(leaves) < 2 * ranks else min(_RANKS, ranks)
