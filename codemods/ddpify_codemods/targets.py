@@ -138,7 +138,16 @@ class Target:
 
     def on_host(self) -> Target:
         """The target for plain code that names no device: gloo sends what its model leaves on the CPU."""
-        return replace(self, plain_wrapper_arguments="", plain_backend=f'"cpu:gloo,{self.device_type}:{self.backend}"')
+        return replace(self.with_host(), plain_wrapper_arguments="")
+
+    def with_host(self) -> Target:
+        """The target for plain code whose ranks agree on numbers of the host too, by gloo: no batch waits for a GPU."""
+        return replace(self, plain_backend=f'"cpu:gloo,{self.device_type}:{self.backend}"')
+
+    @property
+    def reduces_on_host(self) -> bool:
+        """Whether its process group also takes tensors of the host."""
+        return not self.is_accelerator or self.plain_backend.startswith('"cpu:')
 
     def starting_itself(self) -> Target:
         """The target whose scripts start their own processes."""

@@ -38,6 +38,7 @@ def with_plain_rules(
     Args: its texts and its scripts; the target; what else is asked for.
     """
     from ..rules import in_folders
+    from ..rules.plain.padded_loader import padded_loaders
     from ..styles import in_program, plain_rules
 
     has_loop = trains(scripts)
@@ -48,6 +49,8 @@ def with_plain_rules(
         arguments = target.wrapper_arguments
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments)
     scripts = in_program(scripts, options.sync_batchnorm, options.per_process, options.fully_sharded)
+    if has_loop and target.module and first.words is TORCH and not target.plain_by_way_of:
+        first = first.with_host() if any(map(padded_loaders, scripts)) else first
     chosen = plain_rules() if has_loop else in_folders("always")
     found = ask_program(scripts, first, chosen, modernize=False)
     if has_loop and (above := joined_above(found, first.words)) is not None:

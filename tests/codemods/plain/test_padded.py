@@ -146,7 +146,6 @@ def test_what_is_not_known_is_refused(collate: str) -> None:
 def test_another_engine_refuses() -> None:
     source = COLLATE.format(0) + LOADER.format("collate")
     assert "DistributedSampler" not in converted(source, target="ignite")
-    assert 'shape[dim] for key, dim, _ in self.padded], device="cuda")' in converted(source, target="cuda")
 
 
 def test_an_evaluation_is_divided_by_batches() -> None:
@@ -178,3 +177,13 @@ def test_what_pads_pictures_is_known_again() -> None:
     code = converted(PICTURES.format("padded") + LOADER.format("collate"))
     assert "(batch[key].dim() - dim % batch[key].dim() - 1)" in code
     assert padded_loaders(script_of(code)) == {"EquallyPaddedLoader"}
+
+
+def test_the_lengths_of_batches_for_gpus_go_from_host_to_host() -> None:
+    source = COLLATE.format(0) + 'model.to("cuda")\n' + LOADER.format("collate")
+    code = converted(source, target="cuda")
+    assert 'dist.init_process_group("cpu:gloo,cuda:nccl")' in code
+    assert "lengths = torch.tensor([batch[key].shape[dim] for key, dim, _ in self.padded])" in code
+    assert "device_ids=[torch.cuda.current_device()]" in code
+    unpadded = converted(source.replace(", collate_fn=collate", ""), target="cuda")
+    assert 'dist.init_process_group("nccl")' in unpadded

@@ -78,7 +78,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if any(dim < 0 for parts in padded.values() for dims, _ in parts.values() for dim in dims):
         text = text.replace(_BEHIND, _FROM_BEHIND)
     at, where = functions_place(script)
-    code = text.format(name=NAME, device=device(target)).rstrip("\n")
+    where_reduced = "" if target.reduces_on_host else device(target)
+    code = text.format(name=NAME, device=where_reduced).rstrip("\n")
     message = "a loader whose batches are as long on all ranks"
     yield Insert(at, code, message, where, modules=(*words.imports, "import torch"))
 
@@ -102,7 +103,8 @@ RULE = Rule(
 A collate function that pads makes batches as long as their longest sample. That of a rank's samples is another one on
 each: a mean over tokens would weigh the ranks otherwise (L3), and a model that does not mask what is padded would
 see another batch. The ranks agree on the longest of all, one number for each batch, and pad to it with what the
-collate function pads with.""",
+collate function pads with. On GPUs that number goes over gloo, from host to host: over NCCL each batch would wait for
+the step before it.""",
     before="""\
 import torch
 from torch.nn.utils.rnn import pad_sequence
