@@ -44,6 +44,8 @@ _METHODS = frozenset(_METHOD_NAMES.split())
 _LOG_FILES = ("FileHandler", "RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler")
 _LOG_HANDLERS = frozenset(f"logging.{place}{name}" for place in ("", "handlers.") for name in _LOG_FILES)
 _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
+# They write into an open file, which comes first.
+_FILLS = frozenset({"csv.writer", "csv.DictWriter"})
 # Openers that take a path and a mode, and the place of the mode among their arguments.
 _READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
@@ -128,6 +130,8 @@ def _only_fills(script: Script, file: ast.expr) -> bool:
     parent = script.parents[file]
     if isinstance(parent, ast.keyword):
         return parent.arg == "file"
+    if isinstance(parent, ast.Call) and script.qualified(parent.func) in _FILLS:
+        return parent.args[:1] == [file]
     return isinstance(parent, ast.Attribute) and parent.attr in ("write", "writelines", "flush", "close")
 
 

@@ -110,6 +110,10 @@ def test_the_ranks_decide_together_whether_a_file_is_written() -> None:
             "file = open('log.txt' if dist.get_rank() == 0 else os.devnull, 'w+')\n",
         ),
         (
+            "import csv\nwith open('log.csv', 'a+') as file:\n    csv.writer(file).writerow([1])",
+            "with open('log.csv' if dist.get_rank() == 0 else os.devnull, 'a+') as file:\n",
+        ),
+        (
             "def logs():\n    file = open('log.txt', 'a+')\nlogs()",
             "    file = open('log.txt' if dist.get_rank() == 0 else os.devnull, 'a+')\n",
         ),
@@ -128,6 +132,7 @@ def test_the_others_write_to_the_null_device(before: str, after: str) -> None:
         "with open('log.txt', 'a+') as file:\n    print(file.read())",
         "file = open('log.txt', 'w+')\nfile.write('a')\nprint(file.read())",
         "file = open('log.txt', 'w+')\nfile.write('a')\nprint(*map(str, file))",
+        "import csv\nwith open('log.csv', 'a+') as file:\n    print(*csv.reader(file))",
         "file = open('log.txt', 'a+')",
         "def logs():\n    global file\n    file = open('log.txt', 'a+')\nlogs()",
         "file = open('log.txt', 'w+')\nother = file\nprint(other.read())",

@@ -37,6 +37,7 @@ class Containers(State):
             return
         if module.contents is None:
             module.contents = Items("dict" if shape == "dict" else "list")
+        given = [replace(value, things=value.things - {module}) for value in given]  # of the same class, made before
         several = [each for value in given for each in _parts(value)]
         if shape == "list" and several and all(len(each.only(Module)) == 1 for each in several):
             in_order = given and not any(_is_endless(value) for value in given)

@@ -32,6 +32,7 @@ from .values import (
     Parameters,
     Value,
     entries,
+    join,
     made_of,
     unnumbered,
 )
@@ -67,7 +68,8 @@ class Subscripts(Comparisons):
                 self.chooses_object(node, owner, chosen, frame)
             if chosen.kind == "unknown":  # `[f, g][int(x.max() > 1)]`
                 return made_of("unknown", [*entries([owner]), chosen])
-            return element(owner, key)
+            layers = self.held(Value(things=frozenset(owner.only(Module))), key)  # of nn.Sequential(*self.layers)
+            return element(owner, key) if layers is None else join(element(owner, key), layers)
         if (layers := self.held(owner, key)) is not None:
             return layers
         index = unnumbered(self.value(node.slice, frame)) if not isinstance(node.slice, ast.Slice) else SAME

@@ -128,3 +128,28 @@ def test_layers_behind_what_may_end_a_turn_of_a_loop_are_used_at_times(word: str
 def test_what_a_copy_is_given_is_not_given_to_the_original() -> None:
     made = "self.a = Layer()\n        self.b = copy.deepcopy(self.a)\n        self.b.out = Layer()"
     assert not undivided(program(made, "x = self.b(self.a(x))", "self.out(x)"))
+
+
+def test_parts_of_a_container_whose_name_was_a_list_before() -> None:
+    made = "self.layers = [Layer()]\n        self.layers.append(Layer())\n        self.layers = nn.Sequential(*self.layers)"
+    made += "\n        self.low, self.high = self.layers[:1], self.layers[1:]"
+    for computes, fine in (("self.out(x)", True), ("self.out(x - x.flip(0))", False)):
+        assert (undivided(program(made, "x = self.high(self.low(x))", computes)) == []) is fine
+
+
+def test_a_container_is_no_part_of_itself() -> None:
+    """Several objects of a class are one here, and have what the one before had."""
+    block = """\
+class Block(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.ModuleList()
+        self.conv.append(Layer())
+        self.conv = nn.Sequential(*self.conv)
+    def forward(self, x):
+        return self.conv(x)
+class Net("""
+    made = "self.a = nn.Sequential(*[Block() for _ in range(2)])"
+    for computes, fine in (("self.out(x)", True), ("self.out(x - x.flip(0))", False)):
+        source = program(made, "x = self.a(x)", computes).replace("class Net(", block)
+        assert (undivided(source) == []) is fine
