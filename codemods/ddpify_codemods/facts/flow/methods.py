@@ -16,6 +16,7 @@ from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
+from .modes import is_conditional
 from .operation_names import LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers
@@ -277,6 +278,8 @@ class Methods(InPlace):
                 for module in owner.only(Module):
                     assert isinstance(module, Module)
                     root_of(module).evaluates = on is False
+                    whole = on is True and len(owner.things) == 1 and root_of(module) is module
+                    root_of(module).trains_in = frame if whole and not is_conditional(node, frame) else None
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]

@@ -17,6 +17,7 @@ from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Problem, Site, local_entries
 from .layout import axis, mirrored
 from .loops import Loops
+from .modes import trains
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .own_containers import OwnContainers
@@ -129,6 +130,8 @@ class Objects(Loops, OwnContainers):
                 return layer
             if name == "training" and self.without_gradients and isinstance(thing, Module) and root_of(thing).evaluates:
                 return Value(constant=False, host=True)
+            if name == "training" and isinstance(thing, Module) and not self.without_gradients and trains(thing, frame):
+                return Value(constant=True, host=True)
             if isinstance(thing, Module) and not called and name == "module":
                 return of(thing)  # of nn.DataParallel
             if isinstance(thing, Module) and not called:

@@ -113,7 +113,8 @@ class Module:
     """An instance of torch.nn.Module. made: the call that makes it. cls: its class where the program defines it.
 
     name: the qualified name of its class otherwise. attributes: what has been assigned to it. evaluates: whether eval()
-    was called last, not train(). layers: those of nn.Sequential, if they are given to it one by one. contents:
+    was called last, not train(). trains_in: the call of a function that has called train(), in any case, and eval()
+    not since. layers: those of nn.Sequential, if they are given to it one by one. contents:
     what a container of layers holds. made_of_batch: what a loss is made with, of a batch.
     is_one_of: whether it may be of another class of a library, too.
     """
@@ -125,6 +126,7 @@ class Module:
     networks: bool = False
     parent: Module | None = None
     evaluates: bool = False
+    trains_in: object = None
     layers: list[Module] = field(default_factory=list)
     contents: Items | None = None
     made_of_batch: list[Value] = field(default_factory=list)

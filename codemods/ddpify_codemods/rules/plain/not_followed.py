@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from ...facts.reach import run_alone
-from ...facts.script import Script
+from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 from .words import REMEDY, is_here, program_of
@@ -57,8 +58,16 @@ def _may_run(script: Script, call: ast.Call, scripts: Sequence[Script]) -> bool:
     return any(
         _stands_for(other, node, around[-1].name, is_here(other, script), is_method)
         for other in scripts
+        if around[-1].name in _named(other)
         for node in other.nodes
     )
+
+
+@lru_cache(maxsize=KEPT)
+def _named(script: Script) -> frozenset[str]:
+    """All that a file names."""
+    names = {node.id for node in script.find(ast.Name)} | {node.attr for node in script.find(ast.Attribute)}
+    return frozenset(names | {node.name for node in script.find(ast.alias)})
 
 
 def _stands_for(script: Script, node: ast.AST, name: str, is_defined_here: bool, is_method: bool) -> bool:
