@@ -132,7 +132,8 @@ def test_what_a_copy_is_given_is_not_given_to_the_original() -> None:
 
 def test_parts_of_a_container_whose_name_was_a_list_before() -> None:
     made = "self.layers = [Layer()]\n        self.layers.append(Layer())\n"
-    made += "        self.layers = nn.Sequential(*self.layers)\n        self.low, self.high = self.layers[:1], self.layers[1:]"
+    made += "        self.layers = nn.Sequential(*self.layers)\n"
+    made += "        self.low, self.high = self.layers[:1], self.layers[1:]"
     for computes, fine in (("self.out(x)", True), ("self.out(x - x.flip(0))", False)):
         assert (undivided(program(made, "x = self.high(self.low(x))", computes)) == []) is fine
 
