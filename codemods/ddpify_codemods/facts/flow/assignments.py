@@ -87,6 +87,8 @@ class Assignments(Branches):
         if into_tensor and isinstance(item, ast.Name | ast.Attribute) and isinstance(node.target, ast.Subscript):
             index = self.value(node.target.slice, frame)
             result = combined(node.op, before, added) if added.is_local else before
+            if before.kind in ("batch", "rows") and not rows and self.is_fixed(node.target.slice, before, added, frame):
+                result = made_of("unknown", [before, added], reason=COUPLES)
             if index.is_local and not rows:
                 result = made_of("unknown", [index, added, before])
             self.assign(item, result, frame)

@@ -15,6 +15,8 @@ from .values import (
     BROADCAST,
     COUPLES,
     LOCAL_ROWS,
+    NUMBERED,
+    OWN_SIZE,
     SEVERAL,
     Items,
     Parameters,
@@ -45,7 +47,7 @@ class Comprehensions(Subscripts):
         if value.only(Parameters):
             return value
         by_sample = any(runs_over_samples(over) for over in overs)
-        coupled = value.kind == "unknown" and value.reason in (COUPLES, BROADCAST)
+        coupled = value.kind == "unknown" and value.reason in (COUPLES, BROADCAST, NUMBERED, OWN_SIZE)
         if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local and not coupled:
             reason = SEVERAL if not by_sample and value.kind == "mean" and value.forwards else ""
             picks = any(part.ifs for part in node.generators)

@@ -115,3 +115,11 @@ def _option(made: ast.Call, name: str, place: int) -> int | None:
     except ValueError:
         return None
     return value if isinstance(value, int) else None
+
+
+def told_to(module: Module, name: str) -> bool | None:
+    """What a layer of torch is told by a keyword that is true or false: `rnn.batch_first`; None for anything else."""
+    if not module.name.startswith("torch.nn.") or not isinstance(module.made, ast.Call):
+        return None
+    said = [word.value for word in module.made.keywords if word.arg == name and isinstance(word.value, ast.Constant)]
+    return said[0].value if said and isinstance(said[0].value, bool) else None

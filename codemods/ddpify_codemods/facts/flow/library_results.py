@@ -18,6 +18,7 @@ from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .modules import Modules
 from .named_tuples import named_tuple
+from .operands import weighs_by_samples
 from .operation_names import FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
 from .own_networks import LOOKS_UP
@@ -50,6 +51,9 @@ _OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulat
 
 _OF_NUMBERS = frozenset({"numpy.exp", "numpy.log", "numpy.log2", "numpy.log10", "numpy.sqrt", "numpy.power"})
 
+# They make a tensor of the numbers in a list.
+_COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "list", *TENSOR_TYPES})
+
 _READ_BY_KEY = frozenset({"items", "keys", "values", "get"})
 
 _OF_SIZES = FACTORIES | {"uniform"}
@@ -62,9 +66,9 @@ class LibraryResults(Modules):
         """A call of something that is not known: what it is given may be shown or written."""
         name = ast.unparse(node.func)
         local = [value for value in given if value.is_local or local_entries(value)]
-        moves = name.startswith("torch.") and last_name(node) in MOVE
+        moves = name.startswith("torch.") and last_name(node.func) in MOVE
         if moves and any(each.reason == NUMBERED for each in entries(local)):
-            return made_of("unknown", local, reason=COUPLES)
+            return replace(made_of("unknown", local), reason=COUPLES)
         local = [unnumbered(value) for value in local]
         self.given_away(node, given, frame)
         self.leaves(given)
@@ -236,6 +240,8 @@ class LibraryResults(Modules):
             for argument, value in zip(node.args, args, strict=False):
                 self.demand(argument.value if isinstance(argument, ast.Starred) else argument, value, frame)
             return replace(SAME, host=True)
+        if name in _COPIES and any(each.reason == NUMBERED for each in entries([first])):
+            return made_of("unknown", [first])
         if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
             return of_dimensions(made_of(first.kind, [first]), first.dimensions, first.at_least)
         if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
@@ -251,6 +257,8 @@ class LibraryResults(Modules):
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
             if last in ("unfold", "fold") and axis(rows.kind) != 0:
+                return made_of("unknown", local, reason=COUPLES)
+            if weighs_by_samples(last, args, node):
                 return made_of("unknown", local, reason=COUPLES)
             if last == "reshape" and regroups(rows, args[1:], frame.script, node.args[1:]):
                 return made_of("unknown", local, reason=COUPLES)
@@ -308,7 +316,7 @@ class LibraryResults(Modules):
             return found
         found = self.unknown_call(node, given, frame, alone)
         counts = last in ("range", "arange") and all(each.kind == "size" for each in local)
-        if counts and last == "arange" and self.in_forward:
+        if counts and self.in_forward:
             return replace(found, couples=False, reason=NUMBERED)  # unless it is an index
         return replace(found, couples=False) if counts else found  # as an index, as a rule
 
@@ -387,6 +395,9 @@ class LibraryResults(Modules):
             "renorm",
             "kthvalue",
             "quantile",
+            "nanquantile",
+            "vector_norm",
+            "matrix_norm",
             "chunk",
             "split",
             "tensor_split",

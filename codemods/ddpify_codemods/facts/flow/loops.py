@@ -27,6 +27,7 @@ from .values import (
     CONCATENATED,
     LOCAL_ROWS,
     NOT_FOLLOWED,
+    NUMBERED,
     OFFSETS,
     SAME,
     UNEVEN,
@@ -325,6 +326,8 @@ class Loops(OneByOne, ByName):
                 loaders = self.loaders_in(*thing.inner)
                 uneven = frozenset(each for each in loaders if self.status.get(each) in UNEVEN)
                 number = Value("unknown", uneven, reason="it counts the batches of this rank") if uneven else SAME
+                if self.in_forward and runs_over_samples(thing.inner[0]):
+                    number = made_of("unknown", [replace(thing.inner[0], reason="")], host=True, reason=NUMBERED)
                 return of(Items("tuple", {0: number, 1: parts[0]}))
             if thing.how == "zip":
                 if any(part.sample is node for part in parts):

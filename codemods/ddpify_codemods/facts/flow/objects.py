@@ -16,6 +16,7 @@ from .dimensions import of_dimensions
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Problem, Site, local_entries
 from .layout import axis, mirrored
+from .library_modules import told_to
 from .loops import Loops
 from .modes import trains
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
@@ -134,6 +135,8 @@ class Objects(Loops, OwnContainers):
                 return Value(constant=True, host=True)
             if isinstance(thing, Module) and not called and name == "module":
                 return of(thing)  # of nn.DataParallel
+            if isinstance(thing, Module) and (told := told_to(thing, name)) is not None:
+                return Value(constant=told, host=True)
             if isinstance(thing, Module) and not called:
                 return of(Module(node, "", networks=True, parent=thing)) if not thing.name.endswith("Loss") else SAME
             delegates = cls is not None and self.method_of(cls, "__getattr__", of(thing))

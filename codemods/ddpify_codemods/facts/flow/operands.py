@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
 from ..origins import sources
 from ..script import Script
+from .layout import axis
+from .values import LOCAL_ROWS, SAME, Value
 
 _NUMBERS = frozenset({"std", "var", "max", "min", "norm", "median", "amax", "amin", "prod"})
+_WEIGHED = frozenset({"linear", "embedding"} | {f"conv{of}{n}d" for of in ("", "_transpose") for n in (1, 2, 3)})
 _LAY_OUT = frozenset({"t", "transpose", "unsqueeze", "contiguous"})
 
 
@@ -90,3 +94,11 @@ def says_places(node: ast.expr, script: Script) -> bool:
     parent = script.parents[node]
     name = ast.unparse(parent.func).rpartition(".")[2] if isinstance(parent, ast.Call) else ""
     return name in ("range", "arange")
+
+
+def weighs_by_samples(name: str, args: Sequence[Value], node: ast.Call) -> bool:
+    """Whether a function computes with samples as the rows of its weights, each with all others: `F.linear(x, x)`."""
+    weights = args[1] if name in _WEIGHED and len(args) > 1 else SAME
+    grouped = any(word.arg == "groups" for word in node.keywords)  # each sample has weights of its own
+    of_samples = weights.kind in LOCAL_ROWS and axis(weights.kind) == 0 and not weights.merged
+    return of_samples and not grouped and args[0].kind in LOCAL_ROWS

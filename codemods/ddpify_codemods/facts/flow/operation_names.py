@@ -235,6 +235,11 @@ COUPLE = frozenset(
     | {
         "take",
         "pca_lowrank",
+        "msort",
+        "dist",
+        "block_diag",
+        "diagflat",
+        "fill_diagonal",
         "svd_lowrank",
         "meshgrid",
         "cartesian_prod",
@@ -249,13 +254,14 @@ COUPLE = frozenset(
 )
 # Of a matrix they make something of all its rows together.
 OF_MATRICES = frozenset(
-    {"qr", "svd", "svdvals", "eig", "eigvals", "inv", "pinv", "det", "triu", "tril", "diagonal", "trace", "fft2"}
-    | {"ifft2", "rot90", "renorm", "matrix_norm", "matrix_rank", "cholesky", "logdet", "slogdet", "lstsq", "solve"}
+    {"qr", "svd", "svdvals", "eig", "eigvals", "inv", "pinv", "det", "triu", "tril", "trace", "fft2"}
+    | {"ifft2", "rfft2", "irfft2", "rot90", "renorm", "matrix_norm", "matrix_rank", "cholesky", "logdet", "slogdet"}
+    | {"lstsq", "solve", "pinverse", "lu", "lu_factor", "geqrf", "nuclear_norm", "cond"}
 )
 # They make something of each two elements, or of a sum over them, if both are samples.
 PAIRS = frozenset({"inner", "outer", "ger", "kron", "tensordot", "dot", "vdot", "addmm", "addmv", "addr"})
 # Places of samples that they are given are those of other samples.
-MOVE = frozenset({"roll", "flip", "remainder", "fmod", "cat", "concat"})
+MOVE = frozenset({"roll", "flip", "remainder", "fmod", "cat", "concat", "stack"})
 # Their operands meet value by value, with as many dimensions as the one that has most.
 MEET = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "equal", "not_equal", "less", "greater", "logical_and", "logical_or"}
@@ -315,6 +321,10 @@ ALONG = frozenset(
         "ifft",
         "rfft",
         "irfft",
+        "frobenius_norm",
+        "trapezoid",
+        "trapz",
+        "cumulative_trapezoid",
     ]
 )
 KEEP_SHAPE = frozenset(
@@ -344,7 +354,7 @@ KEEP_SHAPE = frozenset(
 # Without a dimension they work along the last one, or one that their argument's shape says.
 LAST = frozenset(
     {"softmax", "log_softmax", "sort", "argsort", "topk", "gumbel_softmax", "mode", "kthvalue", "diff", "fft", "ifft"}
-    | {"rfft", "irfft"}
+    | {"rfft", "irfft", "trapezoid", "trapz", "cumulative_trapezoid"}
 )
 # Layers whose parameters are drawn when they are made.
 DRAWN_AT_FIRST = frozenset(

@@ -44,6 +44,7 @@ from .values import (
     COUPLES,
     LOCAL_ROWS,
     OWN_SHAPE,
+    OWN_SIZE,
     PICKED,
     SAME,
     SEVERAL,
@@ -67,8 +68,11 @@ def on_rows(name: str, value: Value, dimension: object, given: Sequence[Value], 
         name: the function's last name. value: the tensor. dimension: the one that is given, as a number or a tuple of
             them; None without. given: the other arguments. keywords: the names of those that have one.
     """
+    name = in_place_of(name)
     if name in IMPLICIT and dimension is None and value.dimensions is not None and "dim" not in keywords:
         dimension = implicit(value.dimensions)
+    elif name in LAST and dimension is None and value.dimensions and "dim" not in keywords:
+        dimension = value.dimensions - 1
     found = _on_rows(name, value, dimension, given, keywords)
     if found is None:
         return None
@@ -101,6 +105,9 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of("unknown", all_of, reason=TAKEN)
     if name in ("view", "reshape") and takes_several(value, _flat(given)):
         return made_of("unknown", all_of, reason=COUPLES)
+    numbers = given[1:2] if name == "new_full" else given if name in EACH - _MORE_ROWS else []
+    if any(each.kind in ("size", "inverse") for each in numbers):
+        return made_of("unknown", all_of, reason=OWN_SIZE)
     if any(other.kind not in (*LOCAL_ROWS, "size", "shape") for other in others):
         return None
     rows = {each.kind for each in all_of if each.kind in LOCAL_ROWS}
@@ -114,7 +121,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "bincount" and "minlength" in keywords and not differ(rows):
         return made_of("sum", all_of)  # as long on each rank: how often each class occurs
-    if name in COUPLE or differ(rows) or (name in OF_MATRICES and value.dimensions == 2):
+    if name in COUPLE or differ(rows) or _of_matrix(name, value, dimension, given, keywords):
         return made_of("unknown", all_of, reason=COUPLES)
     kind = together(rows)
     if name in LAYOUTS:
@@ -135,7 +142,7 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         made = made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
         return made and replace(made, merged=value.merged or merges, batches=() if merges else value.batches)
     over = over_samples(value.kind, dimension, value.dimensions)
-    unsure = dimension == "unknown" or (over and axis(value.kind) == -1 and dimension is not None)
+    unsure = dimension == "unknown" or (over and axis(value.kind) in (-1, None) and dimension is not None)
     if name in ("sum", "nansum", "count_nonzero") and over and value.reason == SEVERAL:
         return made_of("unknown", all_of, reason=SEVERAL)
     if name in ("sum", "nansum", "count_nonzero") and over:
@@ -260,6 +267,21 @@ def mixes(name: str, kind: Kind, dimensions: int | None = None) -> bool:
     return last or (axis(kind) == 1 and any(each in name for each in MIX_SECOND))
 
 
+def _of_matrix(name: str, value: Value, dimension: object, given: Sequence[Value], keywords: set[str]) -> bool:
+    """Whether an operation makes something of all rows of a matrix that has a row, or column, for each sample."""
+    if name == "diagonal":  # of the first two dimensions, where it is told no others
+        return not {"dim1", "dim2"} & keywords and not any(each.constant for each in given[1:3])
+    said = isinstance(dimension, int | tuple) and not keywords.isdisjoint(("dim", "dims"))
+    along = said and over_samples(value.kind, dimension, value.dimensions)
+    return name in OF_MATRICES and (along if said else value.dimensions == 2)
+
+
+def in_place_of(name: str) -> str:
+    """The operation that a method does in place: "cumsum" of "cumsum_"."""
+    base = name.removesuffix("_")
+    return base if base in {*ALONG, *LAYOUTS, *OF_MATRICES, *COUPLE} else name
+
+
 def _lie_first(kinds: set[Kind]) -> bool:
     """Whether the samples lie along the first dimension."""
     return all(axis(kind) == 0 for kind in kinds)
@@ -296,6 +318,12 @@ def _laid_out(name: str, value: Value, dimension: object, given: Sequence[Value]
         return permuted(kind, numbers)
     if name in ("movedim", "moveaxis") and sorted(each for each in numbers if each is not None) == [0, 1]:
         return transposed(kind, 0, 1)
+    if (
+        name in ("movedim", "moveaxis")
+        and axis(kind) == 0
+        and all((each is not None and each > 0) or each == -1 for each in numbers)
+    ):
+        return kind
     if name in _EXCHANGE:
         first, second = numbers[:2] if len(numbers) > 1 else (None, None)
         return transposed(kind, first, second, value.dimensions)

@@ -63,7 +63,9 @@ class Subscripts(Comparisons):
         if any(isinstance(each, Items) and each.by_sample for each in owner.things):
             return made_of("unknown", entries([owner]), reason=TAKEN)
         if owner.only(Items):
-            chosen = self.value(node.slice, frame) if not isinstance(node.slice, ast.Slice | ast.Constant) else SAME
+            chosen = SAME
+            if not isinstance(node.slice, ast.Slice | ast.Constant):
+                chosen = unnumbered(self.value(node.slice, frame))
             if not self.in_forward and element(owner, None).only(Instance):
                 self.chooses_object(node, owner, chosen, frame)
             if chosen.kind == "unknown":  # `[f, g][int(x.max() > 1)]`
@@ -148,6 +150,10 @@ class Subscripts(Comparisons):
                 self.asks_longest(bound, frame)
             return made_of("unknown", [owner], reason=LONGEST)
         self.as_long_as_all(longest, frame)
+        if whole and any(
+            self.value(each, frame).kind in LOCAL_ROWS for each in parts[1:] if not isinstance(each, ast.Slice)
+        ):
+            return made_of("unknown", [owner, index], reason=COUPLES)  # `x[:, y]`: of each sample all samples' columns
         if whole:
             return of_dimensions(made_of(owner.kind if owner.kind != "batch" else "rows", [owner]), left)
         if isinstance(first, ast.Slice) and first.step is None:

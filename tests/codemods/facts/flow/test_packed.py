@@ -72,6 +72,7 @@ def test_what_depends_on_the_longest_is_as_long_as_that_of_all_ranks(body: str) 
     assert not refusals(result)
     assert "total_length=max_over_ranks(len(packed.batch_sizes))" in result.code
     assert "is_grad_enabled" not in result.code  # there is no evaluation
+    assert "differentiable_mean" not in result.code  # it is one over the steps of each sample
 
 
 EVALUATION = """\

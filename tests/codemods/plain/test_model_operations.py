@@ -1,0 +1,89 @@
+"""What a model makes of its samples by torch's operations: by their number, by their places, over all of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from .test_followed import plain, refusals
+from .test_models import of_model
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = h.mul(len(h))",
+        "h = torch.div(h, h.size(0))",
+        "h = h.clamp(max=len(h) / 20)",
+        "h = torch.where(h > 0, h, 1 / len(h))",
+        "h = h + torch.full_like(h, len(h))",
+        "h = h + h.new_full((len(h), 6), float(len(h)))",
+        "h = h + torch.tensor(len(h) / 9)",
+    ],
+)
+def test_the_number_of_a_ranks_samples_goes_into_a_model(body: str) -> None:
+    assert refusals(plain(of_model(body)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = torch.stack([h[i] * i for i in range(len(h))])",
+        "h = torch.stack([row * i for i, row in enumerate(h)])",
+        "out = torch.zeros_like(h)\nfor i in range(len(h)):\n    out[i] = h[i] * i\nh = out",
+        "h = h[torch.cat([torch.arange(1, len(h)), torch.arange(1)])]",
+        "h = h[torch.roll(torch.arange(len(h)), 1)]",
+        "h = h + torch.tensor(list(range(len(h))))[:, None]",
+        "h = h.clone()\nh[0] += 5.0",
+        "h = h.clone()\nh[::2] *= 2",
+    ],
+)
+def test_places_of_samples_go_into_a_model(body: str) -> None:
+    assert refusals(plain(of_model(body)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = torch.msort(h)",
+        "h = h * torch.dist(h, 2 * h)",
+        "h = h + torch.trapezoid(h, dim=0)",
+        "h = h.cumsum_(0)",
+        "h = h.clone().triu_()",
+        "h = h + F.linear(h, h).sum(1, keepdim=True)",
+        "h = h + F.embedding(h.argmax(1) % 2, h)",
+        "h = h + h[:, h.argmax(1) % 6].sum(1, keepdim=True)",
+        "h = h + h[:, 0].argsort()[:, None]",
+        "h = h + h.nanquantile(0.5, 0)",
+        "h = h + torch.linalg.vector_norm(h, 2, 0)",
+        "h = torch.fft.fft2(h.view(-1, 2, 3), dim=(0, 1)).real.flatten(1)",
+        "h = h + h.view(-1, 2, 3).diagonal().sum()",
+        "t = h.view(-1, 2, 3).transpose(0, 1)\nh = h + t.reshape(-1, 2, 3).mean(1).repeat(1, 2)",
+    ],
+)
+def test_operations_over_samples(body: str) -> None:
+    assert refusals(plain(of_model(body)))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = h.mul(h.size(1)).div(6)",
+        "h = torch.stack([h[i] * 2 for i in range(len(h))])",
+        "h = torch.stack([row * 2 for i, row in enumerate(h)])",
+        "h = torch.stack([h[i, h[i].argsort()] for i in range(len(h))])",
+        "h = h[torch.arange(len(h))]",
+        "h = h.clone()\nh[:, 0] += 5.0",
+        "h = h.cumsum_(1)",
+        "h = h.view(-1, 2, 3).triu_().flatten(1)",
+        "h = h + torch.trapezoid(h, dim=1)[:, None]",
+        "h = h + F.linear(h, self.second.weight.repeat(2, 1))",
+        "h = h + h[:, [0] * 6]",
+        "h = h + h.nanquantile(0.5, 1, True)",
+        "h = h + torch.linalg.vector_norm(h, 2, 1, True)",
+        "h = torch.fft.fft2(h.view(-1, 2, 3)).real.flatten(1)",
+        "h = h.view(-1, 2, 3).movedim(2, 1).flatten(1)",
+        "h = h + h.view(-1, 2, 3).diagonal(dim1=1, dim2=2).sum(1, keepdim=True)",
+    ],
+)
+def test_operations_within_each_sample(body: str) -> None:
+    assert not refusals(plain(of_model(body)))
