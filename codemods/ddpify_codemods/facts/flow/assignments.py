@@ -22,6 +22,7 @@ from .values import (
     PLACED,
     SAME,
     SEVERAL,
+    TAKEN,
     UNEVEN,
     Class,
     Instance,
@@ -91,6 +92,8 @@ class Assignments(Branches):
                 result = made_of("unknown", [before, added], reason=COUPLES)
             if index.is_local and not rows:
                 result = made_of("unknown", [index, added, before])
+            if rows and before.kind in ("batch", "rows") and not self.in_forward and self.leaves_out_samples(frame):
+                result = made_of("unknown", [added, before], reason=TAKEN)
             self.assign(item, result, frame)
             return
         if local_entries(added):  # an array += [loss.item(), hits]
@@ -98,6 +101,14 @@ class Assignments(Branches):
             added = replace(made_of(kind if form == "list" else "unknown", [added]), host=True, array=True)
         result = combined(node.op, before, added)
         self.assign(node.target, self.added_up(result) if by_batches else result, frame, node.value)
+
+    def leaves_out_samples(self, frame: Frame) -> bool:
+        """Whether the innermost loop over samples is seen to begin or to end somewhere among them: `range(1, n)`."""
+        node = next(context.node for context in reversed(self.contexts) if context.how == "rows")
+        over = node.iter if isinstance(node, ast.For) else None
+        if not isinstance(over, ast.Call) or ast.unparse(over.func) != "range":
+            return False
+        return len(over.args) != 1 or self.value(over.args[0], frame).kind != "size"
 
     def of_each_batch(self, value: Value, loaders: frozenset[Loader]) -> Value:
         """What is added for each of a rank's batches, which are those of one process: whatever it is, a sum of all."""
@@ -207,6 +218,9 @@ class Assignments(Branches):
             if not owner.only(Items):
                 self.assign(target.value, value, frame)
                 return
+        if self.takes_as_masked(target, owner, index, source, frame):
+            self.assign(target.value, made_of("rows", [owner, value, index]), frame)
+            return
         known = False
         for thing in owner.only(Items):
             assert isinstance(thing, Items)
@@ -234,6 +248,24 @@ class Assignments(Branches):
             self.assign(target.value, replace(joined, zero=False), frame)
         elif not known:
             self.written(value, frame, target, source)
+
+    def takes_as_masked(
+        self, target: ast.Subscript, owner: Value, mask: Value, source: ast.expr | None, frame: Frame
+    ) -> bool:
+        """Whether a tensor takes from another one, where a mask says so, what stands there: `far[mask] = d[mask]`."""
+        name = target.slice
+        if not isinstance(source, ast.Subscript) or not isinstance(name, ast.Name):
+            return False
+        if not isinstance(source.slice, ast.Name) or source.slice.id != name.id:
+            return False
+        stores = frame.script.stores.get((frame.script.scope(name), name.id), ())
+        makes = [frame.script.parents[each] for each in stores]
+        of_tensors = [owner, mask, self.value(source.value, frame)]
+        return (
+            bool(makes)
+            and all(isinstance(each, ast.Assign) and isinstance(each.value, ast.Compare) for each in makes)
+            and all(each.kind in ("batch", "rows") and not each.only(Items) for each in of_tensors)
+        )
 
     def is_fixed(self, index: ast.expr, owner: Value, value: Value, frame: Frame) -> bool:
         """Whether samples are changed that have a place in the batch: `x[0] = 0`, not `batch[0] = batch[0].cuda()`."""

@@ -56,6 +56,8 @@ _COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "lis
 
 _READ_BY_KEY = frozenset({"items", "keys", "values", "get"})
 
+_SIZED_FIRST = frozenset({"zeros", "ones", "empty", "full"})  # of numpy, with a type behind it
+
 _OF_SIZES = FACTORIES | {"uniform"}
 
 
@@ -303,7 +305,8 @@ class LibraryResults(Modules):
             found = made_of("unknown", local, reason=COUPLES if self.in_forward else CHOSEN)
             return replace(found, made_at=frozenset())
         if name in TENSOR_TYPES or (name.startswith("numpy.") and last in NUMPY_FACTORIES):
-            made = of_sizes(given if name in TENSOR_TYPES or last in ("rand", "randn") else given[-1:])
+            sizes = given if name in TENSOR_TYPES or last in ("rand", "randn") else given[-1:]
+            made = of_sizes(args[:1] if last in _SIZED_FIRST and args else sizes)
             if made is not None:
                 return made
         if name.startswith("torch.") and last in FACTORIES and (made := for_each_sample(given)) is not None:

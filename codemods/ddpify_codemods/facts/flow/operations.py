@@ -345,7 +345,10 @@ def of_sizes(given: Sequence[Value]) -> Value | None:
         return None
     if len(places) > 1:  # something for each two samples
         return made_of("unknown", local, reason=COUPLES)
-    made = of_batches(made_of(along(places[0]), local), sizes[places[0]].batches)
+    size = sizes[places[0]]
+    of_shape = isinstance(size.constant, int) and size.kind == "shape" and len(sizes) == 1  # that of another tensor
+    at = size.constant if of_shape and isinstance(size.constant, int) else places[0]
+    made = of_batches(made_of(along(at), local), size.batches)
     return replace(made, kind="picked", reason="") if any(value.reason == PICKED for value in local) else made
 
 

@@ -14,6 +14,7 @@ from .calls import is_without_gradients
 from .frames import Frame, additive
 from .generators import Generators
 from .operations import runs_over_samples
+from .own_changes import changes_alone
 from .values import (
     COUPLES,
     LOCAL_ROWS,
@@ -164,6 +165,8 @@ class Follower(Generators):
                 self.assign(node.target, value, frame)
                 self.block(node.body, frame)
             return
+        if self.changes_samples(node, frame):
+            return
         first = dict(frame.names)
         with self.looping(node, over, frame), self.taking(node, frame):
             known: dict[object, object] = {}
@@ -188,6 +191,33 @@ class Follower(Generators):
         self.block(node.orelse, frame)
 
     do_asyncfor = do_for
+
+    def changes_samples(self, loop: ast.For, frame: Frame) -> bool:
+        """Whether a loop only changes each sample of a batch by itself, which leaves something for each of them."""
+        found = None if self.in_forward else changes_alone(frame.script, loop)
+        if found is None or found.inner & frame.outside:
+            return False
+        if self.value(loop.iter.args[0], frame).kind != "size":  # type: ignore[attr-defined]
+            return False
+        tensors = {name: self.value(node, frame) for name, node in found.taken.items()}
+        alone = all(
+            each.kind == "rows" or (each.kind == "batch" and name in found.tensors) for name, each in tensors.items()
+        )
+        others = [self.value(each, frame) for each in found.others]
+        if not alone or any(each.merged or each.whole or len(each.batches) > 1 for each in tensors.values()):
+            return False
+        if any(each.is_local or each.things or each.pending for each in others):
+            return False
+        self.found.drawn_first |= found.draws - self.found.seeded
+        self.drawn |= found.draws
+        for name, node in found.changed.items():
+            made = made_of("rows", tensors.values(), host=tensors[name].host)
+            self.assign(
+                node, replace(made, dimensions=tensors[name].dimensions, at_least=tensors[name].at_least), frame
+            )
+        for name in found.inner:
+            frame.names[name] = made_of("unknown", tensors.values(), reason=TAKEN)
+        return True
 
     def of_samples(self, loop: ast.For, before: Names, frame: Frame) -> None:
         """A loop over the samples of a batch leaves what it has made of the last of them, or added up over them."""

@@ -13,6 +13,7 @@ from .dimensions import of_dimensions
 from .frames import Frame
 from .layout import axis, reduced, unsqueezed
 from .operations import element
+from .own_places import counted_places
 from .packed import is_packed, of_each, steps_of
 from .sizes import sizes_taken
 from .values import (
@@ -154,6 +155,8 @@ class Subscripts(Comparisons):
             self.value(each, frame).kind in LOCAL_ROWS for each in parts[1:] if not isinstance(each, ast.Slice)
         ):
             return made_of("unknown", [owner, index], reason=COUPLES)  # `x[:, y]`: of each sample all samples' columns
+        if self.takes_of_each(parts, frame):
+            return made_of("rows", [owner, *(self.value(each, frame) for each in parts[1:] if not _is_slice(each))])
         if whole:
             return of_dimensions(made_of(owner.kind if owner.kind != "batch" else "rows", [owner]), left)
         if isinstance(first, ast.Slice) and first.step is None:
@@ -179,6 +182,14 @@ class Subscripts(Comparisons):
             return made_of("batch", [owner])
         fixed = isinstance(first, ast.Slice | ast.BinOp) or isinstance(key, int)
         return made_of("unknown", [owner, index], reason=COUPLES if self.in_forward and fixed else TAKEN)
+
+    def takes_of_each(self, parts: list[ast.expr], frame: Frame) -> bool:
+        """Whether each sample takes parts of its own: `x[torch.arange(len(x)), chosen]`."""
+        counts = counted_places(frame.script, parts[0]) if len(parts) > 1 else None
+        if counts is None or self.value(counts, frame).kind != "size":
+            return False
+        others = [self.value(each, frame) for each in parts[1:] if not _is_slice(each)]
+        return all(each.kind == "same" or (each.kind in LOCAL_ROWS and axis(each.kind) == 0) for each in others)
 
     def chosen_by(self, part: ast.expr, frame: Frame) -> Value | None:
         """What a mask or places say that are taken: `out[mask]`, `out[:, places]`; None for slices."""
@@ -264,6 +275,10 @@ class Subscripts(Comparisons):
             return owner.kind
         one = isinstance(key, int) or is_turn(parts[0], frame)
         return reduced(owner.kind, (0,), keeps=False) if one else "rows_moved"
+
+
+def _is_slice(part: ast.expr) -> bool:
+    return isinstance(part, ast.Slice)
 
 
 def is_turn(part: ast.expr, frame: Frame) -> bool:

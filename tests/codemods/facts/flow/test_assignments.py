@@ -6,7 +6,7 @@ import ast
 
 import pytest
 
-from tests.codemods.facts.flow.followed import TRAINING, followed, reasons
+from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
 
 STEP = "        optimizer.step()\n"
 
@@ -41,3 +41,13 @@ def test_samples_are_known_by_what_they_are_assigned_to(lines: str, saved: str) 
 
 def test_samples_that_a_model_keeps_cannot_be_saved() -> None:
     assert reasons(TRAINING.replace(STEP, f"{STEP}        model.kept = x\n        torch.save(model.kept, 'x.pt')\n"))
+
+
+@pytest.mark.parametrize(
+    ("mask", "fine"),
+    [("x > 0.5", True), ("y", False), ("(x > 0.5) if len(sys.argv) > 1 else y", False)],
+)
+def test_what_stands_in_another_tensor_where_a_mask_says_so(mask: str, fine: bool) -> None:
+    takes = f"mask = {mask}\n        z = x * 0\n        z[mask] = x[mask]\n        loss = F.cross_entropy(model(z), y)"
+    source = "import sys\n" + TRAINING.replace("loss = F.cross_entropy(model(x), y)", takes)
+    assert (undivided(source) == []) is fine

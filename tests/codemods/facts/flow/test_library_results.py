@@ -119,3 +119,11 @@ def test_a_transform_of_what_is_not_known_is_not_known() -> None:
     made = "        x = torchvision.transforms.functional.normalize(torch.special.expit(x.norm()) * x, 0, 1)\n"
     source = "import torchvision\n" + TRAINING.replace("        loss =", made + "        loss =")
     assert isinstance(reasons(source), list)
+
+
+@pytest.mark.parametrize("made", ["np.zeros(h.shape)", "np.zeros(h.shape, dtype=np.float32)", "np.ones(h.shape)"])
+def test_an_array_of_the_shape_of_another_has_its_samples_where_that_has_them(made: str) -> None:
+    for h, fine in (("x", True), ("x.t()", False)):
+        loss = f"F.cross_entropy(model(x + torch.from_numpy({made.replace('h.', f'{h}.')}).mean(1, keepdim=True)), y)"
+        source = "import numpy as np\n" + TRAINING.replace("F.cross_entropy(model(x), y)", loss)
+        assert (undivided(source) == []) is fine
