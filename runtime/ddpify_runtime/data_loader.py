@@ -35,7 +35,7 @@ from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
-from .sharding.collectives import extreme_over_ranks, spread
+from .sharding.collectives import extreme_over_ranks, gather_objects, spread
 from .torch_internals import draw_without_loading, indices_of, loaded_as_in_one_process, pins
 
 T_co = TypeVar("T_co", covariant=True)
@@ -46,7 +46,7 @@ _FIRST, _FIRST_OF_OWN = 1, 4
 
 _STREAM = "it is an IterableDataset, of which a part cannot be had without reading the rest"
 _ANOTHER = "its collate function makes batches of another form or size each time"
-_IN_A_THREAD = "its batches are padded, and read in a thread, where the ranks cannot agree upon lengths"
+_IN_A_THREAD = "its batches are padded or hold lists, and are read in a thread, where the ranks cannot meet"
 _NO_BATCHES = "its loader has no batch size, so that the data set makes the batches"
 
 
@@ -56,6 +56,7 @@ class DataLoader(TorchDataLoader[T_co]):
     _reason = ""  # learnt: why every rank has to load everything
     _form: Form = None  # learnt: how batches are made of parts
     _padded = 0  # learnt: how many sizes of a batch are those of its longest sample, on whichever rank
+    _meets = False  # learnt: whether the ranks put something of each batch together
     _seen = 0  # batches of that form
     _divided = False  # a part of a batch has been asked for
     _passes = 0
@@ -133,7 +134,7 @@ class DataLoader(TorchDataLoader[T_co]):
     def _may_shard(self) -> bool:
         needed = _FIRST if self.collate_fn is default_collate else _FIRST_OF_OWN
         learnt = not self._reason and self._form is not None and self._seen >= needed
-        return learnt and (not self._padded or current_thread() is main_thread())
+        return learnt and (not self._meets or current_thread() is main_thread())
 
     def _learn(self, loaded: Loaded) -> None:
         """From a batch that was loaded whole."""
@@ -148,9 +149,10 @@ class DataLoader(TorchDataLoader[T_co]):
             self._load_whole(_ANOTHER)
         elif self._may_shard():
             self._form, self._padded = collated.sided(form), collated.padded_sizes(form)
+            self._meets = bool(self._padded) or collated.has_entries(form)
             if self._form is None:
                 self._load_whole(_ANOTHER)
-            elif self._padded and current_thread() is not main_thread():
+            elif self._meets and current_thread() is not main_thread():
                 self._load_whole(_IN_A_THREAD)
 
     def _load_whole(self, reason: str) -> None:
@@ -309,9 +311,10 @@ class _Batches:
     def _sharded(self, part: Any, rows: int, total: int, reason: str) -> Any:
         """What looks like the whole of a batch. Arguments as for `collated.shared`, and why it could not be divided."""
         loader, batch = self.loader, None
-        longest = _longest(part, loader, bool(reason)) if loader._padded else ()
+        labels = loader._each_tensors_labels()
         try:
-            batch = collated.sharded(part, loader._form, rows, total, loader._each_tensors_labels(), iter(longest))
+            longest, joined = _agreed(part, loader, rows, total, bool(reason)) if loader._meets else ((), ())
+            batch = collated.sharded(part, loader._form, rows, total, labels, iter(longest), iter(joined))
         except ValueError:
             reason = reason or "a batch has another form or size than the first ones"
         if reason:
@@ -319,28 +322,51 @@ class _Batches:
         return batch
 
 
-def _longest(part: Any, loader: DataLoader[Any], fails: bool) -> list[int]:
-    """The lengths of a batch that is padded to its longest sample, from those of the ranks' parts; a collective.
+def _agreed(
+    part: Any, loader: DataLoader[Any], rows: int, total: int, fails: bool
+) -> tuple[Sequence[int], Sequence[Sequence[Any]]]:
+    """The lengths of a batch that is padded to its longest sample, and its lists with an entry for each sample.
+
+    A collective: both are put together from those of the ranks' parts.
 
     Args:
-        part: this rank's. fails: whether this rank will not go on.
+        part: this rank's. rows, total: how many samples it and the batch have. fails: whether this rank will not go on.
 
     Raises:
+        ValueError: this rank will not go on, or its part has another form.
         RuntimeError: another rank will not go on; or the ranks cannot meet here.
     """
     if region.alone() or current_thread() is not main_thread():
-        raise RuntimeError("ddpify: the ranks agree upon the length of a padded batch: read it on all, in no thread")
-    mine = [0] * loader._padded
+        raise RuntimeError("ddpify: the ranks put their parts of this batch together: read it on all, in no thread")
+    lengths = [0] * loader._padded
+    lists: list[Sequence[Any]] = []
     try:
-        mine = mine if fails else [*collated.lengths(part, loader._form)]
+        lengths = lengths if fails else [*collated.lengths(part, loader._form)]
+        lists = lists if fails else [*collated.entries(part, loader._form, rows)]
     except ValueError:
         fails = True
-    agreed = torch.tensor([fails, *mine])
-    extreme_over_ranks(agreed, dist.ReduceOp.MAX)
-    failed, *longest = agreed.tolist()
-    if failed and not fails:
+    if collated.has_entries(loader._form):
+        sent = gather_objects((fails, lengths, lists))
+        failed = any(each for each, _, _ in sent)
+        longest = [max(each) for each in zip(*(each for _, each, _ in sent), strict=True)]
+    else:
+        sent = []
+        agreed = torch.tensor([fails, *lengths])
+        extreme_over_ranks(agreed, dist.ReduceOp.MAX)
+        failed, *longest = agreed.tolist()
+    if fails:
+        raise ValueError
+    if failed:
         raise RuntimeError("ddpify: another process stops at this batch, and says why")
-    return longest
+    return longest, [_in_turn(parts, total) for parts in zip(*(each for _, _, each in sent), strict=True)]
+
+
+def _in_turn(parts: Sequence[Sequence[Any]], total: int) -> list[Any]:
+    """The list of all samples, of which each rank has had every so many-th."""
+    whole: list[Any] = [None] * total
+    for rank, part in enumerate(parts):
+        whole[rank :: len(parts)] = part
+    return whole
 
 
 def _require_equal_states() -> None:

@@ -1,4 +1,4 @@
-"""A list with one entry for each sample of a global batch, of which this rank holds those of its rows only."""
+"""A list with a text for each sample of a global batch, of which this rank holds those of its rows only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from ..sharding.collectives import gather_objects
 
 
 class Entries(Sequence[Any]):
-    """A list or tuple with an entry for each sample, such as file names; joined when it is looked into."""
+    """A list or tuple of texts, such as file names, one for each sample; joined when it is looked into.
+
+    What else there is one of for each sample is joined at once: torch takes no list that only looks like one.
+    """
 
     def __init__(self, rows: Sequence[Any], total: int) -> None:
         self._rows, self._total = rows, total
@@ -53,6 +56,11 @@ class Entries(Sequence[Any]):
 
     def __radd__(self, other: Any) -> Any:
         return other + self.whole()
+
+    def __mul__(self, times: Any) -> Any:
+        return self.whole() * times
+
+    __rmul__ = __mul__
 
     def __eq__(self, other: object) -> bool:
         return bool(self.whole() == (other.whole() if type(other) is Entries else other))

@@ -15,9 +15,9 @@ from ..lazy.outputs import loaded
 from . import padding
 from .padding import Rows
 
-# For each value in a batch: rows of a tensor, entries of a list, or the forms of what a container holds. None: a rank's
-# part cannot be told from it.
-Form: TypeAlias = "Rows | Literal['entries'] | dict[Any, Form] | list[Form] | None"
+# For each value in a batch: rows of a tensor, entries of a list, a list of texts, which are joined when they are looked
+# at, or the forms of what a container holds. None: a rank's part cannot be told from it.
+Form: TypeAlias = "Rows | Literal['entries', 'texts'] | dict[Any, Form] | list[Form] | None"
 
 
 def form(whole: Any, parts: Sequence[Any]) -> Form:
@@ -43,7 +43,9 @@ def form(whole: Any, parts: Sequence[Any]) -> Form:
         if all(len(part) == len(whole) for part in parts):
             values = [form(value, [part[place] for part in parts]) for place, value in enumerate(whole)]
             return None if None in values else values
-        return "entries" if type(whole) in (list, tuple) and _interleaved(whole, parts) else None
+        if type(whole) not in (list, tuple) or not _interleaved(whole, parts):
+            return None
+        return "texts" if all(isinstance(entry, str) for entry in whole) else "entries"
     return None
 
 
@@ -94,6 +96,8 @@ def merged(one: Form, other: Form) -> Form:
     if isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
         values = [*map(merged, one, other)]
         return None if None in values else values
+    if one in ("texts", "entries") and other in ("texts", "entries"):
+        return one if one == other else "entries"
     return one if one == other else None
 
 
@@ -163,12 +167,46 @@ def lengths(part: Any, of: Form) -> Iterator[int]:
             yield from lengths(part[key], each)
 
 
-def sharded(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels], longest: Iterator[int]) -> Any:
+def has_entries(of: Form) -> bool:
+    """Whether a batch holds lists that are joined at once."""
+    values = of.values() if isinstance(of, dict) else of if isinstance(of, list) else ()
+    return of == "entries" or any(map(has_entries, values))
+
+
+def entries(part: Any, of: Form, rows: int) -> Iterator[Sequence[Any]]:
+    """The lists of a part that are joined at once, with an entry for each of its rows, in the order of its form.
+
+    Raises:
+        ValueError: it has another form.
+    """
+    if of == "entries":
+        if not isinstance(part, (list, tuple)) or len(part) != rows:
+            raise ValueError
+        yield part
+    elif isinstance(of, (dict, list)):
+        if not isinstance(part, (Mapping, list, tuple)) or len(part) != len(of):
+            raise ValueError
+        for key, each in of.items() if isinstance(of, dict) else enumerate(of):
+            if isinstance(part, Mapping) and key not in part:
+                raise ValueError
+            yield from entries(part[key], each, rows)
+
+
+def sharded(
+    part: Any,
+    of: Form,
+    rows: int,
+    total: int,
+    labels: Iterator[Labels],
+    longest: Iterator[int],
+    joined: Iterator[Sequence[Any]],
+) -> Any:
     """A part of a batch as something that looks like the whole.
 
     Args:
         part: the batch of this rank's samples. of: its form. rows, total: the number of samples in it and in the whole.
-        labels: one for each tensor in it. longest: for each length of `lengths()`, that of all ranks.
+        labels: one for each tensor in it. longest: for each length of `lengths()`, that of all ranks. joined: for each
+            list of `entries()`, that of all samples.
 
     Raises:
         ValueError: it has another form.
@@ -181,18 +219,22 @@ def sharded(part: Any, of: Form, rows: int, total: int, labels: Iterator[Labels]
                     return loaded(part, total, next(labels))
                 if of.is_padded:
                     return loaded(padding.padded(part, of, longest), total, next(labels))
-    elif of == "entries":
+    elif of == "texts":
         if isinstance(part, (list, tuple)) and len(part) == rows:
             return Entries(part, total)
+    elif of == "entries":
+        if isinstance(part, (list, tuple)) and len(part) == rows:
+            return type(part)(next(joined))
     elif isinstance(of, dict) and isinstance(part, (dict, UserDict)) and part.keys() == of.keys():
-        values = {key: sharded(part[key], each, rows, total, labels, longest) for key, each in of.items()}
+        values = {key: sharded(part[key], each, rows, total, labels, longest, joined) for key, each in of.items()}
         if isinstance(part, UserDict):
             made: Any = object.__new__(type(part))
             vars(made).update(vars(part), data=values)
             return made
         return values if type(part) is dict else type(part)(values)
     elif isinstance(of, list) and isinstance(part, (list, tuple)) and len(part) == len(of):
-        items = [sharded(value, each, rows, total, labels, longest) for value, each in zip(part, of, strict=True)]
+        pairs = zip(part, of, strict=True)
+        items = [sharded(value, each, rows, total, labels, longest, joined) for value, each in pairs]
         if type(part) is list:
             return items
         return type(part)(*items) if hasattr(part, "_fields") else type(part)(items)

@@ -206,6 +206,8 @@ def _parts(value: Any) -> dict[Any, Any] | None:
         return None
     items: Iterable[tuple[Any, Any]] = ()
     if isinstance(value, (dict, list)):
+        if not issubclass(type(value), (dict, list)):  # it only says so, as what stands for the list of all ranks
+            return None
         items = dict.items(value) if isinstance(value, dict) else enumerate(list.__iter__(value))
     slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
     attributes = {name: getattr(value, name) for name in slots if hasattr(value, name)} | getattr(value, "__dict__", {})

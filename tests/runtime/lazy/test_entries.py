@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
 import torch
-from ddpify_runtime import DataLoader, rank_zero_only
+from ddpify_runtime import DataLoader, DistributedDataParallel, rank_zero_only
+from torch import Tensor, nn
 
 from tests.runtime.processes import run
 
@@ -37,6 +40,7 @@ def names() -> list[Any]:
             name[-1] in name,
             [*name, "more"],
             list(zip(name, range(4), strict=True)),
+            name * 2,
         ]
     return answers
 
@@ -44,3 +48,68 @@ def names() -> list[Any]:
 def test_a_part_of_a_list_looks_like_the_whole() -> None:
     (alone,) = run(1, names)
     assert run(2, names) == [alone, alone]
+
+
+class Detector(nn.Module):
+    """Losses of a model that is given the boxes of each sample in a list, as those of torchvision are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(6, 8), nn.ReLU(), nn.Linear(8, 4))
+
+    def forward(self, x: Tensor, targets: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
+        found = self.layers(x)
+        pairs = zip(found, targets, strict=True)
+        distances = [torch.cdist(one[None], target["boxes"]).min() for one, target in pairs]
+        return {"boxes": torch.stack(distances).mean(), "size": found.square().mean()}
+
+
+def detected(kind: type) -> list[list[float]]:
+    """The losses of each step. kind: of what the loader gives the boxes in."""
+    torch.manual_seed(0)
+    data: Any = [(torch.randn(6), {"boxes": torch.rand(1 + i % 3, 4)}) for i in range(32)]
+
+    def collate(samples: Any) -> Any:
+        return torch.stack([x for x, _ in samples]), kind(target for _, target in samples)
+
+    loader: DataLoader[Any] = DataLoader(data, 8, shuffle=True, collate_fn=collate)
+    model = DistributedDataParallel(Detector())
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    losses = []
+    for _ in range(2):
+        for x, targets in loader:
+            found = model(x, targets)
+            optimizer.zero_grad()
+            sum(found.values()).backward()
+            optimizer.step()
+            losses.append([each.item() for each in found.values()])
+    return losses
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+@pytest.mark.filterwarnings("ignore")
+def test_a_model_is_given_the_list_of_all_samples(kind: type) -> None:
+    (alone,) = run(1, detected, kind)
+    for ranks in (2, 3):
+        for losses in run(ranks, detected, kind):
+            torch.testing.assert_close(losses, alone)
+
+
+def lists() -> list[Any]:
+    """What torch and Python make of lists with a tensor or a number for each sample."""
+    torch.manual_seed(0)
+    data: Any = [(torch.full((1 + i % 3, 2), float(i)), i, None if i % 4 else "x") for i in range(24)]
+    loader: DataLoader[Any] = DataLoader(data, 4, shuffle=True, collate_fn=lambda batch: [*zip(*batch, strict=True)])
+    answers: list[Any] = []
+    for points, numbers, texts in loader:
+        sizes = [len(each) for each in points]
+        answers.append((torch.cat(points).tolist(), json.dumps(numbers), numbers * 2, texts, type(points)))
+        answers.append([each.shape for each in torch.zeros(sum(numbers)).split(numbers)])
+        answers.append([each.tolist() for each in torch.cat(points).split(sizes)])
+    return answers
+
+
+def test_lists_that_torch_takes_are_whole() -> None:
+    (alone,) = run(1, lists)
+    for ranks in (2, 3):
+        assert run(ranks, lists) == [alone] * ranks
