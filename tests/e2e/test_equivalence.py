@@ -43,6 +43,28 @@ def test_conversion_trains_the_same(name: str, ranks: str | int) -> None:
     assert not differences, "\n".join([*differences, "--- stderr", converted.stderr[-3000:]])
 
 
+# What draws for its samples, and one whose rounding grows past its tolerance (1.2e-6).
+OF_THEIR_OWN = {"augmentation", "contrastive", "dropout", "loaders_from_helper", "tied_weights", "vae"}
+OFTEN = {"main_guard", "masked_rnn", "saved_images", "skip_nan"}
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.xdist_group(name), *([] if name in OFTEN else [pytest.mark.nightly])])
+        for name in NAMES
+        if name not in OF_THEIR_OWN
+    ],
+)
+def test_what_draws_nothing_trains_the_same_as_people_run_it(name: str) -> None:
+    """Without DDPIFY_RANDOM=original, which loads whole what draws, and lets a mode see each operation."""
+    fixture = fixtures.load(name)
+    run = harness.run_sources(fixture, harness.converted_sources(fixture), 2, settings={"DDPIFY_RANDOM": ""})
+    differences = compare.equivalent(harness.run_original(fixture), run, 2, fixture.tolerance)
+    found = [*differences, *(compare.divided(run) if fixture.divided else ())]
+    assert not found, "\n".join([*found, "--- stderr", run.stderr[-3000:]])
+
+
 @pytest.mark.parametrize("name", [name for name in fixtures.names() if fixtures.load(name).refused])
 def test_refusal_names_its_rule_and_changes_nothing(name: str) -> None:
     from ddpify_codemods import convert
