@@ -353,3 +353,19 @@ def test_a_folder_that_is_made_while_a_file_is_imported_is_no_matter_of_ranks() 
         {path: f"import logs\n{training()}", other: "import os\nos.makedirs('out')\n"}, "cpu", style="plain"
     )
     assert not refusals(found[other]) and "exist_ok=True" in found[other].code
+
+
+def test_a_folder_that_an_object_names_by_those_that_are_there_is_that_of_rank_0() -> None:
+    saver = """\
+import glob, os
+class Saver:
+    def __init__(self):
+        self.runs = sorted(glob.glob(os.path.join("run", "experiment_*")))
+        number = int(self.runs[-1].split("_")[-1]) + 1 if self.runs else 0
+        self.folder = os.path.join("run", f"experiment_{number}")
+        os.makedirs(self.folder)
+Saver()
+"""
+    path = Path("train.py")
+    code = convert({path: TRAINED.format(before=saver, each="", after="")}, "cpu", style="plain")[path].code
+    assert 'self.runs = sorted(from_rank_0(glob.glob(os.path.join("run", "experiment_*"))))' in code

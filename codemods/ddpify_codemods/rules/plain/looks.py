@@ -137,16 +137,20 @@ def _named(script: Script, call: ast.Call, folders: list[ast.Call]) -> set[str]:
 
 
 def _set_in(branch: ast.AST | None) -> set[str]:
-    """The names that are assigned to in a statement."""
-    return {
-        node.id
-        for node in ast.walk(branch or ast.Pass())
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
-    }
+    """The names that are assigned to in a statement, those of attributes too: `self.runs`."""
+    return {name for name, part in _named_in(branch or ast.Pass()) if isinstance(part.ctx, ast.Store)}
 
 
 def _names(node: ast.AST) -> set[str]:
-    return {each.id for each in ast.walk(node) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)}
+    return {name for name, part in _named_in(node) if isinstance(part.ctx, ast.Load)}
+
+
+def _named_in(node: ast.AST) -> Iterator[tuple[str, ast.Name | ast.Attribute]]:
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name):
+            yield part.id, part
+        elif isinstance(part, ast.Attribute) and isinstance(part.value, ast.Name):
+            yield ast.unparse(part), part
 
 
 def _writers(script: Script) -> set[ast.Call]:
