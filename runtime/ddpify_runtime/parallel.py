@@ -18,12 +18,13 @@ import torch.distributed as dist
 from torch import nn
 
 from . import report
-from .forward import batch_norm, compiled, late_draws, routes
+from .forward import batch_norm, compiled, late_draws, routes, untrained
 from .forward.routed_call import RoutedCall, route
 from .forward.routes import release, say_what_was_not_called
 from .gradients import passes
 from .gradients.grad import average
 from .gradients.reduction import Reduction
+from .lazy import held_rows
 from .torch_internals import CALL, call_past_slot
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -71,6 +72,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     compiled.follow(_compiled, _recompiled)
     passes.follow(average)
     late_draws.watch()
+    held_rows.tell_of_joins(untrained.divide_who_joins)
     report.start()
     report.ask(say_what_was_not_called)
     return module

@@ -10,6 +10,7 @@ import pytest
 
 from ddpify.verify import compare
 from tests.e2e import fixtures, harness
+from tests.e2e.fixtures import Fixture
 
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused]
 # A guard and none, several files, strings in sets, workers.
@@ -40,10 +41,26 @@ def test_conversion_trains_the_same(name: str, ranks: str | int) -> None:
         converted = run(fixture, world_size)
         differences = list(compare.equivalent(original, converted, world_size, fixture.tolerance))
         differences += compare.divided(converted) if fixture.divided else ()
+        if differences and converted.rc == 0:
+            differences = in_float64(fixture, world_size)
     assert not differences, "\n".join([*differences, "--- stderr", converted.stderr[-3000:]])
 
 
-# What draws for its samples, and one whose rounding grows past its tolerance (1.2e-6).
+def in_float64(fixture: Fixture, ranks: int) -> list[str]:
+    """How both differ in float64, by more than 1e-9: for what makes the rounding of float32 grow past its tolerance.
+
+    On which processors it does depends on the order in which their kernels add.
+    """
+    settings = {"DDPIFY_PRETEND": "no_dynamo doubled"}
+    files = {name: path.read_bytes() for name, path in fixtures.files(fixture).items()}
+    original = harness.run_sources(fixture, files, settings=settings)
+    run = harness.run_sources(fixture, harness.converted_sources(fixture), ranks, settings=settings)
+    assert original.rc == 0 and original.steps(), original.stderr[-2000:]
+    found = compare.equivalent(original, run, ranks, 1e-9)
+    return [*found, *(compare.divided(run) if fixture.divided else ())]
+
+
+# What draws for its samples, and one whose rounding may grow past its tolerance.
 OF_THEIR_OWN = {"augmentation", "contrastive", "dropout", "loaders_from_helper", "tied_weights", "vae"}
 OFTEN = {"main_guard", "masked_rnn", "saved_images", "skip_nan"}
 

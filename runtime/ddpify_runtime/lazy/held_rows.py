@@ -20,6 +20,13 @@ from .batch import DistributedTensor, same_memory
 from .labels import Labels
 
 _FIRST = Rows(0)
+_told_of_joins: Callable[[bool], None] | None = None
+
+
+def tell_of_joins(told: Callable[[bool], None]) -> None:
+    """Call a function before rows are joined from now on, with whether gradients are enabled there."""
+    global _told_of_joins
+    _told_of_joins = told
 
 
 class HeldRows(DistributedTensor):
@@ -94,6 +101,7 @@ class HeldRows(DistributedTensor):
     def whole(self) -> Tensor:
         """The whole tensor; a collective the first time. It is a view where the same of a whole tensor would be."""
         if self._whole is None:
+            has_gradients = torch.is_grad_enabled()
             with torch.enable_grad():  # a metric may ask first, without gradients
                 if self._is_foreign:
                     self._whole = _WholeOfRows.apply(self)  # type: ignore[no-untyped-call]
@@ -101,7 +109,10 @@ class HeldRows(DistributedTensor):
                     source, make = self._source
                     self._whole = make(source.whole())
                 else:
-                    self._whole = gather_with_grad(self._held(), self._total, self._place, self.enter)
+                    held = self._held()
+                    if _told_of_joins is not None:
+                        _told_of_joins(has_gradients)
+                    self._whole = gather_with_grad(held, self._total, self._place, self.enter)
                 if self._is_leaf:
                     self._whole = self._whole.detach().requires_grad_()
         return self._whole
