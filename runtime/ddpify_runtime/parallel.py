@@ -58,7 +58,9 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     if not dist.is_initialized() or dist.get_world_size() == 1:
         return module
     current = vars(module).get(CALL)
-    if isinstance(current, RoutedCall):
+    if isinstance(current, untrained.UntrainedCall):
+        current = current.call
+    elif isinstance(current, RoutedCall):
         return module
     if reduction not in ("ddp", "native"):
         raise ValueError(f"reduction must be 'ddp' or 'native', not {reduction!r}")
@@ -81,7 +83,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
 def _compiled(module: nn.Module, made: nn.Module) -> None:
     """torch.compile(module) would trace past the routed call: route what it made."""
     routed = vars(module).get(CALL)
-    if isinstance(routed, RoutedCall):
+    if isinstance(routed, RoutedCall) and not isinstance(routed, untrained.UntrainedCall):
         route(made, call_past_slot(made), routed.reduce, routed.sync_batch_norm)
 
 

@@ -53,10 +53,11 @@ def _outermost(frame: FrameType | None) -> nn.Module | None:
     """The module whose forward the frame is in, and which is part of no other one that is called."""
     found = None
     while frame is not None:
-        names = frame.f_code.co_varnames
-        if frame.f_code.co_argcount and names[0] == "self":
-            owner = frame.f_locals.get("self")
-            if isinstance(owner, nn.Module) and _forward(type(owner)) is frame.f_code:
+        code = frame.f_code
+        # By the name first: asking any frame for its variables would keep what they hold now.
+        if code.co_name == "forward" and code.co_argcount:
+            owner = frame.f_locals.get(code.co_varnames[0])
+            if isinstance(owner, nn.Module) and _forward(type(owner)) is code:
                 found = owner
         frame = frame.f_back
     return found

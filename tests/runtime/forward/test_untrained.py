@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-from ddpify_runtime import DataLoader, DistributedDataParallel, get_world_size
+from ddpify_runtime import DataLoader, DistributedDataParallel
 from torch import Tensor, nn
 
 from tests.runtime.processes import run
@@ -108,27 +108,31 @@ def test_an_untrained_module_takes_its_share(kind: str, mode: str, monkeypatch: 
             assert found[2] == rows if kind == "mixing" else found[2] < rows * 0.75, (found[2], rows)
 
 
-def trained_later() -> list[float]:
-    """A module that was evaluated first, and is then trained by what nobody has made distributed."""
+def trained_later(is_made_distributed: bool) -> tuple[list[float], int]:
+    """A module that was evaluated first, and is trained then; the rows that it computed in that."""
     torch.manual_seed(0)
-    model, other = Layers().double(), Layers().double()
+    model, other = Layers().double(), Layers(counts=True).double()
     data = [(torch.randn(6, dtype=torch.float64), i % 4) for i in range(24)]
     loader: Any = DataLoader(data, 6)  # type: ignore[arg-type]
     DistributedDataParallel(model)
     with torch.no_grad():
         for x, _ in loader:
             other(x)
+    if is_made_distributed:
+        DistributedDataParallel(other)
     optimizer = torch.optim.SGD(other.parameters(), 0.1)
-    for x, y in loader:
+    for x, y in [*loader, *loader]:
+        ROWS.clear()
         optimizer.zero_grad()
         F.cross_entropy(other(x), y).backward()
         optimizer.step()
-    assert get_world_size()
-    return torch.cat([each.detach().flatten() for each in other.parameters()]).tolist()
+    return torch.cat([each.detach().flatten() for each in other.parameters()]).tolist(), sum(ROWS)
 
 
+@pytest.mark.parametrize("is_made_distributed", [False, True])
 @pytest.mark.filterwarnings("ignore")
-def test_what_is_trained_after_all_is_computed_whole() -> None:
-    (alone,) = run(1, trained_later)
-    for found in run(2, trained_later):
+def test_what_is_trained_after_all(is_made_distributed: bool) -> None:
+    [(alone, rows)] = run(1, trained_later, is_made_distributed)
+    for found, of_rank in run(2, trained_later, is_made_distributed):
         torch.testing.assert_close(found, alone, rtol=1e-9, atol=1e-12)
+        assert of_rank == (rows // 2 if is_made_distributed else rows)
