@@ -326,6 +326,14 @@ WORKLOADS: dict[str, Workload] = {
             "evaluates": "True",
         }
     ),
+    "teacher": Workload(
+        {
+            "definitions": _CONVOLUTIONS + "\n\nteacher = Net(norm=False).eval().requires_grad_(False)\n",
+            "train_set": _IMAGES.format(1024),
+            "model": "Net(norm=False)",
+            "loss": "F.cross_entropy(out := model(x), y) + F.mse_loss(out, teacher.to(device)(x))",
+        }
+    ),
     "dropout": Workload({"definitions": _transformer(), "train_set": _TEXT.format(1024), "model": "Net(1000)"}),
     "8192 words": Workload(
         {
