@@ -153,24 +153,11 @@ def lengths(part: Any, of: Form) -> Iterator[int]:
     Raises:
         ValueError: it has another form.
     """
-    if isinstance(of, Rows):
-        if of.is_padded:
-            if not isinstance(part, Tensor):
+    for value, each in _leaves(part, of):
+        if isinstance(each, Rows) and each.is_padded:
+            if not isinstance(value, Tensor):
                 raise ValueError
-            yield from padding.lengths(part, of)
-    elif isinstance(of, (dict, list)):
-        if not isinstance(part, (Mapping, list, tuple)) or len(part) != len(of):
-            raise ValueError
-        for key, each in of.items() if isinstance(of, dict) else enumerate(of):
-            if isinstance(part, Mapping) and key not in part:
-                raise ValueError
-            yield from lengths(part[key], each)
-
-
-def has_entries(of: Form) -> bool:
-    """Whether a batch holds lists that are joined at once."""
-    values = of.values() if isinstance(of, dict) else of if isinstance(of, list) else ()
-    return of == "entries" or any(map(has_entries, values))
+            yield from padding.lengths(value, each)
 
 
 def entries(part: Any, of: Form, rows: int) -> Iterator[Sequence[Any]]:
@@ -179,17 +166,30 @@ def entries(part: Any, of: Form, rows: int) -> Iterator[Sequence[Any]]:
     Raises:
         ValueError: it has another form.
     """
-    if of == "entries":
-        if not isinstance(part, (list, tuple)) or len(part) != rows:
-            raise ValueError
-        yield part
-    elif isinstance(of, (dict, list)):
-        if not isinstance(part, (Mapping, list, tuple)) or len(part) != len(of):
-            raise ValueError
-        for key, each in of.items() if isinstance(of, dict) else enumerate(of):
-            if isinstance(part, Mapping) and key not in part:
+    for value, each in _leaves(part, of):
+        if each == "entries":
+            if not isinstance(value, (list, tuple)) or len(value) != rows:
                 raise ValueError
-            yield from entries(part[key], each, rows)
+            yield value
+
+
+def _leaves(part: Any, of: Form) -> Iterator[tuple[Any, Form]]:
+    """What a part holds beside containers, each with its form."""
+    if not isinstance(of, (dict, list)):
+        yield part, of
+        return
+    if not isinstance(part, (Mapping, list, tuple)) or len(part) != len(of):
+        raise ValueError
+    for key, each in of.items() if isinstance(of, dict) else enumerate(of):
+        if isinstance(part, Mapping) and key not in part:
+            raise ValueError
+        yield from _leaves(part[key], each)
+
+
+def has_entries(of: Form) -> bool:
+    """Whether a batch holds lists that are joined at once."""
+    values = of.values() if isinstance(of, dict) else of if isinstance(of, list) else ()
+    return of == "entries" or any(map(has_entries, values))
 
 
 def sharded(
