@@ -190,6 +190,63 @@ for epoch in range(2):
         correct += (model(x).argmax(1) == y).sum().item()
     print(correct)
 """,
+    "layers in a list that is not followed, and layers that took the place of others": """\
+class Wide(torch.nn.Module):
+    def __init__(self, old):
+        super().__init__()
+        self.body = torch.nn.Sequential(torch.nn.Linear(old.in_features, 3), torch.nn.Linear(3, old.out_features))
+
+    def forward(self, x):
+        return self.body(x) / (1 + x.abs().mean(1, keepdim=True))
+
+
+def widened(module):
+    new = module
+    if isinstance(module, torch.nn.Linear) and module.in_features > 4:
+        new = Wide(module)
+    for name, child in module.named_children():
+        new.add_module(name, widened(child))
+    return new
+
+
+class Scale(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = torch.nn.Parameter(torch.ones(8))
+
+    def forward(self, x, shift=None):
+        return x * self.by if shift is None else x * self.by + shift
+
+
+class Encoder(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.scale, self.last = torch.nn.Linear(4, 8), Scale(), torch.nn.Linear(8, 3)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+        self.parts = []
+        for part in self.encoder.children():
+            self.parts.append(part)
+        self.head = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU(), torch.nn.Linear(8, 3))
+
+    def forward(self, x):
+        return self.head(self.parts[1](torch.relu(self.parts[0](x))))
+
+
+net = Net()
+widened(net.head)
+steps = torch.optim.SGD(net.parameters(), lr=0.1)
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    train(model, optimizer, train_loader)
+    train(net, steps, train_loader)
+    evaluate(net, test_loader)
+""",
     "one function makes all loaders": """\
 def made(data):
     return DataLoader(data, batch_size=12, shuffle=True, num_workers=0)

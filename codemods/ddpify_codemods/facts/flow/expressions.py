@@ -14,7 +14,7 @@ from .joined import last_name
 from .longest import LARGEST
 from .meetings import meeting
 from .operands import measures, operands, says_places
-from .operation_names import LOSS_CLASSES
+from .operation_names import LOSS_CLASSES, REORDERS
 from .operations import one_behind_the_other
 from .own_decisions import is_drawn
 from .values import (
@@ -24,6 +24,7 @@ from .values import (
     DRAWN,
     KEYED,
     LOCAL_ROWS,
+    MOVED,
     NOT_FOLLOWED,
     PLACED,
     SAME,
@@ -107,6 +108,8 @@ class Expressions(Comprehensions):
             return Value("size", frozenset({loader}), host=True, batches=sure_size(loader))
         method = getattr(self, _METHODS.get(type(node), ""), None)
         value = method(node, frame) if method is not None else self.of_parts(node, frame)
+        if self.in_forward and (value.kind in MOVED or (value.kind == "unknown" and last_name(node) in REORDERS)):
+            self.has_moved = True
         if self.joined.terms or self.joined.calls:
             value = self.after_joining(value, node, frame)
         if isinstance(node, ast.Call) and node in self.lengths.asked and last_name(node) in LARGEST:

@@ -16,7 +16,6 @@ from .einsum import einsum
 from .frames import Frame, local_entries
 from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
-from .modules import Modules
 from .named_tuples import named_tuple
 from .operands import weighs_by_samples
 from .operation_names import FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
@@ -24,6 +23,7 @@ from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
 from .sizes import product
+from .unseen_layers import UnseenLayers
 from .values import (
     CHOSEN,
     COUPLES,
@@ -61,7 +61,7 @@ _SIZED_FIRST = frozenset({"zeros", "ones", "empty", "full"})  # of numpy, with a
 _OF_SIZES = FACTORIES | {"uniform"}
 
 
-class LibraryResults(Modules):
+class LibraryResults(UnseenLayers):
     """What functions of libraries give, by what they are given."""
 
     def unknown_call(self, node: ast.Call, given: Sequence[Value], frame: Frame, alone: bool) -> Value:

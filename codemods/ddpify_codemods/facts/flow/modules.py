@@ -52,9 +52,6 @@ from .values import (
 )
 
 _CRF = "torchcrf.CRF"
-_ALL_LAYERS = frozenset({"children", "named_children", "_modules"})
-_UNSEEN = "what this layer computes is not seen: the model calls it in a way that is not followed"
-
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
@@ -302,39 +299,12 @@ class Modules(Losses, Beginnings, Remembered):
         for made in self.found.unused & by_losses.keys():
             reason = "a loss uses these parameters of a model, which its forward does not use, nor others of it"
             part_made = by_losses[made]
-            self.found.problems.append(Problem(_script_of(self.scripts, part_made), part_made, reason))
+            self.found.problems.append(Problem(script_of(self.scripts, part_made), part_made, reason))
 
     def is_parameter(self, part: Module) -> bool:
         """Whether it is a tensor that is trained by itself, `nn.Parameter(torch.zeros(2))`."""
         made = part.made
-        return isinstance(made, ast.Call) and _script_of(self.scripts, made).qualified(made.func) in _PARAMETERS
-
-    def end_layers(self) -> None:
-        """Note layers of trained models of which it is not seen what they compute: they may couple samples."""
-        for module in [*self.own_modules.values()]:
-            cls = module.cls
-            root = root_of(module)
-            if cls is None or root is module or root.made not in self.trained or cls.node in self.computing:
-                continue
-            if any(part is module for part, _ in self.parts):  # whose layers are called one by one
-                continue
-            if self.method_of(cls, "forward", None) is not None and self.is_left_out(module):
-                self.found.unused.add(root.made)
-            elif self.method_of(cls, "forward", None) is not None:
-                self.found.problems.append(Problem(_script_of(self.scripts, module.made), module.made, _UNSEEN))
-
-    def is_left_out(self, layer: Module) -> bool:
-        """Whether all that names a layer stands where conditions that are known never lead: `if condition is not None:`
-        of a parameter that no call gives."""
-        if layer.parent is not None and layer.parent.parent is not None and self.is_left_out(layer.parent):
-            return True
-        owners = [each for each in self.own_modules.values() if each is layer.parent]
-        names = {name for each in owners for name, value in each.attributes.items() if layer in value.things}
-        nodes = [(each, node) for each in self.scripts for node in each.find(ast.Attribute)]
-        loads = [(each, node) for each, node in nodes if node.attr in names and isinstance(node.ctx, ast.Load)]
-        by_other_ways = any(node.attr in _ALL_LAYERS for _, node in nodes)
-        left_out = all(not self.left_out.isdisjoint(each.ancestors(node)) for each, node in loads)
-        return len(names) == 1 and bool(loads) and left_out and not by_other_ways
+        return isinstance(made, ast.Call) and script_of(self.scripts, made).qualified(made.func) in _PARAMETERS
 
     def backward(self, node: ast.Call, frame: Frame) -> Value:
         assert isinstance(node.func, ast.Attribute)
@@ -413,7 +383,7 @@ def _relaxed(value: Value) -> Value:
     return replace(value, kind="batch", reason="") if value.kind == "unknown" and not value.is_kept else value
 
 
-def _script_of(scripts: Sequence[Script], node: ast.AST) -> Script:
+def script_of(scripts: Sequence[Script], node: ast.AST) -> Script:
     return next((each for each in scripts if node in each.parents), scripts[0])
 
 

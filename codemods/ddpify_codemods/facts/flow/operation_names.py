@@ -229,6 +229,8 @@ LAYOUTS = frozenset(
     {"view", "reshape", "flatten", "permute", "unflatten", "swapaxes", "swapdims", "movedim", "moveaxis", "ravel"}
     | {"unsqueeze", "squeeze", "transpose", "t", "T"}
 )
+# They may put the samples along another dimension.
+REORDERS = LAYOUTS - {"flatten", "ravel", "unsqueeze", "squeeze"} | {"mT", "rearrange", "einsum", "unfold", "fold"}
 NEW = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full", "new_empty"})
 COUPLE = frozenset(
     {"cdist", "pdist", "corrcoef", "cov", "bincount", "histc", "histogram", "unique", "unique_consecutive", "flipud"}

@@ -65,6 +65,7 @@ IN_ONE = frozenset({CONCATENATED, OFFSETS})
 KEPT = frozenset({COUPLES, BROADCAST, OWN_SIZE, OWN_SHAPE, PICKED, CHOSEN, LONGEST, NUMBERED}) | IN_ONE
 LOCAL_ROWS = frozenset({"batch", "rows", "rows_second", "rows_last", "rows_moved", "picked"})
 _BEHIND = frozenset({"rows_second", "rows_last", "rows_moved"})
+MOVED = _BEHIND | {"picked"}
 ADDITIVE = frozenset({"mean", "sum", "size"})
 # Of an evaluation, ranks have every W-th sample, or every W-th batch, and not equally many.
 UNEVEN = frozenset({"sharded", "batches"})

@@ -1,0 +1,82 @@
+"""Layers that no call is seen of: what they compute by themselves."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import plain, refusals, training, undivided
+
+NET = """\
+class Scale(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.by = nn.Parameter(torch.ones(6))
+
+    def forward(self, h, shift=None):
+        {layer}
+        return h if shift is None else h + shift
+
+
+class Encoder(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.scale, self.last = nn.Linear(4, 6), Scale(), nn.Linear(6, 3)
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.encoder = Encoder()
+        self.parts = []
+        for part in self.encoder.children():
+            self.parts.append(part)
+
+    def forward(self, x):
+        h = self.parts[0](x)
+        {body}
+        return self.parts[2](self.parts[1](h))
+
+
+model = Net()
+"""
+
+
+def of_net(layer: str = "h = h * self.by", body: str = "h = h.relu()") -> str:
+    """A script that trains a network whose layers are in a list that is not followed."""
+    return training().replace("model = nn.Linear(4, 3)\n", NET.format(layer=layer, body=body))
+
+
+def test_layers_that_leave_samples_apart_are_divided_though_no_call_of_them_is_seen() -> None:
+    result = plain(of_net())
+    assert not undivided(result) and "find_unused_parameters=True" in result.code  # some may not be called
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        "h = h - h.softmax(0)",
+        "h = h.cumsum(0)",
+        "h = h * len(h)",
+        "h = h[torch.randperm(len(h))]",
+        "h = h.t().softmax(-1).t()",
+        "h = h * 2 if h.max() > 1 else h",
+        "self.last = h.mean(0).detach()\nh = h + self.last",
+        "h = h * len(shift) if shift is not None else h",
+    ],
+)
+def test_layers_that_couple_samples_are_not(layer: str) -> None:
+    assert undivided(plain(of_net(layer=layer.replace("\n", "\n        "))))
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = h.t().contiguous()",
+        "h = h.T",
+        "h = torch.permute(h, (1, 0))",
+        "h = torch.relu(x).transpose(0, 1)",
+        "h = h.reshape(6, -1)",
+    ],
+)
+def test_a_model_that_moves_its_samples_may_give_layers_other_things_than_samples(body: str) -> None:
+    assert refusals(plain(of_net(body=body)))
