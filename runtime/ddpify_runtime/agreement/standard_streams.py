@@ -23,10 +23,10 @@ def silence() -> None:
     stdout, stderr = _open(), _open()
     for reference in logging._handlerList:  # type: ignore[attr-defined]
         handler = reference()
-        if handler is logging.lastResort:  # follows sys.stderr by itself
-            continue
-        if isinstance(handler, logging.StreamHandler) and handler.stream in (sys.stdout, sys.stderr):
-            handler.setStream(stdout if handler.stream is sys.stdout else stderr)
+        # One that keeps no stream, such as logging.lastResort, follows sys.stderr by itself.
+        stream = vars(handler).get("stream") if isinstance(handler, logging.StreamHandler) else None
+        if stream is not None and stream in (sys.stdout, sys.stderr):
+            handler.setStream(stdout if stream is sys.stdout else stderr)
     sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
     os.fsync = _but_for_devices(os.fsync)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 from tests.runtime.test_process_group import TORCHRUN, start
@@ -55,3 +57,19 @@ def test_a_console_that_is_closed_leaves_errors_their_way(tmp_path: Path) -> Non
     done = start(tmp_path, TEE + lines, *TORCHRUN)
     assert done.returncode == 1
     assert "rank 1 is unwell" in done.stderr
+
+
+def test_every_kind_of_log_handler_is_silent() -> None:
+    """One that keeps no stream, as dill makes it when torch is imported, cannot be given another: it needs none."""
+    script = """
+import logging, sys
+from ddpify_runtime.agreement.standard_streams import silence
+for handler in (logging._StderrHandler(), logging.StreamHandler(sys.stdout), logging.StreamHandler(sys.stderr)):
+    logging.getLogger().addHandler(handler)
+logging.warning("heard")
+silence()
+logging.warning("unheard")
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert (done.stdout + done.stderr).splitlines() == ["heard"] * 3
