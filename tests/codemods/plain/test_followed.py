@@ -747,6 +747,20 @@ def test_a_loader_that_is_made_in_each_epoch_needs_no_set_epoch() -> None:
     assert not refusals(result) and "shuffle=True, seed=epoch)" in result.code
 
 
+def test_loaders_whose_batches_meet_draw_in_orders_of_their_own() -> None:
+    """With one seed, the same samples of two data sets of one length would meet in each epoch."""
+    other = "other_loader = DataLoader(train_set, batch_size=8, shuffle=True)\n"
+    loop = LOOP.format(loss=f"{CE} + F.cross_entropy(model(u), v)", step="optimizer.step()")
+    together = loop.replace("for x, y in train_loader:", "for (x, y), (u, v) in zip(train_loader, other_loader):")
+    result = plain(HEAD + other + together)
+    assert (
+        not refusals(result) and result.code.count("shuffle=True)") == result.code.count("shuffle=True, seed=1)") == 1
+    )
+    in_turn = LOOP.format(loss=CE, step="optimizer.step()")
+    result = plain(HEAD + other + in_turn + in_turn.replace("train_loader", "other_loader"))
+    assert not refusals(result) and result.code.count("shuffle=True)") == 2
+
+
 def test_a_global_is_brought_together_where_it_is_read() -> None:
     """It was assigned at the top level, after the function whose loop adds to it."""
     function = """\

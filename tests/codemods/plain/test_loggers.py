@@ -164,3 +164,11 @@ def test_a_name_that_cannot_be_sent_where_it_is_used_is_sent_where_it_is_made(us
     others = named(before.replace("model = nn", "FOLDER = settings.NOW\nmodel = nn"), NOW + "A = NOW")
     for code in (named(training(after=use)), others):
         assert "from_rank_0" not in code and code.index("init_process_group") < code.index("import settings")
+
+
+def test_a_picture_of_visdom_may_be_one_of_rank_0() -> None:
+    step = "optimizer.step()\n        shown = x.T if epoch else x\n        logger.{}(shown.contiguous())"
+    code = training(step=step).replace("torch.manual_seed", MADE.format(made="Visdom()") + "torch.manual_seed", 1)
+    result = plain(code.replace("logger.{}", "logger.image"))
+    assert not refusals(result) and any("samples of rank 0 alone" in each.message for each in result.findings)
+    assert refusals(plain(code.replace("logger.{}", "logger.histogram")))

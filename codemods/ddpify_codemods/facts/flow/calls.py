@@ -13,9 +13,10 @@ from .draws import SAMPLING, library_of
 from .frames import Frame, local_entries
 from .meetings import lets_meet, meeting
 from .methods import Methods
-from .named_tuples import instance
+from .named_tuples import fields_of, instance
 from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
+from .operations import element
 from .shown_parameters import given_in_calls
 from .signatures import takes
 from .values import (
@@ -93,7 +94,7 @@ class Calls(Methods):
             function = self.value(node.func, frame)
         makes = any(isinstance(thing, Library) and _makes_tensor(thing.name) for thing in function.things)
         self.in_factory += makes
-        args = [value for each in node.args for value in self.given(each, function, frame)]
+        args = self.all_given(node, function, frame)
         for place in (0, 1) if len(args) == len(node.args) and _takes_sizes(function, makes) else ():
             if isinstance(sizes := (node.args[place] if node.args[place:] else None), ast.List):
                 args[place] = of(Items("tuple", {at: self.value(each, frame) for at, each in enumerate(sizes.elts)}))
@@ -148,6 +149,34 @@ class Calls(Methods):
             return meeting(frame.script, operands(node), computed)
         return meeting(frame.script, operands(node), ()) if name in LOSSES else ""
 
+    def all_given(self, node: ast.Call, function: Value, frame: Frame) -> list[Value]:
+        """The values of the positional arguments of a call. Where it is not known how many a list stands for,
+        `show(*outputs)`, each parameter from there on may get any of what is left."""
+        args: list[Value] = []
+        places = max((self.places_of(each) for each in function.things), default=0)
+        for place, each in enumerate(node.args):
+            values = self.given(each, function, frame)
+            if isinstance(each, ast.Starred) and len(values) == 1 and _differ(values) and places > len(args) + 1:
+                rest = [one for other in node.args[place + 1 :] for one in self.given(other, function, frame)]
+                one = values[0]
+                for other in rest:
+                    one = join(one, other)
+                return [*args, *[one] * max(places - len(args), 1 + len(rest))]
+            args += values
+        return args
+
+    def places_of(self, thing: Thing) -> int:
+        """How many values a function or a class of the program takes by their places; 0 where that is not known."""
+        if isinstance(thing, Class):
+            if fields := fields_of(thing):
+                return len(fields)
+            initial = self.method_of(thing, "__init__", of(thing))
+            return self.places_of(initial) if initial is not None else 0
+        if not isinstance(thing, Function):
+            return 0
+        parameters = thing.node.args
+        return len([*parameters.posonlyargs, *parameters.args]) - (thing.owner is not None)
+
     def given(self, node: ast.expr, function: Value, frame: Frame) -> list[Value]:
         """The values that an argument stands for: several for `*values`."""
         if not isinstance(node, ast.Starred):
@@ -158,6 +187,9 @@ class Calls(Methods):
                 return list(thing.known.values())
         if value.kind == "shape" and all(isinstance(thing, Library) for thing in function.things):
             return [value]  # torch.randn(*x.shape) is torch.randn(x.shape)
+        own = bool(function.things) and all(isinstance(thing, Function | Class) for thing in function.things)
+        if own and not value.is_local and local_entries(value) and (entry := _of_list(value)) is not None:
+            return [entry]
         if value.is_local or local_entries(value):
             return [made_of("unknown", [value], reason="how many values there are depends on this rank's batches")]
         return [value]
@@ -352,6 +384,19 @@ class Calls(Methods):
                     value = args[place] if place < len(args) else keywords.get(field.target.id, SAME)
                     made.attributes[field.target.id] = value
         return of(made)
+
+
+def _differ(values: Sequence[Value]) -> bool:
+    """Whether some values differ between the ranks, or hold what does."""
+    return any(value.is_local or local_entries(value) for value in values)
+
+
+def _of_list(value: Value) -> Value | None:
+    """What each entry of a list may be that has no entry for each sample; None for anything else."""
+    lists = value.only(Items)
+    alike = [each for each in lists if isinstance(each, Items) and each.shape == "list" and not each.extended]
+    alike = [each for each in alike if not each.by_sample and not each.may_be_by_sample]
+    return element(value, None) if len(alike) == len(value.things) > 0 else None
 
 
 def is_without_gradients(node: ast.expr) -> bool:

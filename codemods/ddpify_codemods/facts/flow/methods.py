@@ -66,6 +66,8 @@ _PARAMETERS = frozenset({"parameters", "named_parameters"})
 
 _IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": ast.Sub()}
 
+_SHOWS_PICTURES = frozenset({"image", "images"})  # of Visdom
+
 # They put samples together in a tensor of the script's own.
 _INTO = frozenset({"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"})
 
@@ -301,7 +303,7 @@ class Methods(InPlace):
             if name in _SIZED and (made := of_sizes(args)):
                 return made  # of a parameter or a buffer, which is not told from a module
         if isinstance(thing, Logger):
-            self.shown(node, frame)
+            self.pictured(node, frame) if name in (*PICTURES, *_SHOWS_PICTURES) else self.shown(node, frame)
             self.logs(thing, node, frame, alone)
             if any(value.only(Function) for value in given):
                 self.problem(frame, node, "a logger, which only rank 0 has, is given a function to call")

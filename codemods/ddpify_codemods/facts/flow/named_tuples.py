@@ -30,11 +30,17 @@ def named_tuple(script: Script, call: ast.Call) -> Class | None:
 
 def instance(cls: Class, args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
     """What a call of such a class makes; None for other classes, and for one with methods of its own."""
-    is_one = any(ast.unparse(base).rpartition(".")[2] == "NamedTuple" for base in cls.node.bases)
-    fields = [ast.unparse(each.target) for each in cls.node.body if isinstance(each, ast.AnnAssign)]
-    others = [each for each in cls.node.body if not isinstance(each, ast.AnnAssign | ast.Expr | ast.Pass)]
-    if not is_one or others or len(args) > len(fields):
+    fields = fields_of(cls)
+    if fields is None or len(args) > len(fields):
         return None
     given = {**dict(zip(fields, args, strict=False)), **keywords}
     known: dict[object, Value] = {name: given.get(name, SAME) for name in fields}
     return of(Items("tuple", {**dict(enumerate(known.values())), **known}))
+
+
+def fields_of(cls: Class) -> list[str] | None:
+    """The names of the entries that such a class has; None for other classes, and for one with methods of its own."""
+    is_one = any(ast.unparse(base).rpartition(".")[2] == "NamedTuple" for base in cls.node.bases)
+    others = [each for each in cls.node.body if not isinstance(each, ast.AnnAssign | ast.Expr | ast.Pass)]
+    fields = [ast.unparse(each.target) for each in cls.node.body if isinstance(each, ast.AnnAssign)]
+    return fields if is_one and not others else None

@@ -457,7 +457,7 @@ def _joined_kind(first: Value, second: Value) -> Kind:
         return "sum"
     if kinds <= {"batch", "rows"}:
         return "batch"
-    return "unknown"
+    return "rows_moved" if kinds <= {"batch", "rows", *_BEHIND} else "unknown"
 
 
 def root_of(module: Module) -> Module:

@@ -92,7 +92,8 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         whether = f'{ordered.name.id}["shuffle"]' if constant is None else str(constant.value)
     alone = is_false(shown.shuffle) or shown.shuffle is None or ordered is not None
     parts = [shown.dataset] if alone or shown.shuffle is None else [shown.dataset, shown.shuffle]
-    seed = f", seed={epoch}" if epoch and not in_order else ""
+    beside = "" if epoch or in_order else _beside(script, call)
+    seed = f", seed={epoch or beside}" if (epoch or beside) and not in_order else ""
     template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
     if others:
         if "batches" in others or not shuffle_distinguishes(program_of(script).followed.found, call, statuses):
@@ -176,6 +177,26 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
     if isinstance(size, ast.Constant) and size.value in (1, None):
         return None, "a batch of one sample cannot be divided over ranks"
     return shown, ""
+
+
+def _beside(script: Script, call: ast.Call) -> str:
+    """The place of a loader among those of training that a loop takes batches of at once, `zip(labelled, unlabelled)`;
+    "" for the first one. Samplers with the same seed would put the same samples together in each epoch."""
+    followed = program_of(script).followed
+    zipped = [loaders for loop, loaders in followed.found.loops.items() if _takes_several(loop)]
+    together = [*zipped, *followed.found.by_next.loops.values()]
+    calls = {call}
+    for loaders in together:
+        training = {each.call for each in loaders if followed.status.get(each) == "training"}
+        calls |= training if call in training else set()
+    place = sorted(calls, key=lambda each: (each.lineno, each.col_offset)).index(call)
+    return str(place) if place else ""
+
+
+def _takes_several(loop: ast.AST) -> bool:
+    """Whether a loop takes batches of several loaders at once."""
+    names = [each.id for each in ast.walk(loop.iter) if isinstance(each, ast.Name)] if isinstance(loop, ast.For) else []
+    return "zip" in names
 
 
 def _made_in_epoch(script: Script, call: ast.Call) -> str:

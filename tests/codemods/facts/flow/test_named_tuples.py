@@ -58,3 +58,9 @@ def test_each_entry_is_a_tensor(outputs: str, loss: str) -> None:
 def test_what_may_be_one_tensor_or_several_is_not_added_up(outputs: str) -> None:
     assert trained(outputs, "for each in model(x): loss += F.cross_entropy(each, y)")
     assert not trained(outputs, "loss += F.cross_entropy(model(x).second, y)")
+
+
+def test_the_entries_of_a_list_are_those_of_a_tuple() -> None:
+    outputs = "Outputs(*[self.first(x), self.second(x)])"
+    appended = LISTED.replace("Outputs(self.first(x), self.second(x))", outputs)
+    assert not trained(appended, "loss += F.cross_entropy(model(x).second, y)")

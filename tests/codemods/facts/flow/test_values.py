@@ -25,6 +25,8 @@ def test_entries_of_lists_in_lists() -> None:
 
 def test_one_of_two_values() -> None:
     assert join(Value("rows"), Value("rows")).kind == "rows"
+    assert join(Value("rows"), Value("rows_second")).kind == "rows_moved"  # along one of two dimensions
+    assert join(Value("rows"), Value("picked")).kind == join(Value("rows"), Value("mean")).kind == "unknown"
     both = join(of(Library("torch")), of(Library("math")))
     assert set(both.only(Library)) == {Library("torch"), Library("math")}
 
