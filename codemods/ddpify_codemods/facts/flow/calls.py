@@ -195,14 +195,20 @@ class Calls(Methods):
         return [value]
 
     def called_things(self, function: Value, node: ast.Call) -> frozenset[Thing]:
-        """What a call calls: of several functions and classes of the program, `models.__dict__[name]()`, those that
-        take what it gives."""
-        own = {thing for thing in function.things if isinstance(thing, Function | Class)}
+        """What a call calls: of several functions, classes and networks of the program, `models.__dict__[name]()`,
+        those that take what it gives."""
+        own = {thing for thing in function.things if isinstance(thing, Function | Class | Module)}
         taking = {thing for thing in own if self.may_be_called(thing, node)}
-        return function.things - (own - taking) if len(own) > 1 and taking else function.things
+        if len(own) < 2 or not taking:
+            return function.things
+        self.not_taking |= {thing for thing in own - taking if isinstance(thing, Module)}
+        return function.things - (own - taking)
 
-    def may_be_called(self, thing: Function | Class, node: ast.Call) -> bool:
-        """Whether a function or class may take what a call gives."""
+    def may_be_called(self, thing: Function | Class | Module, node: ast.Call) -> bool:
+        """Whether a function, a class or a network may take what a call gives."""
+        if isinstance(thing, Module):
+            forwards = self.forwards_of(thing) if thing.cls is not None else []
+            return not forwards or any(self.may_be_called(each, node) for each in forwards)
         if getattr(thing.node, "decorator_list", ()):
             return True
         if isinstance(thing, Function):

@@ -154,6 +154,7 @@ class State:
         self.always: set[Module] = set()  # layers that the forward which is being followed calls in any case
         self.at_times: set[Module] = set()  # those that it calls in some cases
         self.called_either_way: tuple[set[Module], set[Module]] | None = None  # in the last two ways
+        self.not_taking: set[Module] = set()  # networks that do not take what a call gives, which others do
         self.has_moved = False  # whether samples of a batch lie along another dimension than the first in a forward
         self.own_ways = 0  # how many ways are being followed of which each rank takes its own
         self.computed: dict[object, Computed] = {}  # what forwards of layers have given back

@@ -24,6 +24,8 @@ class UnseenLayers(Modules):
             root = root_of(module)
             if cls is None or root is module or root.made not in self.trained or cls.node in self.computing:
                 continue
+            if root in self.not_taking and root.cls is not None and root.cls.node not in self.computing:
+                continue
             if any(part is module for part, _ in self.parts):  # whose layers are called one by one
                 continue
             if self.method_of(cls, "forward", None) is not None and self.is_left_out(module):

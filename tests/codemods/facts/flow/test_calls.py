@@ -86,3 +86,42 @@ def test_what_zip_makes_of_a_list_is_not_one_of_its_entries() -> None:
     columns = "means, _ = zip(*[(each.mean().item(), 1) for each in outputs])\n        print(sum(means))\n"
     found = followed(SEVERAL.format(shown="b", given="0, 1.0").replace("show(0, 1.0)\n", columns)).found
     assert [ast.unparse(each) for each in found.reductions] == ["[(each.mean().item(), 1) for each in outputs]"]
+
+
+NAMED = """\
+class Centred(nn.Module):
+    def forward(self, x, y):
+        return x - x.mean(0) + y[:, None]
+class One(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x):
+        return self.out(x)
+class Two(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.centred, self.out = Centred(), nn.Linear(4, 3)
+    def forward(self, x, {}):
+        return self.out(self.centred(x, y)).softmax(0)
+model = {{"one": One, "two": Two}}[input_name]()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("parameter", "calls", "couples"),
+    [
+        ("y", "model(x)", False),
+        ("y=None", "model(x)", True),
+        ("*y", "model(x)", True),
+        ("y", "model(x, y)", True),
+        ("y", "model(*batch)", True),
+        ("y", "(model(x, y) if epoch else model(x))", True),
+    ],
+)
+def test_of_several_networks_those_are_called_that_take_what_is_given(
+    parameter: str, calls: str, couples: bool
+) -> None:
+    training = TRAINING.replace("model(x)", calls).replace("        loss =", "        batch = [x, y]\n        loss =")
+    assert bool(undivided(NAMED.format(parameter) + training)) is couples
