@@ -31,7 +31,9 @@ def normalizes(scripts: Sequence[Script]) -> bool:
     names = reached_names(scripts)
     if names is None:
         names = frozenset(name for script in scripts for name in all_names(script))
-    return any("BatchNorm" in name for name in names) or any(_comes_with_it(script) for script in scripts)
+    return any("BatchNorm" in name or name == "batch_norm" for name in names) or any(
+        _comes_with_it(script) for script in scripts
+    )
 
 
 def _comes_with_it(script: Script) -> bool:

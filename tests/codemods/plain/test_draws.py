@@ -26,6 +26,39 @@ def noisy(source: str, draw: str = "random.random()") -> str:
     return source.replace(old, SET.format(draw=draw)).replace("import random\n", "import random\nimport numpy as np\n")
 
 
+FOLDS = """\
+for fold in range(3):
+    {starts}
+"""
+
+
+@pytest.mark.parametrize(
+    ("starts", "fine"),
+    [
+        ("model = nn.Linear(4, 3); model.apply(lambda part: part.reset_parameters()); {makes}", True),
+        ("model.reset_parameters(); {makes}", True),  # the wrapper makes them alike
+        ("{makes}; model.reset_parameters()", False),
+        ("model.reset_parameters()", False),
+    ],
+)
+def test_a_model_that_begins_anew(starts: str, fine: bool) -> None:
+    makes = "optimizer = torch.optim.SGD(model.parameters(), lr=0.1)"
+    source = noisy(training(), "torch.rand(1)")
+    at = source.index("for epoch")
+    folds = FOLDS.format(starts=starts.format(makes=makes)) + source[at:].replace("for", "    for", 1)
+    head = source[:at] if "makes" not in starts else source[:at].replace(f"{makes}\n", "")
+    lines = folds.split("\n")
+    first = next(place for place, line in enumerate(lines) if "for epoch" in line)
+    indented = [lines[first], *(f"    {line}" if line else line for line in lines[first + 1 :])]
+    assert (refusals(plain(head + "\n".join([*lines[:first], *indented]))) == []) is fine
+
+
+@pytest.mark.parametrize("draws", ["torch.randint(1, 3, (1,)).item()", "int(torch.rand(1) * 3)"])
+def test_how_often_a_loop_runs_is_drawn(draws: str) -> None:
+    loss = f"sum(F.cross_entropy(model(x + torch.randn_like(x)), y) for _ in range({draws}))"
+    assert refusals(plain(training(loss)))
+
+
 NUMBERS = [
     "random.random()",
     "np.random.rand()",
@@ -60,6 +93,12 @@ def test_a_loss_by_such_a_number_is_refused(loss: str) -> None:
         "    nn.init.normal_(model.weight)\n",
         "    torch.utils.data.random_split(train_set, [32, 32])\n",
         "    with torch.no_grad():\n        for p in model.parameters(): p.add_(torch.randn_like(p))\n",
+        "    model.reset_parameters()\n",
+        "    model.weight.data.normal_(0, 0.1)\n",
+        "    for p in model.parameters(): p.data.uniform_(-1, 1)\n",
+        "    model.apply(lambda part: part.reset_parameters())\n",
+        "    for part in model.modules(): part.reset_parameters()\n",
+        "    torch.nn.utils.prune.random_unstructured(model, 'weight', 0.2)\n",
     ],
 )
 def test_what_all_ranks_have_to_draw_alike_is_refused_after_they_went_apart(after: str) -> None:

@@ -31,11 +31,12 @@ def is_of_last_turn(script: Script, loop: ast.AST, name: str) -> bool:
     return any(not _goes_on(script.parents[each], name) for each in stores if each.id == name)
 
 
-def begins_in(loop: ast.AST, adds: ast.AugAssign) -> bool:
+def begins_in(loop: ast.AST, adds: ast.AugAssign | ast.Assign) -> bool:
     """Whether what a statement adds up begins anew in each turn of a loop: `loss = 0`, and in a loop `loss += …`."""
     body = loop.body if isinstance(loop, ast.For | ast.While) else []
     before = (each for each in body if isinstance(each, ast.Assign) and each.lineno < adds.lineno)
-    return any(ast.unparse(adds.target) in map(ast.unparse, each.targets) for each in before)
+    target = adds.target if isinstance(adds, ast.AugAssign) else adds.targets[0]
+    return any(ast.unparse(target) in map(ast.unparse, each.targets) for each in before)
 
 
 def mentions(value: ast.AST, target: ast.expr) -> bool:

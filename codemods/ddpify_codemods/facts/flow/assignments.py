@@ -19,6 +19,7 @@ from .values import (
     KEYED,
     LOCAL_ROWS,
     MIXED,
+    NUMBERED,
     PLACED,
     SAME,
     SEVERAL,
@@ -41,7 +42,12 @@ class Assignments(Branches):
     """What is written to names, attributes and items."""
 
     def do_assign(self, node: ast.Assign, frame: Frame) -> None:
+        if self.in_rows() and (adds := self.added_to(node, frame)) is not None:
+            self.do_augassign(adds, frame)
+            return
         value = self.value(node.value, frame)
+        if self.in_rows() and value.kind == "same" and not value.things and self.counts_samples(node):
+            value = self.of_turn_before(value)
         for target in node.targets:
             self.assign(target, self.of_last_turn(value, target, node.value), frame, node.value)
 
@@ -100,7 +106,25 @@ class Assignments(Branches):
             kind, form = additive(added) or ("unknown", "")
             added = replace(made_of(kind if form == "list" else "unknown", [added]), host=True, array=True)
         result = combined(node.op, before, added)
+        if rows and result.kind == "same" and not result.things and self.counts_samples(node):
+            result = self.of_turn_before(result)
         self.assign(node.target, self.added_up(result) if by_batches else result, frame, node.value)
+
+    def added_to(self, node: ast.Assign, frame: Frame) -> ast.AugAssign | None:
+        """`n = n + 1` as `n += 1`, where a number that is alike on all ranks is added for each sample."""
+        value, target = node.value, node.targets[0]
+        if not isinstance(value, ast.BinOp) or not isinstance(value.op, ast.Add | ast.Sub) or len(node.targets) > 1:
+            return None
+        same = isinstance(target, ast.Name) and isinstance(value.left, ast.Name) and value.left.id == target.id
+        if not same or self.value(value.right, frame).is_local or not self.counts_samples(node):
+            return None
+        assert isinstance(target, ast.Name)
+        return ast.copy_location(ast.AugAssign(target, value.op, value.right), node)
+
+    def of_turn_before(self, value: Value) -> Value:
+        """A number that depends on how many samples of this rank a loop has gone through."""
+        counted = [value, replace(self.row_value(), reason="")]
+        return made_of("unknown", counted, host=value.host, reason=NUMBERED)
 
     def leaves_out_samples(self, frame: Frame) -> bool:
         """Whether the innermost loop over samples is seen to begin or to end somewhere among them: `range(1, n)`."""
@@ -168,6 +192,8 @@ class Assignments(Branches):
             self.problem(frame, target, reason)
         if target.attr == "__class__" and owner.only(Module):
             self.problem(frame, target, "a model gets another class, which is not followed")
+        if target.attr == "training" and not owner.things:
+            self.sets_part(target, frame)
         if target.attr == "requires_grad":
             self.freezes(owner, target, value.constant, frame)
         if owner.only(Module) or owner.only(Class):
@@ -179,6 +205,8 @@ class Assignments(Branches):
                         assert isinstance(inner, Module)
                         if inner is not thing:
                             self.belongs(inner, thing)
+                        if inner in self.begins_apart and not self.in_forward:
+                            self.drawn_anew([thing], target, frame)
                         thing.networks = thing.networks or inner.networks
                 if value.is_local and source is not None:
                     self.sources.setdefault((thing, target.attr), set()).add(source)
@@ -241,7 +269,9 @@ class Assignments(Branches):
             first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
             is_place = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
             unseen = is_place or (index.is_local and not rows)
-            kind = made_of("unknown", [value], reason=PLACED if is_place else "") if unseen else value
+            by_others = index.kind == "unknown" and index.reason not in ("", NUMBERED) and bool(self.in_forward)
+            reason = PLACED if is_place else COUPLES if by_others else ""  # at places that depend on other samples
+            kind = made_of("unknown", [value], reason=reason) if unseen else value
             if owner.kind == "rows_second" and value.kind in ("batch", "rows") and is_turn(target.slice, frame):
                 kind = made_of("rows_second", [owner, value])  # `outputs[step] = out`
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)

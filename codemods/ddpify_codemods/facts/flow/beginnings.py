@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
-from .frames import Frame
+from .draws import DRAWING, draws_from
+from .frames import Frame, Problem
 from .state import State
 from .training import loop_over
-from .values import Module, Parameters, is_network
+from .values import DRAWN, Function, Module, Parameters, Thing, Value, is_network, root_of
 
 _PARAMETER = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _OF_LAYERS = ("weight", "bias")
@@ -29,6 +31,36 @@ class Beginnings(State):
         self.begins_apart |= made
         return True
 
+    def redraws(self, name: str, owner: Value, given: Sequence[Value], node: ast.Call, frame: Frame) -> None:
+        """A method draws new numbers for parameters that a wrapper has made alike: `layer.reset_parameters()`,
+        `p.data.normal_()`, `model.apply(init_weights)`."""
+        if "torch" not in self.began & self.drawn or made_around(frame):
+            return
+        if name == "apply" and any(_draws(each) for value in given for each in value.only(Function)):
+            self.drawn_anew(owner.only(Module), node, frame)
+        elif name in DRAWING or name == "reset_parameters":
+            reached: list[Thing] = [*owner.only(Module), *self.parameters_in([owner])]
+            of = node.func.value if isinstance(node.func, ast.Attribute) else node
+            while isinstance(of, ast.Attribute):
+                of = of.value
+            own = not owner.is_local or owner.reason == DRAWN
+            loop = loop_over(frame.script, of) if own and not reached else None
+            taken = loop.iter.func.value if loop is not None and _is_of_network(loop.iter) else None  # type: ignore[attr-defined]
+            self.drawn_anew(
+                reached or (self.value(taken, frame).only(Module) if taken is not None else []), node, frame
+            )
+
+    def drawn_anew(self, modules: Sequence[Thing], node: ast.AST, frame: Frame) -> None:
+        """Parts of networks get numbers that each rank draws; a wrapper that is made later makes them alike."""
+        for each in modules:
+            if isinstance(each, Module) and (made := root_of(each).made) in self.optimizers_of:
+                self.redrawn[made] = Problem(frame.script, node, f"parameters of a model are drawn here: {DRAWN}")
+
+    def trains_drawn(self, model: ast.AST) -> None:
+        """A model is trained with what parameters it has."""
+        if model in self.redrawn:
+            self.found.problems.append(self.redrawn[model])
+
     def _is_parameter(self, node: ast.expr, frame: Frame) -> bool:
         things = self.value(node, frame).things
         if things and all(isinstance(each, Parameters) or _is_named(each, _PARAMETER) for each in things):
@@ -48,6 +80,23 @@ class Beginnings(State):
         if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute) or call.func.attr not in methods:
             return False
         return any(is_network(each) for each in self.value(call.func.value, frame).things)
+
+
+def _is_of_network(node: ast.expr) -> bool:
+    """`model.modules()`, `model.named_parameters()`."""
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _PARAMETERS | _LAYERS
+    )
+
+
+def _draws(function: Thing) -> bool:
+    """Whether a function is seen to draw the numbers of a layer that it gets."""
+    assert isinstance(function, Function)
+    calls = (each for each in ast.walk(function.node) if isinstance(each, ast.Call))
+    return any(
+        draws_from(function.script, each) == "torch" or ast.unparse(each.func).endswith(".reset_parameters")
+        for each in calls
+    )
 
 
 def _is_named(thing: object, names: frozenset[str]) -> bool:

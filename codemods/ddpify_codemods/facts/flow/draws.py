@@ -20,10 +20,14 @@ _NAMES = {
     ),
     "torch": frozenset(
         {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "bernoulli"}
-        | {"multinomial", "poisson", "random_split"}
+        | {"multinomial", "poisson", "random_split", "random_unstructured", "random_structured"}
     ),
 }
-_MODULES = {"random": ("random",), "numpy": ("numpy.random",), "torch": ("torch", "torch.utils.data")}
+_MODULES = {
+    "random": ("random",),
+    "numpy": ("numpy.random",),
+    "torch": ("torch", "torch.utils.data", "torch.nn.utils.prune"),
+}
 LIBRARIES = frozenset(_MODULES)
 LOADERS = frozenset({"torch.utils.data.DataLoader", "torch.utils.data.dataloader.DataLoader"})
 # They bring the generators of all ranks to the same place.
@@ -38,7 +42,7 @@ SEED_ALL = frozenset(
     {"pytorch_lightning.seed_everything", "lightning.seed_everything", "transformers.set_seed"}
     | {"accelerate.utils.set_seed"}
 )
-_CHANGES = frozenset({"shuffle", "random_split"})
+_CHANGES = frozenset({"shuffle", "random_split", "random_unstructured", "random_structured"})
 # Functions and classes of scikit-learn that draw from numpy's generator unless `random_state` says otherwise.
 _OF_SKLEARN = frozenset(
     {"train_test_split", "shuffle", "resample", "ShuffleSplit", "StratifiedShuffleSplit", "GroupShuffleSplit"}

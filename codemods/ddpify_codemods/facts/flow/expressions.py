@@ -212,7 +212,8 @@ class Expressions(Comprehensions):
             self.found.read_same |= {part for part, value in parts if not value.zero and value.constant is None}
         host = (left.host or not left.is_local) and (right.host or not right.is_local)
         result = combined(node.op, left, right)
-        if result.kind in LOCAL_ROWS and self.meets_others([left, right]):
+        of_one = bool(self.in_forward) and result.kind == "unknown"  # `h[k] * h`
+        if (result.kind in LOCAL_ROWS or of_one) and self.meets_others([left, right]):
             result = made_of("unknown", [left, right], reason=COUPLES)
         meet = result.kind in LOCAL_ROWS and not isinstance(node.op, ast.MatMult)
         if meet and (coupled := meeting(frame.script, [node.left, node.right], [left, right])):

@@ -9,11 +9,12 @@ from __future__ import annotations
 import ast
 from dataclasses import replace
 
+from ..bindings import names_in
 from .draws import DRAWING
 from .frames import Frame
 from .libraries import Libraries
 from .operations import of_sizes
-from .values import DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Method, Value, cut, join, made_of
+from .values import COUPLES, DRAWN, LOCAL_ROWS, OWN_SHAPE, SAME, Method, Value, cut, join, made_of
 
 _OTHERWISE = frozenset({"requires_grad_", "share_memory_", "sum_", "mean_"})
 
@@ -62,6 +63,12 @@ class InPlace(Libraries):
             both = [whole, value]
             self.name_changed(root.value, node, whole, made_of("unknown", both, reason=value.reason), frame)
 
+    def takes_one(self, root: ast.Name, frame: Frame) -> bool:
+        """Whether a name stands for a part of what a loop runs over, `for row in x: row.mul_(w)`: that changes, too."""
+        stores = frame.script.stores.get((frame.script.scope(root), root.id), ())
+        around = [each for store in stores for each in frame.script.ancestors(store)]
+        return any(isinstance(each, ast.For) and root.id in names_in(each.target) for each in around)
+
     def name_changed(self, root: ast.Name, node: ast.Call, owner: Value, value: Value, frame: Frame) -> None:
         where = frame.owner(root.id)
         if where is None:
@@ -72,6 +79,8 @@ class InPlace(Libraries):
             reason = f"`{root.id}` is changed in place, and goes by another name, too"
             self.problem(frame, node, reason, value.loaders)
         decided = not self.undecided or where is frame  # of a frame, branches are joined
+        if isinstance(frame.script.parents.get(root), ast.Attribute) and self.takes_one(root, frame) and value.is_kept:
+            self.problem(frame, node, value.reason or COUPLES, value.loaders)
         where.names[root.id] = value if decided else join(where.names[root.id], value)
 
 

@@ -29,6 +29,7 @@ from .packed import is_named, is_packed, packed, padded_again, pads_again
 from .reductions import reduction_of
 from .told import Told
 from .values import (
+    COUPLES,
     DRAWN,
     LOCAL_ROWS,
     SAME,
@@ -157,6 +158,10 @@ class Libraries(LibraryResults, Told):
             return self.gradients_of(node, args, keywords)
         if (copies := self.copied(name, node, args)) is not None:
             return copies
+        if name == "torch.vmap" and self.in_forward and (reason := self.maps_samples(node, args, frame)):
+            self.problem(frame, node, reason)
+        if name in ("functools.reduce", "itertools.accumulate") and self.in_forward and any(map(by_sample, given)):
+            return made_of("unknown", entries(given), reason=COUPLES)
         if name == "torch.is_tensor":
             return SAME
         if name.startswith("torch.distributions."):
@@ -224,6 +229,8 @@ class Libraries(LibraryResults, Told):
         variable = isinstance(function, Library) and function.name == "torch.autograd.Variable"
         if args[0].is_local or not (variable or isinstance(function, Function)):
             return None
+        if self.in_forward and args[1].kind in LOCAL_ROWS and self.reads_others(args[0], frame):
+            return made_of("unknown", args[1:], reason=COUPLES)
         parts = self.unpacked(node, args[1], frame)
         if parts is None or (
             isinstance(function, Function) and len(function.node.args.args) != 1 + bool(function.owner)
@@ -234,6 +241,25 @@ class Libraries(LibraryResults, Told):
             known = {key: self.enter(function, node, [value], {}, frame) for key, value in known.items()}
             rest = None if rest is None else self.enter(function, node, [rest], {}, frame)
         return of(Items(shape, known, rest))
+
+    def maps_samples(self, node: ast.Call, args: list[Value], frame: Frame) -> str:
+        """Why torch.vmap() may not be for each sample; "" where it is."""
+        words = [word.value for word in node.keywords if word.arg in ("in_dims", "out_dims")]
+        dimensions = [self.value(each, frame).constant for each in (*node.args[1:3], *words)]
+        along = all(each == 0 and not isinstance(each, bool) for each in dimensions)
+        return COUPLES if not along or (args and self.reads_others(args[0], frame)) else ""
+
+    def reads_others(self, function: Value, frame: Frame) -> bool:
+        """Whether a function that gets one sample after the other reads what holds all, too: `lambda row: row / h`."""
+        for thing in function.only(Function):
+            assert isinstance(thing, Function)
+            own = {each.arg for each in ast.walk(thing.node.args) if isinstance(each, ast.arg)}
+            names = (each for each in ast.walk(thing.node) if isinstance(each, ast.Name))
+            if any(
+                each.id not in own and (at := frame.owner(each.id)) and at.names[each.id].is_local for each in names
+            ):
+                return True
+        return False
 
     def unpacked(
         self, node: ast.Call, value: Value, frame: Frame
@@ -315,3 +341,8 @@ def is_bar(name: str) -> bool:
 def entries_with_parameters(values: Sequence[Value]) -> bool:
     """Whether parameters, or a part of a model, are among the values."""
     return any(value.only(Parameters) or value.only(Module) for value in entries(values))
+
+
+def by_sample(value: Value) -> bool:
+    """Whether a list has an entry for each sample."""
+    return any(isinstance(thing, Items) and thing.by_sample for thing in value.things)

@@ -23,6 +23,7 @@ from .padding import Padded
 from .sample_dimensions import dimensions_of_batches
 from .state import Context
 from .tensor_uses import is_tensor_here
+from .turns import counts_to, goes_on, takes_samples
 from .values import (
     CONCATENATED,
     LOCAL_ROWS,
@@ -268,8 +269,11 @@ class Loops(OneByOne, ByName):
         """Whether a sample that a loop takes is computed with others of its batch: `for z in out: (z - out).norm()`."""
         if not (taken := self.samples_taken()):
             return False
-        rows = (value for value in values if value.kind in LOCAL_ROWS)
-        return len({value.sample if value.sample in taken else None for value in rows}) > 1
+        rows = [value for value in values if value.kind in LOCAL_ROWS or value.sample in taken]
+        return (
+            any(value.kind in LOCAL_ROWS for value in rows)
+            and len({value.sample if value.sample in taken else None for value in rows}) > 1
+        )
 
     def may_be_of_several(self, value: Value) -> bool:
         """Whether a mean through which gradients pass may be one over the batch, in each turn of a loop."""
@@ -326,7 +330,7 @@ class Loops(OneByOne, ByName):
                 loaders = self.loaders_in(*thing.inner)
                 uneven = frozenset(each for each in loaders if self.status.get(each) in UNEVEN)
                 number = Value("unknown", uneven, reason="it counts the batches of this rank") if uneven else SAME
-                if self.in_forward and runs_over_samples(thing.inner[0]):
+                if takes_samples(thing.inner[0]):
                     number = made_of("unknown", [replace(thing.inner[0], reason="")], host=True, reason=NUMBERED)
                 return of(Items("tuple", {0: number, 1: parts[0]}))
             if thing.how == "zip":
@@ -354,6 +358,19 @@ class Loops(OneByOne, ByName):
         if isinstance(thing, Module) and thing.contents is not None:
             return element(of(thing.contents), None)
         return SAME
+
+    def counts_samples(self, node: ast.Assign | ast.AugAssign) -> bool:
+        """Whether a statement makes a number of what it was for the sample before."""
+        for context in reversed(self.contexts):
+            if context.how != "rows" or not takes_each(context.node):
+                return False
+            over = self.value(context.node.iter, context.frame)
+            counted = counts_to(context.node.iter)
+            if counted is not None and self.value(counted, context.frame).kind == "size":
+                over = Value("rows")
+            if takes_samples(over) and goes_on(context.node, node):
+                return True
+        return False
 
     def with_parts(self, batch: Value, loader: Loader) -> Value:
         """A batch as torch collates it, with how many dimensions its tensors have."""

@@ -16,7 +16,7 @@ from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
-from .modes import is_conditional
+from .modes import is_conditional, sets_modes
 from .operation_names import LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers
@@ -87,6 +87,7 @@ class Methods(InPlace):
         self, method: Method, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame, alone: bool
     ) -> Value:
         """Call a method; the names of a tensor that it changes in place hold another one afterwards."""
+        self.redraws(method.name, method.owner, [*args, *keywords.values()], node, frame)
         found = self.filled(method, node, args)
         if found is None:
             found = self.method_makes(method, node, args, keywords, frame, alone)
@@ -119,6 +120,8 @@ class Methods(InPlace):
             found = self.of_thing(thing, owner, name, node, args, given, frame, alone)
             if found is not None:
                 return found
+        if name in ("eval", "train") and not owner.things:
+            self.sets_part(node, frame)
         gives_on = frame.node in frame.script.generators and name in _PARAMETERS and not owner.things
         if gives_on and isinstance(node.func, ast.Attribute) and (layers := self.layers_of(node.func.value, frame)):
             return of(Parameters(tuple(dict.fromkeys(layers))))  # of `for layer in model.modules()`
@@ -204,6 +207,12 @@ class Methods(InPlace):
             return replace(SAME, reason=OWN_SHAPE) if own else SAME
         return of(Module(node, "", networks=True)) if not alone and not owner.zero and not self.registers else SAME
 
+    def sets_part(self, node: ast.AST, frame: Frame) -> None:
+        """Something of which nothing is known is set to training or evaluation, as a part of a network may be that a
+        loop takes: `for part in model.modules(): part.eval()`."""
+        for module in self.own_modules.values() if not is_conditional(node, frame) else ():
+            module.trains_in = None
+
     def of_draws(self, owner: Value, name: str, args: list[Value]) -> Value | None:
         """What a method of a distribution makes, or one of a distribution for each sample."""
         fixed = any(isinstance(each, Module) and each.name.startswith("torch.distributions.") for each in owner.things)
@@ -282,6 +291,8 @@ class Methods(InPlace):
                     root_of(module).evaluates = on is False
                     whole = on is True and len(owner.things) == 1 and root_of(module) is module
                     root_of(module).trains_in = frame if whole and not is_conditional(node, frame) else None
+            if name == "apply" and any(map(sets_modes, given)):
+                root_of(thing).trains_in = None
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from .frames import Frame
-from .values import Module, root_of
+from .values import Function, Module, Value, root_of
 
 _CONDITIONS = ast.If | ast.IfExp | ast.While | ast.Try | ast.BoolOp | ast.Match | ast.ExceptHandler | ast.comprehension
 
@@ -16,6 +16,8 @@ def is_conditional(node: ast.AST, frame: Frame) -> bool:
         if each is frame.node:
             return False
         if isinstance(each, _CONDITIONS):
+            return True
+        if isinstance(each, ast.ListComp | ast.GeneratorExp) and any(part.ifs for part in each.generators):
             return True
     return False
 
@@ -29,3 +31,18 @@ def trains(module: Module, frame: Frame) -> bool:
             return True
         place = place.caller
     return False
+
+
+def sets_modes(value: Value) -> bool:
+    """Whether a function that gets each part of a network, by `model.apply(…)`, may set all of them to evaluation. One
+    that asks what a part is, `if isinstance(part, nn.BatchNorm2d):`, sets some of them."""
+    return any(_sets_mode(each, thing) for thing in value.only(Function) for each in ast.walk(thing.node))  # type: ignore[union-attr]
+
+
+def _sets_mode(node: ast.AST, function: object) -> bool:
+    assert isinstance(function, Function)
+    calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("eval", "train")
+    writes = isinstance(node, ast.Attribute) and node.attr == "training" and not isinstance(node.ctx, ast.Load)
+    around = iter(function.script.ancestors(node))
+    inside = iter(lambda: next(around, function.node), function.node)
+    return (calls or writes) and not any(isinstance(each, _CONDITIONS) for each in inside)

@@ -134,6 +134,7 @@ class Modules(Losses, Beginnings, Remembered):
             self.evaluated(module, node)
             if not self.without_gradients:
                 self.calls_wrapper(root.made, node)
+                self.trains_drawn(root.made)
                 if len(self.trained) > 1 and leaves_outputs(frame.script, node, result):
                     self.found.unused.add(root.made)
                 result = self.tagged(result, (node, root.made))

@@ -148,6 +148,7 @@ class State:
         self.first_pass: tuple[Script, ast.stmt] | None = None  # what that stands in
         self.seeded_again: set[tuple[Script, ast.stmt] | None] = set()  # loops in which a seed was set since then
         self.begins_apart: set[Module] = set()  # layers whose first numbers each rank draws, from where its noise is
+        self.redrawn: dict[ast.AST, Problem] = {}  # models of which parameters were drawn by each rank since a wrapper
         self.copies: dict[tuple[ast.AST, Module], Module] = {}
         self.computing: set[ast.ClassDef] = set()  # classes of networks whose methods models have called
         self.left_out: set[ast.stmt] = set()  # what a known condition has passed by

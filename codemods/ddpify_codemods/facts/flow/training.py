@@ -104,6 +104,8 @@ class Training(Expressions):
                 if not frozen[at].models:
                     del frozen[at]
         for model in models:
+            if not self.undecided:
+                self.redrawn.pop(model, None)
             self.optimizers_of.setdefault(model, set()).add(node)
             self.found.optimizers_of.setdefault(model, set()).add(node)
             if self.gradients.frozen.get(model, False) is not False or model in self.partly_frozen:

@@ -8,6 +8,14 @@ from tests.codemods.facts.flow.followed import followed, reasons
 
 NET = """\
 import sys
+def off(part):
+    part.training = False
+def of_one_kind(part):
+    if isinstance(part, nn.BatchNorm1d):
+        part.eval()
+def fill(part):
+    if isinstance(part, nn.Linear):
+        nn.init.zeros_(part.bias)
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
@@ -48,6 +56,13 @@ for epoch in range(2):
         ("if len(sys.argv) > 1: model.train()", False),
         ("model.train(len(sys.argv) > 1)", False),
         ("model.out.train()", False),
+        ("model.train(); model.apply(lambda part: part.eval())", False),
+        ("model.train(); model.apply(off)", False),
+        ("model.train(); model.apply(of_one_kind)", True),
+        ("model.train(); model.apply(fill)", True),
+        ("model.train(); [part.eval() for part in model.modules()]", False),
+        ("model.train(); [part.eval() for part in model.modules() if isinstance(part, nn.BatchNorm1d)]", True),
+        ("model.train()\n    for part in model.modules(): part.training = False", False),
     ],
 )
 def test_a_network_that_is_set_to_training_gives_back_what_it_does_in_training(mode: str, is_known: bool) -> None:
