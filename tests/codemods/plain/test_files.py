@@ -369,3 +369,18 @@ Saver()
     path = Path("train.py")
     code = convert({path: TRAINED.format(before=saver, each="", after="")}, "cpu", style="plain")[path].code
     assert 'self.runs = sorted(from_rank_0(glob.glob(os.path.join("run", "experiment_*"))))' in code
+
+
+@pytest.mark.parametrize(
+    ("after", "code"),
+    [
+        ("    if os.path.exists('stop'):\n        break\n", "if from_rank_0(os.path.exists('stop')):"),
+        ("    if os.path.isfile('stop'):\n        raise SystemExit\n", "if from_rank_0(os.path.isfile('stop')):"),
+        ("    if os.path.exists('note'):\n        total = 1.0\n", "    if os.path.exists('note'):"),
+        ("for name in ('a', 'b'):\n    if os.path.exists(name):\n        break\n", "    if os.path.exists(name):"),
+    ],
+)
+def test_a_file_that_ends_the_training_is_looked_for_by_rank_0(after: str, code: str) -> None:
+    """Anybody may make it while the ranks train: one that looked before it was there would train on alone."""
+    result = plain("import os\n" + training(after=after))
+    assert not refusals(result) and code in result.code

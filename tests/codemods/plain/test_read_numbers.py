@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .test_followed import CE, HEAD, LOOP, plain, refusals
+from .test_followed import CE, HEAD, LOOP, plain, refusals, training
 
 START = """\
     counts, losses, n, mean = {"hits": 0, "loss": 0.0}, [], 0, 0.0
@@ -139,3 +139,9 @@ def test_an_optimizer_gets_parameters_of_another_model(given: str, right: bool) 
     other = f'other = nn.Linear(4, 4)\noptimizer.add_param_group({{"params": {given}}})\n'
     source = script().replace("total = 0.0\n", other).replace(CE, "F.cross_entropy(model(other(x)), y)")
     assert bool(refusals(plain(source))) is not right
+
+
+def test_a_mean_that_is_rounded_down_is_that_of_all_ranks() -> None:
+    """Each rank's own, rounded down, are less than the whole."""
+    code = plain(training(step="optimizer.step(); total += int(100 * loss.item())", after="print(total)\n")).code
+    assert "total += int(mean_over_ranks(100 * loss.item()))" in code

@@ -208,7 +208,8 @@ class LibraryResults(UnseenLayers):
             return made_of("unknown", local, reason=COUPLES)
         if first.kind == "scaled" and not any(value.is_local for value in given[1:]):
             return of_scaled(last, first)
-        if name == "int" and first.kind in ("sum", "size") and _makes_parts(node.args[0]):
+        of_parts = first.kind in ("sum", "size") and _makes_parts(node.args[0])
+        if name == "int" and (of_parts or first.kind == "mean"):
             self.demand(node.args[0], first, frame)  # rounded down, ranks' parts are less than the whole
             return replace(SAME, host=True)
         if name in ("float", "int") and first.kind in ("mean", "sum", "size"):

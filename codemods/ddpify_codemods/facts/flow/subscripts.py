@@ -22,6 +22,7 @@ from .values import (
     DRAWN,
     LOCAL_ROWS,
     LONGEST,
+    NUMBERED,
     OWN_SIZE,
     SAME,
     SHUFFLED,
@@ -66,7 +67,7 @@ class Subscripts(Comparisons):
         if owner.only(Items):
             chosen = SAME
             if not isinstance(node.slice, ast.Slice | ast.Constant):
-                chosen = unnumbered(self.value(node.slice, frame))
+                chosen = self.place_taken(node.slice, frame)
             if not self.in_forward and element(owner, None).only(Instance):
                 self.chooses_object(node, owner, chosen, frame)
             if chosen.kind == "unknown":  # `[f, g][int(x.max() > 1)]`
@@ -75,7 +76,7 @@ class Subscripts(Comparisons):
             return element(owner, key) if layers is None else join(element(owner, key), layers)
         if (layers := self.held(owner, key)) is not None:
             return layers
-        index = unnumbered(self.value(node.slice, frame)) if not isinstance(node.slice, ast.Slice) else SAME
+        index = SAME if isinstance(node.slice, ast.Slice) else self.place_taken(node.slice, frame)
         slices = [part for part in (*ast.iter_child_nodes(node.slice), node.slice) if isinstance(part, ast.Slice)]
         said = [bound for part in slices for bound in (part.lower, part.upper, part.step) if bound is not None]
         bounds = [self.value(bound, frame) for bound in said]
@@ -112,6 +113,18 @@ class Subscripts(Comparisons):
             return made_of("unknown", [owner, index])
         parameters = owner.only(Parameters)
         return Value(things=frozenset(owner.only(Module)) | frozenset(parameters))
+
+    def place_taken(self, slice_: ast.expr, frame: Frame) -> Value:
+        """What says which part is taken; the number of a sample that a training loop has come to, `y[i]`, says nothing
+        of other samples."""
+        whole = self.value(slice_, frame)
+        parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
+        first = self.value(parts[0], frame) if parts and isinstance(parts[0], ast.Name) else SAME
+        if self.in_forward or first.reason != NUMBERED or not first.host or not self.samples_taken():
+            return unnumbered(whole)
+        others = [unnumbered(self.value(each, frame)) for each in parts[1:] if not isinstance(each, ast.Slice)]
+        local = [each for each in others if each.is_local]
+        return made_of("unknown", local) if local else SAME
 
     def of_turn(self, found: Value, slice_: ast.expr, key: object) -> Value:
         """What is taken of a batch; in a loop over its samples, by the number of the turn, one of them: `y[i]`."""

@@ -27,14 +27,16 @@ def decisive_looks(script: Script) -> Iterator[ast.Call]:
     """The calls that look for a file, by which all ranks together come to where rank 0 writes, or do not.
 
     The ranks do not look at the same time: `if not os.path.exists(cache): torch.save(…, cache)` would let a rank that
-    is slower pass by a barrier at which the others wait.
+    is slower pass by a barrier at which the others wait. So would `if os.path.exists("stop"): break` in a loop over
+    epochs, of a file that anybody may make while the ranks train.
     """
     of_samples = sample_code(script)
     writers, writing = _writers(script), _writing(script)
     for branch in script.find(ast.If):
         inside = (part for each in (*branch.body, *branch.orelse) for part in ast.walk(each))
         calls = (part for part in inside if isinstance(part, ast.Call))
-        if not any(call in writers or last_name(call.func) in writing for call in calls):
+        writes = any(call in writers or last_name(call.func) in writing for call in calls)
+        if not writes and not _ends_loop(script, branch):
             continue
         looks = [part for part in ast.walk(branch.test) if isinstance(part, ast.Call) and last_name(part.func) in LOOKS]
         for call in looks:
@@ -117,6 +119,14 @@ def _is_listing(node: ast.Assign) -> bool:
 def _name_in(script: Script, node: ast.AST, statement: ast.stmt) -> str:
     """The name that a node of the same function is; "" for others."""
     return node.id if isinstance(node, ast.Name) and script.scope(node) is script.scope(statement) else ""
+
+
+def _ends_loop(script: Script, branch: ast.If) -> bool:
+    """Whether a branch in a loop over epochs leaves it, or the program."""
+    epochs = {each.epochs for each in program_of(script).followed.found.passes}
+    parts = [part for each in (*branch.body, *branch.orelse) for part in ast.walk(each)]
+    leaves = any(isinstance(each, ast.Break | ast.Return | ast.Raise) for each in parts) or _stops(branch)
+    return leaves and any(each in epochs for each in script.ancestors(branch))
 
 
 def _stops(branch: ast.If) -> bool:
