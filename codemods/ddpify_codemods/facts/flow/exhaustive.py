@@ -8,14 +8,16 @@ from collections.abc import Iterator
 from ..script import Script
 from .scopes import FUNCTIONS
 
+_LEAVE = ast.Return | ast.Raise | ast.Continue | ast.Break
 _TESTS = (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Name, ast.Attribute, ast.Constant, ast.Tuple, ast.List, ast.Set)
 
 
 def is_exhaustive(script: Script, last: ast.If) -> bool:
     """Whether a run that takes none of the branches which end with `elif …:` soon ends with a NameError.
 
-    Each of them makes a name that nothing else makes, which is read right behind them, and the conditions are the same
-    in each turn of a loop: `if args.hier == "top": out = model(top)`, `elif …: out = …`, `loss = criterion(out, y)`.
+    Each of them makes a name that nothing else makes but of itself, which is read in any case behind them, and the
+    conditions are the same in each turn of a loop: `if args.hier == "top": out = model(top)`, `elif …: out = …`,
+    `loss = criterion(out, y)`.
     """
     chain = [last]
     while isinstance(parent := script.parents[chain[-1]], ast.If) and parent.orelse == [chain[-1]]:
@@ -42,11 +44,26 @@ def _read_behind(script: Script, first: ast.If) -> Iterator[str]:
     """The names that the next statements read in any case."""
     block = script.block(first)
     for node in block[block.index(first) + 1 :]:
+        if isinstance(node, ast.If) and not any(isinstance(part, _LEAVE) for part in ast.walk(node)):
+            continue
         if not isinstance(node, ast.Assign | ast.AugAssign | ast.Expr | ast.Return) or node.value is None:
             return
-        parts = [*ast.walk(node.value)]
-        if not any(isinstance(part, ast.Lambda | ast.IfExp | ast.BoolOp | ast.comprehension) for part in parts):
-            yield from (part.id for part in parts if isinstance(part, ast.Name))
+        yield from _read(node.value)
+
+
+def _read(node: ast.expr) -> Iterator[str]:
+    """The names that an expression reads in any case."""
+    parts = [*ast.walk(node)]
+    if not any(isinstance(part, ast.Lambda | ast.IfExp | ast.BoolOp | ast.comprehension) for part in parts):
+        yield from (part.id for part in parts if isinstance(part, ast.Name))
+
+
+def _of_itself(script: Script, name: str, made: ast.Name) -> bool:
+    """Whether a name that is made reads what it was before: `out, y = inverse(out, y)`."""
+    statement = script.statement(made)
+    return (
+        isinstance(statement, ast.Assign) and made not in ast.walk(statement.value) and name in _read(statement.value)
+    )
 
 
 def _only_made_by(script: Script, name: str, chain: list[ast.If]) -> bool:
@@ -54,7 +71,11 @@ def _only_made_by(script: Script, name: str, chain: list[ast.If]) -> bool:
     stored = [each for each in script.find(ast.Name) if each.id == name and not isinstance(each.ctx, ast.Load)]
     shared = any(name in each.names for each in script.nodes if isinstance(each, ast.Global | ast.Nonlocal))
     own = (each for each in stored if script.scope(each) is scope)
-    inside = all(any(each in chain for each in script.ancestors(one)) and isinstance(one.ctx, ast.Store) for one in own)
+    inside = all(
+        isinstance(one.ctx, ast.Store)
+        and (any(each in chain for each in script.ancestors(one)) or _of_itself(script, name, one))
+        for one in own
+    )
     if isinstance(scope, FUNCTIONS):
         given = [each.arg for each in ast.walk(scope.args) if isinstance(each, ast.arg)]
         return inside and not shared and name not in given

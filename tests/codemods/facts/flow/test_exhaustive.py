@@ -58,6 +58,28 @@ def test_none_may_hold(before: str, after: str, chain: str) -> None:
     assert not last_of(FUNCTION.format(before="", after="    return out\n", chain=CHAIN.split("    elif")[0]))
 
 
+@pytest.mark.parametrize(
+    ("behind", "expected"),
+    [
+        ("    if x:\n        c = f\n    else:\n        c = g\n    return c(out)\n", True),
+        ("    if x:\n        out, x = f(out, x)\n    return out\n", True),
+        ("    out = c(out)\n    return out\n", True),
+        ("    if x:\n        out = x\n    return out\n", False),
+        ("    if x:\n        out = x and out\n    return out\n", False),
+        ("    if x:\n        out = [out for out in x]\n    return out\n", False),
+        ("    if x:\n        print(out)\n", False),
+        ("    if x:\n        return x\n    return out\n", False),
+        ("    if x:\n        raise x\n    return out\n", False),
+        ("    for x in y:\n        if x:\n            break\n    return out\n", False),
+        ("    try:\n        x = out\n    except NameError:\n        out = 1\n    return out\n", False),
+    ],
+)
+def test_other_conditions_stand_before_what_reads_the_name(behind: str, expected: bool) -> None:
+    script = script_of(FUNCTION.format(before="", after=behind, chain=CHAIN))
+    (last,) = (each for each in script.find(ast.If) if isinstance(script.parents[each], ast.If))
+    assert is_exhaustive(script, last) is expected
+
+
 def test_a_condition_may_change_from_turn_to_turn() -> None:
     turn = textwrap.indent(textwrap.dedent(f"    {CHAIN}") + "print(out)\n", "        ")
     loop = f"args = x\n    for args in y:\n{turn}"
