@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import TypeGuard
 
@@ -12,6 +13,7 @@ from .comparisons import Comparisons
 from .dimensions import of_dimensions
 from .frames import Frame
 from .layout import axis, reduced, unsqueezed
+from .meetings import meeting
 from .operations import element
 from .own_places import counted_places
 from .packed import is_packed, of_each, steps_of
@@ -105,6 +107,8 @@ class Subscripts(Comparisons):
             return self.noted_join(made_of("unknown", [owner, index], reason=COUPLES), node, SAME, [owner, index])
         if owner.kind in ADDITIVE:
             return replace(owner, things=frozenset())
+        if not owner.is_local and isinstance(node.slice, ast.Tuple) and (taken := self.by_samples(node.slice, frame)):
+            return taken
         if any(each.is_local for each in bounds) and not owner.only(Parameters):
             return made_of("unknown", [owner, *bounds], reason=OWN_SIZE)
         if owner.is_local or index.is_local:
@@ -119,12 +123,39 @@ class Subscripts(Comparisons):
         of other samples."""
         whole = self.value(slice_, frame)
         parts = slice_.elts if isinstance(slice_, ast.Tuple) else [slice_]
-        first = self.value(parts[0], frame) if parts and isinstance(parts[0], ast.Name) else SAME
-        if self.in_forward or first.reason != NUMBERED or not first.host or not self.samples_taken():
+        if not self.begins_with_place(parts, frame):
             return unnumbered(whole)
         others = [unnumbered(self.value(each, frame)) for each in parts[1:] if not isinstance(each, ast.Slice)]
         local = [each for each in others if each.is_local]
         return made_of("unknown", local) if local else SAME
+
+    def begins_with_place(self, parts: Sequence[ast.expr], frame: Frame) -> bool:
+        """Whether the first of some indices is the number of a sample that a training loop has come to."""
+        first = self.value(parts[0], frame) if parts and isinstance(parts[0], ast.Name) else SAME
+        return not self.in_forward and first.reason == NUMBERED and first.host and bool(self.samples_taken())
+
+    def by_samples(self, index: ast.Tuple, frame: Frame) -> Value | None:
+        """What samples take of a tensor that all ranks have, by several indices: `table[y, 0]`; None where no index is
+        of samples."""
+        values = [SAME if _is_slice(each) else unnumbered(self.value(each, frame)) for each in index.elts]
+        local = [each for each in values if each.is_local]
+        if not local or self.begins_with_place(index.elts, frame):
+            return None
+        if any(each.kind not in LOCAL_ROWS for each in local):
+            return made_of("unknown", local)
+        nodes = [each for each, value in zip(index.elts, values, strict=True) if value.is_local]
+        if len({axis(each.kind) for each in local}) > 1 or meeting(frame.script, nodes, local):
+            return made_of("unknown", local, reason=COUPLES)
+        if any(each.kind == "picked" for each in local):
+            return made_of("picked", local)
+        fixed = all(
+            value.is_local or _is_slice(each) or isinstance(each, ast.Constant)
+            for each, value in zip(index.elts, values, strict=True)
+        )
+        first = index.elts[0]
+        in_front = not _is_slice(first) and not (isinstance(first, ast.Constant) and first.value in (None, ...))
+        first_dimension = fixed and in_front and all(axis(each.kind) == 0 for each in local)
+        return made_of("rows" if first_dimension else "rows_moved", local)
 
     def of_turn(self, found: Value, slice_: ast.expr, key: object) -> Value:
         """What is taken of a batch; in a loop over its samples, by the number of the turn, one of them: `y[i]`."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+
 import pytest
 
-from tests.codemods.facts.flow.followed import TRAINING, of_evaluation, undivided
+from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation, undivided
 
 
 @pytest.mark.parametrize(
@@ -99,3 +101,29 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 def test_steps_are_taken_and_put_one_by_one(taken: str, at: str, given: str, right: bool) -> None:
     source = STEPS.format(taken=taken, at=at, given=given) + TRAINING
     assert (undivided(source) == []) is right
+
+
+TABLE = TRAINING.replace("train_loader:\n", "train_loader:\n        taken = table[{}]\n")
+TABLE = f"table, matrix = torch.rand(4, 4), torch.rand(4, 4, 4)\n{TABLE}        print(taken.mean().item())\n"
+
+
+@pytest.mark.parametrize(
+    "index", ["y,", "y, 0", "0, y", "y, :2", ":, y", "..., y", "y, y", "y, model(x).argmax(1)", "epoch, y", "None, y"]
+)
+def test_what_samples_take_of_a_table_by_several_indices_is_theirs(index: str) -> None:
+    found = followed(TABLE.format(index)).found
+    assert [ast.unparse(each) for each in found.reductions] == ["taken.mean().item()"]
+
+
+@pytest.mark.parametrize("index", ["y[:, None], y", "y[:, None], y[None]", "y, y.view(-1, 1)", "y.sum(), 0"])
+def test_samples_that_meet_in_a_table_or_take_their_sum_are_no_samples(index: str) -> None:
+    found = followed(TABLE.format(index)).found
+    assert "taken.mean().item()" not in map(ast.unparse, found.reductions)
+    assert undivided(TABLE.format(index)) or found.read_same
+
+
+def test_a_table_that_samples_take_parts_of_in_a_loss() -> None:
+    loss = "(F.cross_entropy(model(x), y, reduction='none') * table[y, 0]).mean()"
+    assert undivided(f"table = torch.rand(3, 2)\n{TRAINING.replace('F.cross_entropy(model(x), y)', loss)}") == []
+    loss = loss.replace("table[y, 0]", "table[:, y].softmax(1)[0]")
+    assert undivided(f"table = torch.rand(3, 3)\n{TRAINING.replace('F.cross_entropy(model(x), y)', loss)}")
