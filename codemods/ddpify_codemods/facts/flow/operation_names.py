@@ -231,6 +231,7 @@ LAYOUTS = frozenset(
 )
 # They may put the samples along another dimension.
 REORDERS = LAYOUTS - {"flatten", "ravel", "unsqueeze", "squeeze"} | {"mT", "rearrange", "einsum", "unfold", "fold"}
+REORDERS |= {"expand", "repeat", "tile", "broadcast_to"}
 NEW = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full", "new_empty"})
 COUPLE = frozenset(
     {"cdist", "pdist", "corrcoef", "cov", "bincount", "histc", "histogram", "unique", "unique_consecutive", "flipud"}

@@ -155,6 +155,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name == "expand" and (placed := [at for at, each in enumerate(_flat(given)) if each.kind == "size"]):
         last = placed[0] == len(_flat(given)) - 1 >= 2
         return made_of(along(-1 if last else placed[0]), all_of) if len(placed) == 1 else made_of("unknown", all_of)
+    if name == "expand" and axis(kind) == 0 and _is_put_in_front(_flat(given)):
+        return made_of("rows_moved", all_of)
     if name in ("cosine_similarity", "glu") and dimension is not None and over:
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "one_hot" and not given and "num_classes" not in keywords:
@@ -274,6 +276,12 @@ def _of_matrix(name: str, value: Value, dimension: object, given: Sequence[Value
     said = isinstance(dimension, int | tuple) and not keywords.isdisjoint(("dim", "dims"))
     along = said and over_samples(value.kind, dimension, value.dimensions)
     return name in OF_MATRICES and (along if said else value.dimensions == 2)
+
+
+def _is_put_in_front(sizes: Sequence[Value]) -> bool:
+    """Whether new sizes begin with a number that is written down, which samples have not: `h.expand(2, -1, -1)`."""
+    first = sizes[0].constant if sizes else None
+    return isinstance(first, int) and first != -1
 
 
 def in_place_of(name: str) -> str:

@@ -179,7 +179,7 @@ class Subscripts(Comparisons):
         first = parts[0]
         whole = is_whole(first) or (isinstance(first, ast.Constant) and first.value is ...)
         left = self.dimensions_left(owner, parts, frame)
-        if isinstance(first, ast.Constant) and first.value is None:
+        if is_new(first):
             return of_dimensions(made_of(unsqueezed(owner.kind, 0), [owner]), left)
         if axis(owner.kind) != 0:
             chosen = [value for each in parts if (value := self.chosen_by(each, frame)) is not None]
@@ -285,7 +285,7 @@ class Subscripts(Comparisons):
             constant = None if isinstance(part, ast.Slice) else self.value(part, frame).constant
             if isinstance(part, ast.Slice) or constant is ...:
                 continue
-            if isinstance(part, ast.Constant) and part.value is None:
+            if is_new(part):
                 left = None if left is None else left + 1
             elif isinstance(constant, int) or is_turn(part, frame):
                 left = None if left is None else left - 1
@@ -358,8 +358,9 @@ def is_given(statement: ast.stmt) -> TypeGuard[ast.Assign | ast.For]:
 
 
 def is_new(part: ast.expr) -> bool:
-    """Whether a part of a subscript is a new dimension: `x[:, None]`."""
-    return isinstance(part, ast.Constant) and part.value is None
+    """Whether a part of a subscript is a new dimension: `x[:, None]`, `x[np.newaxis]`."""
+    named = isinstance(part, ast.Attribute) and part.attr == "newaxis"
+    return named or (isinstance(part, ast.Constant) and part.value is None)
 
 
 def is_whole(part: ast.expr) -> bool:

@@ -76,6 +76,8 @@ def test_layers_that_couple_samples_are_not(layer: str) -> None:
         "h = torch.permute(h, (1, 0))",
         "h = torch.relu(x).transpose(0, 1)",
         "h = h.reshape(6, -1)",
+        "h = h.expand(2, -1, -1)",
+        "h = h.repeat(2, 1, 1)",
     ],
 )
 def test_a_model_that_moves_its_samples_may_give_layers_other_things_than_samples(body: str) -> None:
