@@ -19,6 +19,7 @@ from ..gradients.reduction import is_in_pass, run_pass
 from ..sharding.collectives import add_over_ranks, leave, sum_over_ranks, world_size
 from ..torch_internals import apply, asks_subclasses, made_wrapper
 from .batch import QUESTIONS, DistributedTensor, same_memory, wholes
+from .partial_gradients import Total, WholeOfPartial, inside
 
 _OnEnter = tuple[Callable[[], None], ...]
 
@@ -110,7 +111,7 @@ class Partial(DistributedTensor):
         if self._whole is None:
             with torch.enable_grad():
                 if self._is_foreign:
-                    self._whole = _WholeOfPartial.apply(self)  # type: ignore[no-untyped-call]
+                    self._whole = WholeOfPartial.apply(self)  # type: ignore[no-untyped-call]
                 elif self._source is not None:
                     source, make = self._source
                     self._whole = make(source.whole())
@@ -118,7 +119,7 @@ class Partial(DistributedTensor):
                     whole = sum_over_ranks(self.addend)
                     self._whole = whole if self._common is None else whole + self._common
                 else:
-                    self._whole = _Total.apply(self.addend, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
+                    self._whole = Total.apply(self.addend, self.value(), self._common, self.enter)  # type: ignore[no-untyped-call]
         return self._whole
 
     def left(self) -> Tensor:
@@ -394,50 +395,4 @@ class _Made(Function):
         functions, has_common, divisor = ctx.arguments
         for on_enter in functions:
             on_enter()
-        return _inside(gradients[0], divisor), gradients[0] if has_common else None, None, None
-
-
-class _Total(Function):
-    """The whole from its parts, of which the value is known."""
-
-    @staticmethod
-    def forward(ctx: Any, part: Tensor, value: Tensor, common: Tensor | None, on_enter: Callable[[], None]) -> Tensor:
-        ctx.on_enter, ctx.has_common = on_enter, common is not None
-        return value.clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, Tensor | None, None]:
-        ctx.on_enter()
-        return _inside(gradients[0]), None, gradients[0] if ctx.has_common else None, None
-
-
-class _WholeOfPartial(Function):
-    """The whole of a Partial that another Function has returned, in its own place of the graph."""
-
-    @staticmethod
-    def forward(ctx: Any, number: Partial) -> Tensor:
-        return number.value().clone()
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
-        return gradients[0]
-
-
-class _Inside(Function):
-    """A true gradient, the same on every rank, as the gradient of a part: see sharding/collectives.py for the rule."""
-
-    @staticmethod
-    def forward(ctx: Any, gradient: Tensor, divisor: int) -> Tensor:
-        ctx.divisor = divisor
-        return gradient * (world_size() / divisor)
-
-    @staticmethod
-    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None]:
-        return sum_over_ranks(gradients[0]) / ctx.divisor, None
-
-
-def _inside(gradient: Tensor, divisor: int = 1) -> Tensor:
-    if not torch.is_grad_enabled():  # nobody differentiates it again
-        return gradient * (world_size() / divisor)
-    inside: Tensor = _Inside.apply(gradient, divisor)  # type: ignore[no-untyped-call]
-    return inside
+        return inside(gradients[0], divisor), gradients[0] if has_common else None, None, None
