@@ -33,7 +33,21 @@ def insertions(tree: ast.Module, lines: Iterable[str], before: float = float("in
     if standard and _is_sorted(standard[0], standard=True):
         inserts = [_in_section(standard[0], line) for line in ordered if _is_standard(_parsed(line))]
         ordered = [line for line in ordered if not _is_standard(_parsed(line))]
-    return [*inserts, *_installed(tree, last, leading, ordered)]
+    stars = [each for each in tree.body if _imports_all(each) and each.lineno < before]
+    return [*inserts, *(_after(stars, insert) for insert in _installed(tree, last, leading, ordered))]
+
+
+def _imports_all(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and bool(_roots(node) - sys.stdlib_module_names)
+    )
+
+
+def _after(stars: list[ast.stmt], insert: Insert) -> Insert:
+    """The same behind `from torch.utils.data import *`, which would put torch's DataLoader in the place of another."""
+    if not stars or insert.at.lineno >= stars[-1].lineno:
+        return insert
+    return _insert(stars[-1], insert.code.removesuffix("\n"), after=True)
 
 
 def _installed(

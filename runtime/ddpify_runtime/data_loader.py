@@ -28,9 +28,12 @@ from .agreement import check
 from .agreement.random_states import bytes_of
 from .forward import region
 from .launch import environment
+from .lazy.batch import DistributedTensor, wholes
+from .lazy.entries import Entries
 from .lazy.labels import MOST, Labels
-from .loading import collated, tensor_rows
+from .loading import collated, held_state, tensor_rows
 from .loading.collated import Form
+from .loading.held_state import INTO
 from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
 from .resume import loops
@@ -90,6 +93,7 @@ class DataLoader(TorchDataLoader[T_co]):
     def _batches(self) -> Any:
         if get_world_size() == 1 or region.alone():
             return super().__iter__()
+        self._gather_what_is_held()
         self.in_order = True  # the ranks' workers are not equally fast
         if isinstance(self.dataset, IterableDataset) or self.batch_sampler is None:
             self._load_whole(_STREAM if isinstance(self.dataset, IterableDataset) else _NO_BATCHES)
@@ -113,6 +117,16 @@ class DataLoader(TorchDataLoader[T_co]):
         self._stream = None if environment.draws_original() else self._seed()
         batches = iter(self._inner)
         return _Batches(self, batches if self.num_workers else self._loaded_here(batches), batches)
+
+    def _gather_what_is_held(self) -> None:
+        """Gather what samples are made of, such as the model's own labels: each rank, or its workers, load others."""
+        if self._inner is not None and self.persistent_workers:  # they hold what they were started with
+            return
+        watch = None if self._samples is None else self._samples.watch
+        if watch is None or not watch.is_as_made():
+            held = [each for each in held_state.reached(self.dataset, self.collate_fn).held if each.size <= INTO]
+            values = [value for each in held for value in each.values().values()]
+            wholes([value for value in values if isinstance(value, (DistributedTensor, Entries))])
 
     def _loaded_here(self, batches: Any) -> Iterator[Loaded]:
         """The batches of a loader without workers; torch's iterator does as much for each as loading a few samples."""

@@ -87,6 +87,11 @@ def test_what_a_plain_conversion_imports_has_a_section_of_its_own(head: str, tmp
             "import torch\nimport os\nimport yaml\n",
             "import torch\nimport ddpify_runtime.xla\nimport torch_xla\nfrom ddpify_runtime import",
         ),
+        (  # sorted, with a star that has names of ours: behind it
+            "import torch\nfrom torch.utils.data import *\n\nfrom nets import *\n",
+            "import torch\nfrom torch.utils.data import *\n\nfrom nets import *\nimport ddpify_runtime.xla\n"
+            "import torch_xla\nfrom ddpify_runtime import",
+        ),
         (  # two sections with torch
             "import torch\n\nfrom torch import nn\nimport yaml\n",
             "import torch\n\nfrom torch import nn\nimport ddpify_runtime.xla\nimport torch_xla\nfrom ddpify_runtime",

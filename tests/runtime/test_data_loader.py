@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from ddpify_runtime import DataLoader
-from torch import Tensor
+import torch.nn.functional as F
+from ddpify_runtime import DataLoader, DistributedDataParallel
+from ddpify_runtime.loading import held_state
+from torch import Tensor, nn
 from torch.utils.data import Dataset, WeightedRandomSampler
 
 from tests.runtime.processes import run
@@ -147,3 +149,62 @@ def views_of_one_loader() -> list[float]:
 
 def test_two_passes_at_once_have_no_noise_in_common() -> None:
     assert all(run(2, views_of_one_loader)[0])
+
+
+class Weighted(Dataset[tuple[Tensor, Tensor]]):
+    """23 samples with weights, which a script makes of what its model says of them."""
+
+    def __init__(self) -> None:
+        self.x = torch.randn(23, 4, dtype=torch.float64)
+        self.weights: Any = torch.ones(23, dtype=torch.float64)
+
+    def __len__(self) -> int:
+        return len(self.x)
+
+    def __getitem__(self, index: int) -> tuple[Tensor, Tensor]:
+        return self.x[index], self.weights[index]
+
+
+def weighted(workers: int) -> list[float]:
+    """The parameters of a model that is trained on weights of its own making, and these."""
+    torch.manual_seed(0)
+    data, model = Weighted(), nn.Linear(4, 1).double()
+    DistributedDataParallel(model)
+    optimizer = torch.optim.SGD(model.parameters(), 0.1)
+    for _ in range(3):
+        for x, weight in DataLoader(data, 5, shuffle=True, num_workers=workers):
+            optimizer.zero_grad()
+            (model(x).squeeze(1).square() * weight).mean().backward()
+            optimizer.step()
+        with torch.no_grad():
+            data.weights = torch.cat([F.softplus(model(x)).squeeze(1) for x, _ in DataLoader(data, 5)])
+    return [*model.weight.flatten().tolist(), *data.weights.tolist()]
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.filterwarnings("ignore")
+def test_samples_that_are_made_of_outputs(ranks: int, workers: int) -> None:
+    [alone] = run(1, weighted, workers)
+    for found in run(ranks, weighted, workers):
+        torch.testing.assert_close(found, alone, rtol=1e-12, atol=1e-12)
+
+
+def weighted_out_of_sight() -> str:
+    """What stops a worker that needs an output of which it holds a part, where nobody looks for it."""
+    data = Weighted()
+    with torch.no_grad():
+        out = DistributedDataParallel(nn.Linear(4, 1).double())(data.x)[:, 0] * 2
+    data.weights = [out] * (held_state.INTO + 1)
+    try:
+        for _ in DataLoader(data, 5, num_workers=1):
+            pass
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_worker_waits_for_no_rank() -> None:
+    for said in run(2, weighted_out_of_sight):
+        assert "a worker process of a loader needs the whole of a tensor of which every process holds a part" in said

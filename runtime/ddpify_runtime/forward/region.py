@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Literal, TypeAlias
 
 from torch import Size, Tensor
+from torch.utils.data import get_worker_info
 
 from ..sharding.graphs import AnyDrawn, Layout
 
@@ -86,6 +87,21 @@ def within(region: Region) -> Iterator[Region]:
 def alone() -> bool:
     """Whether this rank does something that the others do not: no collective may be called."""
     return _alone > 0
+
+
+def require_all_ranks(needed: str) -> None:
+    """Before the ranks put something together.
+
+    Raises:
+        RuntimeError: the others do not come to this place: it is in what one rank does alone, or in a worker process.
+    """
+    if _alone:
+        raise RuntimeError(f"ddpify: rank 0 alone needs {needed} of which every process holds a part")
+    if get_worker_info() is not None:
+        raise RuntimeError(
+            f"ddpify: a worker process of a loader needs {needed} of which every process holds a part: give its "
+            "data set a copy that was read before, such as torch.tensor(x.tolist())"
+        )
 
 
 def alone_for_good() -> bool:

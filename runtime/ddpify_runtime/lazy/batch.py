@@ -22,6 +22,7 @@ QUESTIONS = {
     Tensor.numel,
     Tensor.__len__,
     Tensor.is_floating_point,
+    Tensor.is_inference,
     Tensor.shape.__get__,  # type: ignore[attr-defined]
     Tensor.dtype.__get__,  # type: ignore[attr-defined]
     Tensor.device.__get__,

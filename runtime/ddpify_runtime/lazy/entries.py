@@ -29,8 +29,7 @@ class Entries(Sequence[Any]):
     def whole(self) -> Any:
         """The whole list; a collective the first time."""
         if self._whole is None:
-            if region.alone():
-                raise RuntimeError("ddpify: rank 0 alone needs the whole batch, of which every process holds a part")
+            region.require_all_ranks("the texts of a batch")
             gathered = gather_objects(self._rows)
             whole: list[Any] = [None] * self._total
             for rank, entries in enumerate(gathered):

@@ -118,8 +118,7 @@ class HeldRows(DistributedTensor):
         return self._whole
 
     def _held(self) -> Tensor:
-        if region.alone():
-            raise RuntimeError("ddpify: rank 0 alone needs the whole of a tensor of which every process holds a part")
+        region.require_all_ranks("the whole of a tensor")
         return self._rows
 
     @classmethod

@@ -131,8 +131,7 @@ class Partial(DistributedTensor):
         if not self.is_partial:
             return self.whole().detach()
         if self._value is None:
-            if region.alone():
-                raise RuntimeError("ddpify: rank 0 alone needs a number of which every process holds a part")
+            region.require_all_ranks("a number")
             value = self._part.detach().clone()
             add_over_ranks(value)
             if self._divisor > 1:

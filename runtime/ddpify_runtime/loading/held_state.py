@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import CodeType, FunctionType, MethodType, ModuleType
 from typing import Any, NamedTuple
 
@@ -36,6 +36,7 @@ _LOOK = 100_000  # and entries of one with more are not compared
 BYTES = {False: 2**10, True: 2**22}  # of an array that is compared: at each batch, at the first ones
 _DEPTH = 8
 _MOST = 300  # holders, the nearest first: they are looked at around each batch
+_OF_VARIABLES = ("_GLOBAL", "_GLOBALS", "_NAME")  # how instructions end that have the name of one
 _LIBRARIES = (
     "<frozen",
     os.path.dirname(os.path.dirname(__file__)),
@@ -167,7 +168,7 @@ def _used(function: FunctionType) -> Iterator[tuple[str, Any]]:
     if _is_library(function.__code__.co_filename):
         return
     for code in _codes(function.__code__):
-        for name in code.co_names:
+        for name in _global_names(code):
             if name in function.__globals__:
                 value = function.__globals__[name]
                 yield name, value
@@ -188,7 +189,7 @@ def _places_used(function: FunctionType) -> Places | None:
         return Places()
     of, entries = function.__globals__, []
     for code in _codes(function.__code__):
-        for name in code.co_names:
+        for name in _global_names(code):
             entries.append((name, of, name))
             module = of.get(name)
             if isinstance(module, ModuleType) and not _is_library(getattr(module, "__file__", None)):
@@ -219,6 +220,13 @@ def _codes(code: CodeType) -> list[CodeType]:
     for each in found:
         found += [constant for constant in each.co_consts if isinstance(constant, CodeType)]
     return found
+
+
+@cache
+def _global_names(code: CodeType) -> tuple[str, ...]:
+    """The variables outside of a function that its code names. `co_names` has attributes, too: the x of `self.x`."""
+    names = (step.argval for step in dis.get_instructions(code) if step.opname.endswith(_OF_VARIABLES))
+    return tuple(dict.fromkeys(names))
 
 
 def is_code(value: Any) -> bool:

@@ -351,3 +351,19 @@ def test_what_pickling_adds_to_a_class_is_no_change() -> None:
     pickle.dumps(Pickled(), protocol=2)
     assert "__slotnames__" in vars(Pickled)
     assert held_state.changed(held, before, held_state.snapshot(held, deep=True)) == ("", False)
+
+
+TAKEN = object()
+
+
+class Named:
+    """Names an attribute, and no variable outside of it."""
+
+    def __getitem__(self, index: int) -> Any:
+        return self.TAKEN[index]  # type: ignore[attr-defined]
+
+
+def test_an_attribute_is_no_variable_of_its_name() -> None:
+    """`for x, y in loader` at the top level of a script changes no sample of `self.x`."""
+    held = held_state.reached(Named()).held
+    assert all(value is not TAKEN for each in held for value in each.values().values())
