@@ -31,7 +31,8 @@ class WholeOfPartial(Function):
 
     @staticmethod
     def forward(ctx: Any, number: Any) -> Tensor:
-        return number.value().clone()
+        value: Tensor = number.value()
+        return value.clone()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> Tensor:
