@@ -46,6 +46,8 @@ ROOM = 8  # samples on each process below which a device has little to do
 class RoutedCall:
     """Stands in front of one module's call."""
 
+    remedy = "leave this module out of DistributedDataParallel"  # where it turns out that it cannot be divided
+
     def __init__(
         self,
         module: nn.Module,
@@ -236,8 +238,7 @@ class RoutedCall:
             if known is not None and not new:
                 raise RuntimeError(
                     f"ddpify: {kind()} of {self.name} was divided over the processes, but at call {calls} "
-                    f"{found.reason}. The steps since the last check may be wrong; leave this module out of "
-                    "DistributedDataParallel"
+                    f"{found.reason}. The steps since the last check may be wrong; {self.remedy}"
                 )
         elif torch.is_grad_enabled():
 

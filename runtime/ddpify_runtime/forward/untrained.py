@@ -25,6 +25,8 @@ from .routed_call import RoutedCall
 class UntrainedCall(RoutedCall):
     """Stands in front of the call of a module without gradients of its own."""
 
+    remedy = "call its `forward` by name, which is not divided"
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if torch.is_grad_enabled() and self._inventory().trainable:
             return self.call(*args, **kwargs)

@@ -136,3 +136,43 @@ def test_what_is_trained_after_all(is_made_distributed: bool) -> None:
     for found, of_rank in run(2, trained_later, is_made_distributed):
         torch.testing.assert_close(found, alone, rtol=1e-9, atol=1e-12)
         assert of_rank == (rows // 2 if is_made_distributed else rows)
+
+
+LATE: list[int] = []
+
+
+class MixingLater(Layers):
+    """Mixes the samples of a batch once LATE says so, which no number of its own tells."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x - x.mean(0) if LATE else x)
+
+
+def mixes_later(by_name: bool) -> tuple[str, list[float]]:
+    """What stops a training whose teacher begins to mix samples, and what it said of each batch."""
+    LATE.clear()
+    torch.manual_seed(0)
+    model, teacher = Layers().double(), frozen(MixingLater())
+    DistributedDataParallel(model)
+    said = []
+    for step, (x, _) in enumerate(DataLoader([(torch.randn(6, dtype=torch.float64), 0) for _ in range(60)], 6)):  # type: ignore[arg-type]
+        if step == 3:
+            LATE.append(step)
+        try:
+            with torch.no_grad():
+                out = teacher.forward(x) if by_name else teacher(x)
+            said.append(float(out.square().mean()))
+        except RuntimeError as error:
+            return str(error), said
+    return "", said
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_a_teacher_that_begins_to_mix_samples_stops_the_run_and_says_how_it_goes_on() -> None:
+    for error, _ in run(2, mixes_later, False):
+        assert " of MixingLater was divided over the processes, but at call 4" in error
+        assert error.endswith("call its `forward` by name, which is not divided")
+    [(_, alone)] = run(1, mixes_later, True)
+    for error, said in run(2, mixes_later, True):
+        assert not error
+        torch.testing.assert_close(said, alone, rtol=1e-12, atol=1e-12)
