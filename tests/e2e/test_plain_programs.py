@@ -954,6 +954,41 @@ def test_a_rank_that_comes_late_waits_for_a_file_as_the_others_do(tmp_path: Path
     assert "torch.Size([5, 3])" in out
 
 
+STEPS = """\
+dropped = True
+for loader in (
+    DataLoader(train_set, batch_size=22, shuffle=True, drop_last=True),
+    DataLoader(train_set, batch_size=22, drop_last=dropped),
+    DataLoader(train_set, batch_size=22, drop_last=False),
+):
+    taken = 0
+    for epoch in range(2):
+        for x, y in loader:
+            loss = F.cross_entropy(model(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+            taken += 1
+    print(taken, len(loader))
+"""
+
+
+def test_an_epoch_has_as_many_steps_as_in_one_process(tmp_path: Path) -> None:
+    """65 samples in batches of 22 that are dropped where they are not whole: 2 ranks have 33 of them with one twice."""
+    path = Path("train.py")
+    source = HEAD + STEPS
+    code = convert({path: source}, "cpu", style="plain")[path].code
+    shown = []
+    for text, launcher in ((source, []), (code, processes.torchrun(2))):
+        (tmp_path / "train.py").write_text(text)
+        (tmp_path / "record").mkdir(exist_ok=True)
+        environment = processes.environment(tmp_path / "record", [])
+        status, out, said = processes.execute([sys.executable, *launcher, "train.py"], tmp_path, environment, 120.0)
+        assert status == 0, said
+        shown.append(out.splitlines())
+    assert shown[0] == ["4 2", "4 2", "6 3"] and shown[1] == shown[0], shown
+
+
 BY_NAME = """\
 class Small(torch.nn.Module):
     def __init__(self):

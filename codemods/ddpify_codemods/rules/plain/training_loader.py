@@ -94,7 +94,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     parts = [shown.dataset] if alone or shown.shuffle is None else [shown.dataset, shown.shuffle]
     beside = "" if epoch or in_order else _beside(script, call)
     seed = f", seed={epoch or beside}" if (epoch or beside) and not in_order else ""
-    template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed})"
+    template = f"DistributedSampler({{}}{words.replicas}, shuffle={whether}{seed}{_without_rest(script, call)})"
     if others:
         if "batches" in others or not shuffle_distinguishes(program_of(script).followed.found, call, statuses):
             message = "this call makes a loader for training and one for evaluation, and `shuffle` does not tell which"
@@ -123,6 +123,15 @@ def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> I
     size = call.args[1] if len(call.args) > 1 else next((w.value for w in call.keywords if w.arg == "batch_size"), None)
     if size is not None and not program_of(script).per_process:
         yield _part(size, words)
+
+
+def _without_rest(script: Script, call: ast.Call) -> str:
+    """What a sampler is told where a loader drops its last batch: samples that came twice could make one more."""
+    dropped = next((word.value for word in call.keywords if word.arg == "drop_last"), None)
+    is_false_or_unsaid = dropped is None or (isinstance(dropped, ast.Constant) and not dropped.value)
+    if is_false_or_unsaid or not isinstance(dropped, (ast.Constant, ast.Name, ast.Attribute)):
+        return ""
+    return f", drop_last={ast.unparse(dropped)}"
 
 
 def _part(size: ast.expr, words: Words) -> Replace:
@@ -266,8 +275,9 @@ RULE = Rule(
     why="""\
 torch's DistributedSampler gives each rank other samples, another order in each epoch that it is told (D1, D2). The
 batch size stays that of all ranks together, so that the learning rate keeps its meaning (D5). What differs from one
-process: the order, and a few samples that come twice where the ranks do not divide their number (D6). A data set whose
-samples depend on those that were loaded before is refused (D20).""",
+process: the order, and a few samples that come twice where the ranks do not divide their number (D6); a loader that
+drops its last batch drops them, too. A data set whose samples depend on those that were loaded before is refused
+(D20).""",
     before="""\
 import torch
 from torch.utils.data import DataLoader, TensorDataset
