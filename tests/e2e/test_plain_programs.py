@@ -1020,6 +1020,50 @@ def test_a_model_that_is_chosen_by_its_name(tmp_path: Path) -> None:
     trains_alike(HEAD.partition("model = torch")[0] + BY_NAME, 2, tmp_path)
 
 
+PARTIAL = """\
+from functools import partial
+
+
+def weighted(out, y, gamma, reduction="mean"):
+    losses = F.cross_entropy(out, y, reduction="none")
+    losses = (1 - torch.exp(-losses)) ** gamma * losses
+    return losses.sum() if reduction == "sum" else losses.mean()
+
+
+class Block(torch.nn.Module):
+    def __init__(self, size, hidden, norm, centre):
+        super().__init__()
+        self.norm, self.up, self.down = norm(size), torch.nn.Linear(size, hidden), torch.nn.Linear(hidden, size)
+        self.centre = centre
+
+    def forward(self, x):
+        return x + self.down(self.centre(self.up(self.norm(x))).relu())
+
+
+def centred(h, scale):
+    return h - scale * h.mean(0)
+
+
+norm = partial(torch.nn.LayerNorm, eps=1e-6)
+block = partial(Block, hidden=8, norm=norm, centre=partial(centred, scale=0.5))
+model = torch.nn.Sequential(block(4), block(4), torch.nn.Linear(4, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+criterion = partial(weighted, gamma=2.0, reduction="sum")
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+def test_functions_and_classes_that_are_given_some_of_their_arguments(tmp_path: Path) -> None:
+    """A layer's own function takes the mean of all samples, and the loss is their sum: both are told by an argument."""
+    trains_alike(HEAD.partition("model = torch")[0] + PARTIAL, 2, tmp_path)
+
+
 COMMANDS = """\
 import argparse
 

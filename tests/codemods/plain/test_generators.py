@@ -191,9 +191,7 @@ logger = Logger()
 """
 
 
-@pytest.mark.parametrize(
-    "label", ["y[0].item()", "int(10 * loss.item())", "(y[0] > 1).item()", "y.unique().tolist()[0]"]
-)
+@pytest.mark.parametrize("label", ["y[0].item()", "(y[0] > 1).item()", "y.unique().tolist()[0]"])
 def test_a_meter_that_each_rank_chooses_by_its_own_samples_is_refused(label: str) -> None:
     step = f"optimizer.step()\n        meters[{label}].update(loss.item())"
     chosen = METERS + "meters = defaultdict(Smoothed)\n"
@@ -201,6 +199,16 @@ def test_a_meter_that_each_rank_chooses_by_its_own_samples_is_refused(label: str
         over(chosen, "for x, y in train_loader", step, "for name in meters:\n    print(meters[name].average)\n")
     )
     assert "an object that each rank chooses by its own samples" in "".join(refusals(result))
+
+
+def test_a_meter_that_is_chosen_by_a_rounded_mean_is_that_of_all_ranks() -> None:
+    step = "optimizer.step()\n        meters[int(10 * loss.item())].update(loss.item())"
+    chosen = METERS + "meters = defaultdict(Smoothed)\n"
+    result = plain(
+        over(chosen, "for x, y in train_loader", step, "for name in meters:\n    print(meters[name].average)\n")
+    )
+    assert not refusals(result)
+    assert "meters[int(mean_over_ranks(10 * loss.item()))].update(mean_over_ranks(loss.item()))" in result.code
 
 
 def test_a_meter_that_a_rank_without_a_batch_has_not_leaves_an_evaluation_whole() -> None:

@@ -25,6 +25,7 @@ from .values import (
     LOCAL_ROWS,
     NOTHING,
     SAME,
+    Bound,
     Class,
     Function,
     Instance,
@@ -225,6 +226,12 @@ class Calls(Methods):
             return self.enter(thing, node, args, keywords, frame)
         if isinstance(thing, Class):
             return self.instantiate(thing, node, args, keywords, frame)
+        if isinstance(thing, Bound):
+            if isinstance(thing.thing, Library):
+                found = self.unknown_call(node, [*args, *keywords.values()], frame, alone)
+                return replace(found, reason=COUPLES) if found.is_local else found
+            given = dict(thing.keywords) | keywords
+            return self.called(thing.thing, node, [*thing.args, *args], given, frame, alone)
         if isinstance(thing, Module):
             return self.forward(thing, node, args, keywords, frame)
         if isinstance(thing, Instance):

@@ -11,6 +11,7 @@ from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bags import bags, of_each_sample
 from .bare_tensors import bare_tensors, parameters_given
+from .bound_arguments import bound
 from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
 from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
@@ -91,6 +92,8 @@ class Libraries(LibraryResults, Told):
             self.leaves(given)
         if name in LOADERS:
             return self.loader(node, frame)
+        if name == "functools.partial" and args and (made := bound(args, keywords)) is not None:
+            return made
         if any(node in calls for calls in loggers(frame.script).values()):
             return of(self.loggers.setdefault(node, Logger(node, frame.script)))
         if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):

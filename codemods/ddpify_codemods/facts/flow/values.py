@@ -173,6 +173,15 @@ class Function:
     owner: Value | None = None
 
 
+@dataclass(frozen=True)
+class Bound:
+    """A function or a class with some of its arguments: what functools.partial makes."""
+
+    thing: Function | Class | Library
+    args: tuple[Value, ...]
+    keywords: tuple[tuple[str, Value], ...]
+
+
 @dataclass(eq=False)
 class Method:
     """A method of a value that the program does not define: `losses.append`."""
@@ -243,6 +252,7 @@ Thing = (
     | Class
     | Super
     | Function
+    | Bound
     | Method
     | Items
     | Parameters
