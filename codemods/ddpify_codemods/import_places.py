@@ -33,19 +33,22 @@ def insertions(tree: ast.Module, lines: Iterable[str], before: float = float("in
     if standard and _is_sorted(standard[0], standard=True):
         inserts = [_in_section(standard[0], line) for line in ordered if _is_standard(_parsed(line))]
         ordered = [line for line in ordered if not _is_standard(_parsed(line))]
-    stars = [each for each in tree.body if _imports_all(each) and each.lineno < before]
+    above = tree.body[: tree.body.index(last) + 1] if last is not None else []
+    stars = [each for each in above if _imports_all(each)]
     return [*inserts, *(_after(stars, insert) for insert in _installed(tree, last, leading, ordered))]
 
 
 def _imports_all(node: ast.stmt) -> bool:
-    return (
-        isinstance(node, ast.ImportFrom) and node.names[0].name == "*" and bool(_roots(node) - sys.stdlib_module_names)
-    )
+    """Whether a statement is a star of a library or of the script's own modules, or a block with one."""
+    imports = (each for each in ast.walk(node) if isinstance(each, ast.ImportFrom) and each.names[0].name == "*")
+    return any(not _is_standard(each) for each in imports)
 
 
 def _after(stars: list[ast.stmt], insert: Insert) -> Insert:
     """The same behind `from torch.utils.data import *`, which would put torch's DataLoader in the place of another."""
-    if not stars or insert.at.lineno >= stars[-1].lineno:
+    first = ast.parse(insert.code).body[0]
+    is_standard = isinstance(first, ImportStatement) and _is_standard(first)
+    if not stars or is_standard or insert.at.lineno >= stars[-1].lineno:
         return insert
     return _insert(stars[-1], insert.code.removesuffix("\n"), after=True)
 

@@ -92,6 +92,11 @@ def test_what_a_plain_conversion_imports_has_a_section_of_its_own(head: str, tmp
             "import torch\nfrom torch.utils.data import *\n\nfrom nets import *\nimport ddpify_runtime.xla\n"
             "import torch_xla\nfrom ddpify_runtime import",
         ),
+        (  # the same where it is tried
+            "import torch\ntry:\n    from torch.utils.data import *\nexcept ImportError:\n    pass\n",
+            "import torch\ntry:\n    from torch.utils.data import *\nexcept ImportError:\n    pass\n"
+            "import ddpify_runtime.xla\nimport torch_xla\nfrom ddpify_runtime import",
+        ),
         (  # two sections with torch
             "import torch\n\nfrom torch import nn\nimport yaml\n",
             "import torch\n\nfrom torch import nn\nimport ddpify_runtime.xla\nimport torch_xla\nfrom ddpify_runtime",

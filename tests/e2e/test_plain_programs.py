@@ -1037,7 +1037,10 @@ class Block(torch.nn.Module):
         self.centre = centre
 
     def forward(self, x):
-        return x + self.down(self.centre(self.up(self.norm(x))).relu())
+        h = self.centre(self.up(self.norm(x)))
+        (h,) = map(partial(self.centre, scale=0.2), [h])
+        h = partial(centred, h)(0.1)
+        return x + self.down(partial(partial(centred, scale=0.1), scale=0.3)(h).relu())
 
 
 def centred(h, scale):

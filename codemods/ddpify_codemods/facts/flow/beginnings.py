@@ -9,7 +9,7 @@ from .draws import DRAWING, draws_from
 from .frames import Frame, Problem
 from .state import State
 from .training import loop_over
-from .values import DRAWN, Function, Module, Parameters, Thing, Value, is_network, root_of
+from .values import DRAWN, Function, Module, Parameters, Thing, Value, functions_in, is_network, root_of
 
 _PARAMETER = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 _OF_LAYERS = ("weight", "bias")
@@ -36,7 +36,7 @@ class Beginnings(State):
         `p.data.normal_()`, `model.apply(init_weights)`."""
         if "torch" not in self.began & self.drawn or made_around(frame):
             return
-        if name == "apply" and any(_draws(each) for value in given for each in value.only(Function)):
+        if name == "apply" and any(_draws(each) for value in given for each in functions_in(value)):
             self.drawn_anew(owner.only(Module), node, frame)
         elif name in DRAWING or name == "reset_parameters":
             reached: list[Thing] = [*owner.only(Module), *self.parameters_in([owner])]
@@ -89,9 +89,8 @@ def _is_of_network(node: ast.expr) -> bool:
     )
 
 
-def _draws(function: Thing) -> bool:
+def _draws(function: Function) -> bool:
     """Whether a function is seen to draw the numbers of a layer that it gets."""
-    assert isinstance(function, Function)
     calls = (each for each in ast.walk(function.node) if isinstance(each, ast.Call))
     return any(
         draws_from(function.script, each) == "torch" or ast.unparse(each.func).endswith(".reset_parameters")

@@ -3,42 +3,43 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TypeGuard
 
-from .frames import local_entries
 from .operation_names import EACH, MIX_LAST
-from .values import Bound, Class, Function, Library, Thing, Value, made_of
+from .values import Bound, Class, Function, Instance, Library, Module, Thing, Value
+
+_DIMENSIONS = frozenset({"dim", "dims", "axis"})
 
 
 def bound(args: Sequence[Value], keywords: Mapping[str, Value]) -> Value | None:
     """The function that `partial(function, *args, **keywords)` is; None where it is not known what it does.
 
-    Of torch's functions those are followed that do the same for each sample, whatever else they are given. Others may
-    be given the dimension along which they work: nothing is known of what they make of samples.
+    Of torch's functions and layers those are followed that do the same for each sample, whatever else they are given.
     """
     function, *first = args
-    local = [each for each in (*first, *keywords.values()) if each.is_local or local_entries(each)]
-    if local:
-        return made_of("unknown", local, reason="a function is given some of the arguments that a rank has of its own")
     names = [thing.name for thing in function.things if isinstance(thing, Library)]
-    if names and not first and len(names) == len(function.things) and all(map(_is_for_each, names)):
+    known = bool(names) and len(names) == len(function.things) and all(map(_is_for_each, names))
+    if known and not first and keywords.keys().isdisjoint(_DIMENSIONS):
         return function
-    things = {thing for thing in function.things if isinstance(thing, Function | Class) or _is_function(thing)}
-    if not things or len(things) < len(function.things):
+    if not function.things or not all(map(_can_be_bound, function.things)):
         return None
-    kept = tuple(first), tuple(keywords.items())
-    return Value(things=frozenset(Bound(thing, *kept) for thing in things))
+    return Value(things=frozenset(_bound(thing, first, keywords) for thing in function.things))
 
 
-def _is_function(thing: Thing) -> TypeGuard[Library]:
-    return (
-        isinstance(thing, Library)
-        and thing.name.startswith(("torch.", "numpy."))
-        and thing.name.rpartition(".")[2].islower()
+def _bound(thing: Thing, first: Sequence[Value], keywords: Mapping[str, Value]) -> Bound:
+    if isinstance(thing, Bound):
+        return Bound(thing.thing, (*thing.args, *first), tuple((dict(thing.keywords) | dict(keywords)).items()))
+    return Bound(thing, tuple(first), tuple(keywords.items()))
+
+
+def _can_be_bound(thing: Thing) -> bool:
+    if isinstance(thing, Library):  # a class of a library makes a layer, whose name tells nothing here
+        return thing.name.startswith(("torch.", "numpy.")) and thing.name.rpartition(".")[2].islower()
+    return isinstance(thing, Function | Class | Instance | Bound) or (
+        isinstance(thing, Module) and thing.cls is not None
     )
 
 
 def _is_for_each(name: str) -> bool:
-    """Whether a function or a layer of torch leaves samples apart, whatever else it is given."""
+    """Whether a function or a layer of torch leaves samples apart."""
     last = name.rpartition(".")[2].lower()
     return name.startswith("torch.") and (last in EACH or any(part in last for part in (*MIX_LAST, "batchnorm")))

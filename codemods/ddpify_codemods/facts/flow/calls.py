@@ -121,6 +121,8 @@ class Calls(Methods):
         if found is None:
             found = self.unknown_call(node, [function, *args, *keywords.values()], frame, alone)
             found = SAME if self.chooses and found.only(Module) else found  # it may be one of the program's own
+        if self.in_forward and not own and found.kind == "unknown" and any(each.only(Bound) for each in args):
+            found = replace(found, reason=COUPLES)  # it may call what functools.partial has made
         for word in node.keywords:
             if word.arg == "out" and found.is_local and not own:
                 self.assign(word.value, found, frame, node)
@@ -227,11 +229,11 @@ class Calls(Methods):
         if isinstance(thing, Class):
             return self.instantiate(thing, node, args, keywords, frame)
         if isinstance(thing, Bound):
-            if isinstance(thing.thing, Library):
-                found = self.unknown_call(node, [*args, *keywords.values()], frame, alone)
+            given, words = [*thing.args, *args], dict(thing.keywords) | keywords
+            if isinstance(thing.thing, Library) or ("**" in keywords and "**" in dict(thing.keywords)):
+                found = self.unknown_call(node, [*given, *words.values()], frame, alone)
                 return replace(found, reason=COUPLES) if found.is_local else found
-            given = dict(thing.keywords) | keywords
-            return self.called(thing.thing, node, [*thing.args, *args], given, frame, alone)
+            return self.called(thing.thing, node, given, words, frame, alone)
         if isinstance(thing, Module):
             return self.forward(thing, node, args, keywords, frame)
         if isinstance(thing, Instance):

@@ -36,6 +36,7 @@ from .values import (
     SAME,
     TAKEN,
     UNEVEN,
+    Bound,
     Function,
     Instance,
     Items,
@@ -142,7 +143,11 @@ class Libraries(LibraryResults, Told):
             "set",
         ):
             return of(Parameters(modules))
-        if last == "checkpoint" and args and (called := [*args[0].only(Function), *args[0].only(Module)]):
+        if (
+            last == "checkpoint"
+            and args
+            and (called := [each for kind in (Function, Bound, Module) for each in args[0].only(kind)])
+        ):
             return self.called(called[0], node, args[1:], {}, frame, alone)
         if name in COMMANDS:
             of_file = (
@@ -230,7 +235,8 @@ class Libraries(LibraryResults, Told):
         `x, y = map(to_device, batch)`; None for other uses."""
         function = next(iter(args[0].things)) if len(args) == 2 and len(args[0].things) == 1 else None
         variable = isinstance(function, Library) and function.name == "torch.autograd.Variable"
-        if args[0].is_local or not (variable or isinstance(function, Function)):
+        own = function if isinstance(function, Function | Bound) else None
+        if args[0].is_local or not (variable or own):
             return None
         if self.in_forward and args[1].kind in LOCAL_ROWS and self.reads_others(args[0], frame):
             return made_of("unknown", args[1:], reason=COUPLES)
@@ -240,9 +246,9 @@ class Libraries(LibraryResults, Told):
         ):
             return None
         shape, known, rest = parts
-        if isinstance(function, Function):
-            known = {key: self.enter(function, node, [value], {}, frame) for key, value in known.items()}
-            rest = None if rest is None else self.enter(function, node, [rest], {}, frame)
+        if own is not None:
+            known = {key: self.called(own, node, [value], {}, frame, False) for key, value in known.items()}
+            rest = None if rest is None else self.called(own, node, [rest], {}, frame, False)
         return of(Items(shape, known, rest))
 
     def maps_samples(self, node: ast.Call, args: list[Value], frame: Frame) -> str:
@@ -254,6 +260,8 @@ class Libraries(LibraryResults, Told):
 
     def reads_others(self, function: Value, frame: Frame) -> bool:
         """Whether a function that gets one sample after the other reads what holds all, too: `lambda row: row / h`."""
+        if function.only(Bound):  # it may be given them
+            return True
         for thing in function.only(Function):
             assert isinstance(thing, Function)
             own = {each.arg for each in ast.walk(thing.node.args) if isinstance(each, ast.arg)}

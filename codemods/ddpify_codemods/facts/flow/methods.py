@@ -34,6 +34,7 @@ from .values import (
     SEVERAL,
     SHUFFLED,
     UNEVEN,
+    Bound,
     Class,
     Function,
     Instance,
@@ -296,7 +297,10 @@ class Methods(InPlace):
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]
-            if name.startswith("register_forward") and not all(only_counts(each.script, each.node) for each in hooks):
+            unseen = any(value.only(Bound) for value in given) or not all(
+                only_counts(each.script, each.node) for each in hooks
+            )
+            if name.startswith("register_forward") and unseen:
                 self.problem(frame, node, "what a hook does with the batches that a model gets is not followed")
             if name in _PARAMETERS:
                 modules = tuple(each for each in owner.things if isinstance(each, Module))

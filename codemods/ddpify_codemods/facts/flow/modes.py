@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from .frames import Frame
-from .values import Function, Module, Value, root_of
+from .values import Function, Module, Value, functions_in, root_of
 
 _CONDITIONS = ast.If | ast.IfExp | ast.While | ast.Try | ast.BoolOp | ast.Match | ast.ExceptHandler | ast.comprehension
 
@@ -36,11 +36,10 @@ def trains(module: Module, frame: Frame) -> bool:
 def sets_modes(value: Value) -> bool:
     """Whether a function that gets each part of a network, by `model.apply(…)`, may set all of them to evaluation. One
     that asks what a part is, `if isinstance(part, nn.BatchNorm2d):`, sets some of them."""
-    return any(_sets_mode(each, thing) for thing in value.only(Function) for each in ast.walk(thing.node))  # type: ignore[union-attr]
+    return any(_sets_mode(each, function) for function in functions_in(value) for each in ast.walk(function.node))
 
 
-def _sets_mode(node: ast.AST, function: object) -> bool:
-    assert isinstance(function, Function)
+def _sets_mode(node: ast.AST, function: Function) -> bool:
     calls = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("eval", "train")
     writes = isinstance(node, ast.Attribute) and node.attr == "training" and not isinstance(node.ctx, ast.Load)
     around = iter(function.script.ancestors(node))

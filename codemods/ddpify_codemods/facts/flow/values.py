@@ -175,9 +175,10 @@ class Function:
 
 @dataclass(frozen=True)
 class Bound:
-    """A function or a class with some of its arguments: what functools.partial makes."""
+    """Something that is called with some of its arguments: what functools.partial makes. Of a function of a library it
+    is not known what it does with them."""
 
-    thing: Function | Class | Library
+    thing: Thing
     args: tuple[Value, ...]
     keywords: tuple[tuple[str, Value], ...]
 
@@ -337,6 +338,12 @@ NOTHING = Value(zero=True, is_none=True)  # what a function gives back that give
 def of(thing: Thing) -> Value:
     """The value that is one thing."""
     return Value(things=frozenset({thing}))
+
+
+def functions_in(value: Value) -> list[Function]:
+    """The functions of the program that a value may be, also with some of their arguments."""
+    things = [thing.thing if isinstance(thing, Bound) else thing for thing in value.things]
+    return [thing for thing in things if isinstance(thing, Function)]
 
 
 def entries(values: Iterable[Value], depth: int = 4) -> list[Value]:

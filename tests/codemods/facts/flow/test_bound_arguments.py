@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.plain.test_followed import plain, training, undivided
+from tests.codemods.plain.test_followed import plain, refusals, training, undivided
 
 NET = """\
 from functools import partial
@@ -53,7 +53,7 @@ def of_net(then: str, by: str = "self.scale") -> str:
 )
 def test_what_leaves_samples_apart_is_divided(then: str) -> None:
     result = plain(of_net(then))
-    assert not undivided(result) and "all_gather" not in result.code
+    assert not refusals(result) and not undivided(result)
 
 
 @pytest.mark.parametrize(
@@ -62,10 +62,36 @@ def test_what_leaves_samples_apart_is_divided(then: str) -> None:
         ("partial(torch.softmax, dim=0)", ""),
         ("partial(F.normalize, dim=0)", ""),
         ("partial(torch.roll, shifts=1)", ""),
+        ("partial(F.glu, dim=0)", ""),
         ("partial(mixed, scale=2)", ""),
+        ("partial(partial(mixed, scale=1), scale=2)", ""),
+        ("partial(mixed, **{'scale': 2})", ""),
         ("partial(Mixing, scale=0.5)(3)", "h.mean(0)"),
     ],
 )
 def test_what_mixes_samples_is_seen(then: str, by: str) -> None:
     result = plain(of_net(then, by or "self.scale"))
-    assert undivided(result) or "all_gather" in result.code  # the batch of all ranks is brought together there
+    is_followed = not then.startswith(("partial(torch.", "partial(F."))
+    assert bool(refusals(result)) is not is_followed
+    assert ("differentiable_mean(" in result.code) is is_followed  # the mean of all ranks' samples
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "partial(torch.mul, h)(h.flip(0))",
+        "torch.vmap(partial(mixed, scale=2))(h)",
+        "list(map(partial(torch.softmax, dim=0), [h]))[0]",
+    ],
+)
+def test_what_is_called_in_other_ways_is_seen(body: str) -> None:
+    source = of_net("nn.Identity()").replace(
+        "return self.then(self.first(x))", f"h = self.first(x)\n        return {body}"
+    )
+    assert refusals(plain(source))
+
+
+def test_a_hook_that_is_given_some_of_its_arguments_is_no_other_hook() -> None:
+    hook = "model = Net()\nmodel.first.register_forward_hook(partial(lambda m, i, o, by: o - o.mean(0) * by, by=2))\n"
+    refused = "".join(refusals(plain(of_net("nn.Identity()").replace("model = Net()\n", hook))))
+    assert "what a hook does with the batches that a model gets is not followed" in refused
