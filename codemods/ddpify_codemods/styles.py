@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 
 from .facts.flow.program import Program
-from .facts.script import Script
+from .facts.script import KEPT, Script
 from .rule import ChangeArgument, Edit, Finding, Insert, Replace, ReplaceImport, Rule, place_of
 from .targets import Target
 
@@ -28,9 +28,16 @@ def in_program(
     scripts: Iterable[Script], sync_batchnorm: bool = False, per_process: bool = False, fully_sharded: bool = False
 ) -> list[Script]:
     """The scripts of a program, each knowing the others."""
-    scripts = tuple(scripts)
+    return [*_in_program(tuple(scripts), sync_batchnorm, per_process, fully_sharded)]
+
+
+@lru_cache(maxsize=KEPT)
+def _in_program(
+    scripts: tuple[Script, ...], sync_batchnorm: bool, per_process: bool, fully_sharded: bool
+) -> tuple[Script, ...]:
+    """The very same objects for the same program, so that it is followed once."""
     program = Program(scripts, sync_batchnorm, per_process, fully_sharded)
-    return [replace(script, program=program) for script in scripts]
+    return tuple(replace(script, program=program) for script in scripts)
 
 
 def _without_runtime(rule: Rule):  # type: ignore[no-untyped-def]

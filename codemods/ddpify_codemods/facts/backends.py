@@ -102,7 +102,12 @@ def _asks(script: Script, test: ast.expr) -> bool:
 
 @lru_cache(maxsize=KEPT)
 def answered(script: Script) -> Script:
-    """The script, in which a constant condition is what a conversion has made of a question for GPUs."""
+    """The script, in which a constant condition is what a conversion has made of a question for GPUs; it itself where
+    it has none, so that all that is known of it stays known."""
+    conditions = (ast.If, ast.IfExp, ast.While, ast.UnaryOp, ast.BoolOp, ast.Assign)
+    constants = (each for each in script.find(ast.Constant) if isinstance(each.value, bool))
+    if not any(isinstance(script.parents[each], conditions) for each in constants):
+        return script
     return replace(script, in_converted=True)
 
 

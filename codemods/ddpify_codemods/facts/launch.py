@@ -118,13 +118,17 @@ def shared_names(script: Script, guard: ast.If) -> set[str]:
     for node in inside:
         if isinstance(node, (ast.Import, ast.ImportFrom)):
             made |= {alias.asname or alias.name.split(".")[0] for alias in node.names}
-    read = set()
+    reads: dict[ast.FunctionDef | ast.AsyncFunctionDef, set[str]] = {}
     for node in script.find(ast.Name):
         scope = script.scope(node)
-        if node in inside or isinstance(scope, ast.Module) or not isinstance(node.ctx, ast.Load):
+        if node.id not in made or not isinstance(node.ctx, ast.Load) or node in inside or isinstance(scope, ast.Module):
             continue
-        bound = {arg.arg for arg in ast.walk(scope.args) if isinstance(arg, ast.arg)}
-        stored = (inner for inner in ast.walk(scope) if isinstance(inner, ast.Name))
-        bound |= {inner.id for inner in stored if isinstance(inner.ctx, ast.Store)}
-        read |= {node.id} - bound
-    return made & read
+        reads.setdefault(scope, set()).add(node.id)
+    return {name for scope, names in reads.items() for name in names - _bound_in(scope)}
+
+
+def _bound_in(function: ast.FunctionDef | ast.AsyncFunctionDef) -> set[str]:
+    """The parameters of a function, and the names to which it gives values."""
+    names = (node for node in ast.walk(function) if isinstance(node, ast.Name))
+    stored = {node.id for node in names if isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in ast.walk(function.args) if isinstance(node, ast.arg)}

@@ -12,10 +12,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from itertools import compress
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from ..facts import plain_code
+from ..facts.backends import answered
 from ..facts.called_modules import last_name
 from ..facts.script import Script
 from ..found import Found, ask, is_refused, rewritten, untouched
@@ -80,7 +82,7 @@ def to_one_device(
         return untouched(found), {}
     texts = {each.script.path: _code(each) for each in found}
     _, alone = read(texts, options.roots)
-    alone = [replace(script, in_converted=True) for script in alone]  # it has been told its device
+    alone = [*map(answered, alone)]  # it has been told its device
     problems = _left(program, scripts, alone)
     if not problems:
         again = with_plain_rules(texts, alone, target, replace(options, fully_sharded=False))
@@ -88,8 +90,10 @@ def to_one_device(
     if not problems:
         sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)
         _, written = read({path: result.code for path, result in again.items()}, options.roots)
-        before, after = ([rewritten(ask(each, target, sure, False)) for each in files] for files in (scripts, written))
-        problems = _lost(scripts, before, after, texts)
+        changed = [there.text != again.text for there, again in zip(scripts, written, strict=True)]
+        compared = [[*compress(files, changed)] for files in (scripts, written)]
+        before, after = ([rewritten(ask(each, target, sure, False)) for each in files] for files in compared)
+        problems = _lost(compared[0], before, after, texts)
     if problems:
         refused = (replace(each, findings=(*each.findings, *problems.get(each.script.path, ()))) for each in found)
         return untouched([*refused]), {}
@@ -173,6 +177,8 @@ def _lost(
     """
     problems: dict[Path, list[Finding]] = {}
     for script, there, again in zip(scripts, before, after, strict=True):
+        if there == again:
+            continue
         lines = original_lines(script.text, there)
         missing = Counter(line for line, _ in _lines(there, whole))
         missing -= Counter(line for line, _ in _lines(again, whole))
