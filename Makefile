@@ -29,7 +29,7 @@ lint: $(VENV)/ready
 	$(BIN)/mypy
 
 unit: bytecode
-	$(BIN)/pytest -n 2 -m "not nightly" tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/ddpify/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models --ignore=tests/gpu
+	$(BIN)/pytest -n 2 --dist loadgroup -m "not nightly" tests --ignore=tests/e2e --ignore=tests/engines --ignore=tests/ddpify/verify --ignore=tests/properties --ignore=tests/xla --ignore=tests/models --ignore=tests/gpu
 
 e2e: bytecode
 	$(BIN)/pytest -n 2 --dist loadgroup -m "not nightly" tests/e2e tests/ddpify/verify tests/properties

@@ -11,14 +11,25 @@ import signal
 
 import pytest
 
+from tests.e2e import fixtures
+
+FIXTURES = frozenset(fixtures.names())
 OFTEN = 500  # tests after which the whole heap is looked through; what is left then has come to stay
 
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests that fork come first: converting scripts makes this process large, and every fork of it slow."""
+    """Tests that fork come first: converting scripts makes this process large, and every fork of it slow.
+
+    With `--dist loadgroup` one worker converts all that is converted of a fixture: what it knows of it is kept.
+    """
     items.sort(key=lambda item: "runtime" not in item.path.parts)
+    for item in items:
+        fixture = getattr(item, "callspec", None) and item.callspec.params.get("name")  # type: ignore[attr-defined]
+        if "codemods" in item.path.parts and fixture in FIXTURES:
+            item.add_marker(pytest.mark.xdist_group(fixture))
 
 
 _ended = itertools.count(1)

@@ -1,5 +1,7 @@
 """Every fixture, converted for cpu: alone it does what the original did, on 2 and 3 ranks it trains the same.
 
+By turns: at every change each fixture runs on 2 ranks or on 3, and a third of them alone; by night all do all of it.
+
 The processes are forked, so that they need not import torch each time. What that cannot show, torchrun does: of those
 fixtures for which it may matter how their processes begin, and by night of all.
 """
@@ -11,6 +13,7 @@ import pytest
 from ddpify.verify import compare
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
+from tests.turns import turn
 
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused]
 # A guard and none, several files, strings in sets, workers.
@@ -21,8 +24,11 @@ TORCHRUN = [(name, "torchrun") for name in NAMES]
 
 def _marks(name: str, ranks: str | int) -> list[pytest.MarkDecorator]:
     """One worker runs all of a fixture, for which it runs the original once."""
-    by_night = [pytest.mark.nightly] if ranks == "torchrun" and name not in STARTED else []
-    return [pytest.mark.xdist_group(name), *by_night]
+    if ranks == "alone":
+        by_day = turn(name, 3) == 0
+    else:
+        by_day = ranks == "torchrun" if name in STARTED else ranks == 2 + turn(name)
+    return [pytest.mark.xdist_group(name), *([] if by_day else [pytest.mark.nightly])]
 
 
 @pytest.mark.parametrize(("name", "ranks"), [pytest.param(*case, marks=_marks(*case)) for case in [*FORKED, *TORCHRUN]])

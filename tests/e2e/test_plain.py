@@ -1,4 +1,5 @@
-"""Every fixture that the plain style accepts trains on 2 and 3 ranks what one process trains on the same batches."""
+"""Every fixture that the plain style accepts trains on 2 and 3 ranks what one process trains on the same batches: at
+every change on one of these numbers, by turns, and by night on both."""
 
 from __future__ import annotations
 
@@ -15,6 +16,7 @@ from ddpify.verify.unions import NEUTRAL, unions
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
 from tests.e2e.harness import Start
+from tests.turns import turn
 
 START = "0"  # where generators begin that a script does not seed, as its conversion does
 
@@ -76,8 +78,13 @@ def differences(
     return [*map(str, found.differences), *compare.divided(many)]
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", fixtures.plain_names())
+CASES = [(name, ranks) for name in fixtures.plain_names() for ranks in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [pytest.param(*case, marks=[] if case[1] == 2 + turn(case[0]) else pytest.mark.nightly) for case in CASES],
+)
 def test_plain_conversion_trains_the_same(name: str, ranks: int) -> None:
     fixture = fixtures.load(name)
     found = differences(fixture, ranks)

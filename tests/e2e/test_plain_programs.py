@@ -1,4 +1,7 @@
-"""Ways in which programs make loaders and models, plain: what 2 and 3 ranks train and show is what one process does."""
+"""Ways in which programs make loaders and models, plain: what 2 and 3 ranks train and show is what one process does.
+
+Half of the programs run at every change, by turns, on one of these numbers of ranks; by night all of them on both.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from ddpify_codemods import convert
 from ddpify.verify import processes
 from tests.e2e.fixtures import Fixture
 from tests.e2e.test_plain import differences
+from tests.turns import turn
 
 HEAD = """\
 import torch
@@ -820,8 +824,13 @@ print(seen)
 }
 
 
-@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
-@pytest.mark.parametrize("name", SCRIPTS)
+CASES = [(name, ranks) for name in SCRIPTS for ranks in (2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("name", "ranks"),
+    [pytest.param(*case, marks=[] if case[1] == 2 + turn(case[0], 4) else pytest.mark.nightly) for case in CASES],
+)
 def test_what_is_trained_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + SCRIPTS[name], ranks, tmp_path)
 

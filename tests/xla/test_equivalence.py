@@ -18,6 +18,7 @@ from ddpify.verify.runs import Run
 from tests import forked
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
+from tests.turns import turn
 from tests.xla.runs import FLAGS, INTERPRETER
 
 # XLA fuses operations, and so rounds otherwise than a CPU kernel by kernel.
@@ -28,16 +29,19 @@ LIMIT = 400.0  # seconds; it takes 5 to 30
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]
 # What runs on two devices runs on one, too, but for what is done for two: a few say so in CI, all of them by night.
 ALONE = {"amp_old", "gan", "main_guard", "resume"}
+# What differs most on two XLA devices; of the others half in CI, by turns, and all of them by night.
+OFTEN = {"amp", "batchnorm", "dropout", "main_guard", "ragged", "resume"}
 # A quarter of a minute each: by night.
 SLOW = {
-    *("adversarial_autoencoder", "batch_decisions", "contrastive", "gan", "loss_in_forward", "tied_weights"),
-    *("unused_params", "word_lm"),
+    *("adversarial_autoencoder", "batch_decisions", "char_lm", "checkpointed", "contrastive", "gan", "loss_in_forward"),
+    *("three_modules", "tied_weights", "unused_params", "word_lm"),
 }
 
 
 def by_day(name: str, devices: int) -> bool:
     """Whether a fixture runs on so many devices in CI."""
-    return (devices == 2 and name not in SLOW) or (devices == 1 and name in ALONE)
+    usual = name in OFTEN or (name not in SLOW and turn(name) == 0)
+    return (devices == 2 and usual) or (devices == 1 and name in ALONE)
 
 
 TABLE = [
@@ -71,7 +75,9 @@ def test_in_bfloat16_a_gradient_differs_by_its_rounding() -> None:
     assert TOLERANCE < gradient <= BFLOAT16
 
 
-@pytest.mark.parametrize("name", ["batchnorm", "dropout", "loss_in_forward", "multi_loss_reg"])
+@pytest.mark.parametrize(
+    "name", ["batchnorm", "dropout", "multi_loss_reg", pytest.param("loss_in_forward", marks=pytest.mark.nightly)]
+)
 def test_every_rank_runs_the_same_graphs(tmp_path: Path, name: str) -> None:
     """X6: the text of all graphs, in their order, with the lines of Python that ran them."""
     done = on_devices(fixtures.load(name), 2, steps=6, graphs=tmp_path)
@@ -82,7 +88,7 @@ def test_every_rank_runs_the_same_graphs(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize("time", [1, *(pytest.param(time, marks=pytest.mark.nightly) for time in range(2, 11))])
-@pytest.mark.parametrize("name", ["main_guard", "batchnorm"])
+@pytest.mark.parametrize("name", ["main_guard", pytest.param("batchnorm", marks=pytest.mark.nightly)])
 def test_runs_neither_hang_nor_crash_when_repeated(name: str, time: int) -> None:
     """Not from the cache: two devices train and end as they did before, to the last bit."""
     fixture = fixtures.load(name)

@@ -13,6 +13,7 @@ import torch
 from tests import forked
 from tests.xla.runs import FLAGS, INTERPRETER, LIMIT, ROOT, SCRIPTS, XLA_PYTHON
 
+nightly = pytest.mark.nightly
 Done = subprocess.CompletedProcess[str]
 
 
@@ -169,7 +170,7 @@ def trained_on_the_host() -> dict[str, torch.Tensor]:
     }
 
 
-@pytest.mark.parametrize("status", ["0", "3"])
+@pytest.mark.parametrize("status", [pytest.param("0", marks=nightly), "3"])
 def test_torch_xla_launch_runs_a_script_from_its_first_line(tmp_path: Path, status: str) -> None:
     done = started(tmp_path, "launched.py", status)
     assert done.returncode == int(status), done.stderr
@@ -188,10 +189,10 @@ def test_a_process_that_torch_xla_launch_made_says_why_it_failed(tmp_path: Path)
     [
         ({}, "launch"),
         ({"DDPIFY_NPROC": "1"}, "None"),
-        ({"DDPIFY_NPROC": "4"}, "launch"),
+        pytest.param({"DDPIFY_NPROC": "4"}, "launch", marks=nightly),
         ({"DDPIFY_NPROC": "8"}, "ddpify: 8 processes do not fit the 4 TPU chips of this machine"),
-        ({"DDPIFY_NPROC": "2"}, "DDPIFY_NPROC=2, but this TPU is set up for 4 processes"),
-        ({"TPU_PROCESS_BOUNDS": "1,2,1", "DDPIFY_NPROC": "2"}, "launch"),
+        pytest.param({"DDPIFY_NPROC": "2"}, "DDPIFY_NPROC=2, but this TPU is set up for 4 processes", marks=nightly),
+        pytest.param({"TPU_PROCESS_BOUNDS": "1,2,1", "DDPIFY_NPROC": "2"}, "launch", marks=nightly),
         ({"TORCHELASTIC_RUN_ID": "x", "LOCAL_WORLD_SIZE": "4", "RANK": "0", "WORLD_SIZE": "4"}, "xla://"),
     ],
 )

@@ -8,6 +8,8 @@ import pytest
 
 from tests.xla import runs
 
+nightly = pytest.mark.nightly
+
 
 def test_collectives() -> None:
     printed = runs.xla(runs.SCRIPTS / "collectives.py", 4, "the arguments arrive")
@@ -17,7 +19,8 @@ def test_collectives() -> None:
 
 
 @pytest.mark.parametrize(
-    ("devices", "reduction"), [(2, "ddp"), (2, "native"), pytest.param(4, "ddp", marks=pytest.mark.nightly)]
+    ("devices", "reduction"),
+    [(2, "ddp"), *(pytest.param(*each, marks=nightly) for each in ((2, "native"), (4, "ddp")))],
 )
 def test_the_runtime_trains_over_torch_xlas_own_process_group(devices: int, reduction: str) -> None:
     """What a TPU runs: torch's reducer failed there in its second backward, in the broadcast of its buckets."""
@@ -30,7 +33,7 @@ def test_the_runtime_trains_over_torch_xlas_own_process_group(devices: int, redu
 @pytest.mark.parametrize(
     ("how", "message"),
     [
-        ("fails", "ValueError: rank 1 has had enough"),
+        pytest.param("fails", "ValueError: rank 1 has had enough", marks=nightly),
         ("ends", "RuntimeError: a collective waits for ranks that do not come: rank 1 has ended"),
     ],
 )
@@ -43,9 +46,9 @@ def test_ranks_that_part(how: str, message: str) -> None:
     ("words", "message"),
     [
         (["--devices", "0", "x.py"], "--devices 0: there must be at least one"),
-        (["--devices", "two", "x.py"], "invalid int value: 'two'"),
+        pytest.param(["--devices", "two", "x.py"], "invalid int value: 'two'", marks=nightly),
         (["--devices", "2", "no_such_script.py"], "no such script: no_such_script.py"),
-        (["x.py"], "the following arguments are required: --devices"),
+        pytest.param(["x.py"], "the following arguments are required: --devices", marks=nightly),
     ],
 )
 def test_wrong_words(tmp_path: Path, words: list[str], message: str) -> None:
