@@ -122,10 +122,12 @@ GROUP = 'import torch.distributed\ntorch.distributed.init_process_group("gloo")\
         ("import torch\nraise ValueError('unwell').backward(optimizer)", [], "train.py: has nothing to convert"),
         (REFUSED, [], "train.py: cannot be converted"),
         (GROUP + SCRIPT, [], "train.py: cannot be converted: train.py:2: it uses torch.distributed.init_process_group"),
-        (SCRIPT, ["--target", "xla"], "target xla is not run here"),
+        pytest.param(SCRIPT, ["--target", "xla"], "target xla is not run here", marks=pytest.mark.nightly),
         (SCRIPT, ["-n", "0"], "-n must be at least 1"),
-        (SCRIPT, ["--against", "nowhere.py"], "nowhere.py: no such script"),
-        (SCRIPT, ["--link", "elsewhere"], "--link names something that is not in"),
+        pytest.param(SCRIPT, ["--against", "nowhere.py"], "nowhere.py: no such script", marks=pytest.mark.nightly),
+        pytest.param(
+            SCRIPT, ["--link", "elsewhere"], "--link names something that is not in", marks=pytest.mark.nightly
+        ),
     ],
 )
 def test_bad_input_is_one_line(tmp_path: Path, script: str, words: list[str], message: str) -> None:
@@ -151,7 +153,7 @@ def test_what_is_not_installed_is_one_line(tmp_path: Path, missing: str) -> None
     ("old", "new", "words", "message"),
     [
         ("rows = ", "rows = undefined, ", [], "NameError: name 'undefined'"),
-        ("range(2)", "range(0)", [], "made no step of a torch optimizer"),
+        pytest.param("range(2)", "range(0)", [], "made no step of a torch optimizer", marks=pytest.mark.nightly),
         ("        optimizer.step()", "        while True: pass", ["--timeout", "8"], "the original was at step 0"),
     ],
     ids=["error", "no steps", "hang"],

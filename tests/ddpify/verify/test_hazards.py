@@ -13,18 +13,12 @@ from tests.ddpify.verify import mistakes, naive
 from tests.ddpify.verify.mistakes import CASES
 from tests.ddpify.verify.naive import Case
 from tests.test_hazards import IDS, ROOT
-
-# What another mistake has in common with them is found by day.
-BY_NIGHT = {
-    *("a lambda spawned", "the wrapper's pickle", "a layer replaced", "a teacher wrapped", "a sampler given late"),
-    *("an argument that nobody gives", "every other batch of an odd number", "numbers of letters"),
-}
+from tests.turns import turn
 
 
-@pytest.mark.parametrize(
-    "name", [pytest.param(name, marks=[pytest.mark.nightly] * (name in BY_NIGHT)) for name in CASES]
-)
+@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * turn(name)) for name in CASES])
 def test_mistake_is_found_and_named(name: str) -> None:
+    """Half of them at every change, by turns; all by night."""
     case = CASES[name]
     try:
         found = naive.verify(case)
