@@ -14,7 +14,7 @@ from typing import Any
 from torch import nn
 
 from ..agreement import interrupts
-from ..torch_internals import get_in_thread, graph_task, put_in_thread, see_passes, take_from_thread
+from ..torch_internals import get_in_thread, put_in_thread, see_passes, take_from_thread
 
 _NAME = "ddpify_pass"
 
@@ -65,11 +65,11 @@ def follow(average: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]]) -
                 return engine(outputs, *args, **kwargs)
             with _begun(None):
                 return engine(outputs, *args, **kwargs)
-        within, seen, inputs = graph_task() != -1, Pass(), args[3]
+        seen, inputs = Pass(), args[3]
         with _begun(seen):
             found = engine(outputs, *args, **kwargs)
-        # Within a backward, a Function hands what it is given on to that.
-        return average(inputs, found) if seen.entered and not within else found
+        # Also within a backward, where a Function hands them on: what is equal on all ranks is its own mean there.
+        return average(inputs, found) if seen.entered else found
 
     see_passes(run)
 

@@ -80,6 +80,39 @@ class PenaltyOfALibrary(InnerStepOfALibrary):
             return loss + penalty
 
 
+class Adjoint(torch.autograd.Function):
+    """As solvers of differential equations write it: its backward computes again, and differentiates by parameters."""
+
+    @staticmethod
+    def forward(ctx: Any, model: Any, x: Tensor, *weights: Tensor) -> Tensor:
+        ctx.model = model
+        ctx.save_for_backward(x, *weights)
+        with torch.no_grad():
+            scores: Tensor = model(x)
+            return scores
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor | None, ...]:
+        x, *weights = ctx.saved_tensors
+        with torch.enable_grad():
+            x = x.detach().requires_grad_()
+            return None, *grad_of_torch(ctx.model(x), [x, *weights], list(gradients))
+
+
+class AdjointInside(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.start, self.part = nn.Linear(6, 6), Network()
+
+    def forward(self, x: Tensor) -> Tensor:
+        return solved(self.part, self.start(x))
+
+
+def solved(model: Any, x: Tensor) -> Tensor:
+    scores: Tensor = Adjoint.apply(model, x, *_of(model))  # type: ignore[no-untyped-call]
+    return scores
+
+
 def _of(model: Any) -> list[Tensor]:
     return [*model.first.parameters(), *model.second.parameters()]
 
@@ -183,6 +216,14 @@ class FirstOrder(nn.Module):
         self.part = DistributedDataParallel(InnerStepOfALibrary().part.double())
 
 
+def adjoint(model: Any, x: Tensor, y: Tensor) -> None:
+    F.cross_entropy(solved(model, x), y).backward()
+
+
+def adjoint_beside_a_call(model: Any, x: Tensor, y: Tensor) -> None:
+    (F.cross_entropy(solved(model, x), y) + F.cross_entropy(model(x), y)).backward()
+
+
 def of_samples(model: Any, x: Tensor, y: Tensor) -> None:
     x = x.requires_grad_()
     scores = model(x)
@@ -208,6 +249,9 @@ STEPS: dict[str, tuple[Callable[[], nn.Module], Callable[[Any, Tensor, Tensor], 
     "a penalty of a library": (PenaltyOfALibrary, of_a_library),
     "leaves of a library": (FirstOrder, leaves_of_a_library),
     "of samples": (Network, of_samples),
+    "an adjoint": (Network, adjoint),
+    "an adjoint beside a call": (Network, adjoint_beside_a_call),
+    "an adjoint in the forward": (AdjointInside, inner_step_inside),
 }
 
 
