@@ -875,3 +875,26 @@ def test_a_step_with_a_closure_is_refused_with_its_reason() -> None:
         assert "the optimizer calls this as often as" in reason
     never = f"\n\ndef fit():\n{loop.format('closure')}"
     assert not refusals(plain(training(after=never)))
+
+
+@pytest.mark.parametrize(
+    ("begins", "step"),
+    [
+        ("torch.ones(3)", "seen[y] = 0"),
+        ("np.ones(3)", "seen[y.numpy()] = 0"),
+        ("torch.ones(3)", "for each in y.tolist():\n            seen[each] = 0"),
+        ("torch.ones(3)", "for each in y:\n            seen[each] *= 2"),
+        ("torch.ones(3, 3)", "seen[y, model(x).argmax(1)] = 0"),
+        ("torch.zeros(3, 3)", "seen[y, model(x).argmax(1)] += 1"),
+        ("torch.ones(3, 4)", "seen[y, :2] = 0"),
+        ("{}", "for each in y.tolist():\n            seen.setdefault(each, epoch)"),
+    ],
+)
+def test_places_that_samples_choose_are_those_of_a_rank(begins: str, step: str) -> None:
+    source = training(CE, step).replace("total = 0.0", f"import numpy as np\nseen = {begins}") + "print(seen)\n"
+    assert "`seen` is read here" in "".join(refusals(plain(source)))
+
+
+def test_places_in_what_has_a_row_for_each_sample_are_its_own() -> None:
+    step = "scores = model(x)\n        scores[torch.arange(len(y)), y] -= 0.3\n        total += scores.sum().item()"
+    assert not refusals(plain(training(CE, step)))

@@ -87,3 +87,27 @@ def test_one_with_the_numbers_of_a_file_is_the_same_on_all(made: str) -> None:
     path = Path("train.py")
     code = convert({path: program.format("Dropout", f"other = {made}")}, "cpu", style="plain")[path].code
     assert ("DistributedDataParallel" in code) is ("from_pretrained" in made)
+
+
+AGAIN = """\
+{}
+for x, y in DataLoader(data, batch_size=12, shuffle=True):
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+other = model
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "is_alike"),
+    [
+        ("model.load_state_dict(Net().state_dict())", False),
+        ("fresh = Net()\nstate = copy.deepcopy(fresh.state_dict())\nmodel.load_state_dict(state)", False),
+        ("fresh = Net()\nmodel.load_state_dict({k: 0.1 * v for k, v in fresh.state_dict().items()})", False),
+        ("model.load_state_dict(early.state_dict())", True),
+        ("fresh = Net()\nfresh.load_state_dict(model.state_dict())\nmodel.load_state_dict(fresh.state_dict())", True),
+        ("print(len(Net().state_dict()))", True),
+    ],
+)
+def test_a_trained_model_that_gets_its_numbers_is_refused(made: str, is_alike: bool) -> None:
+    assert ("DistributedDataParallel" in plain("Dropout", AGAIN.format(made))) is is_alike

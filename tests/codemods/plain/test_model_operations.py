@@ -67,15 +67,40 @@ def test_places_of_samples_go_into_a_model(body: str) -> None:
         "h = torch.vmap(lambda row: (row * h).mean(0))(h)",
         "at = h.norm(dim=1).topk(3)[1]\nm = torch.zeros(len(h))\nm[at] = 1\nh = h * m[:, None]",
         "t = h.view(-1, 2, 3).transpose(0, 1)\nh = h + t.reshape(-1, 2, 3).mean(1).repeat(1, 2)",
+        "for d in range(2):\n    h = h.softmax(d)",
+        "h = h.softmax(h.dim() - 2)",
+        "h = h / h.std(dim=tuple(i for i in range(2) if i != 1))",
+        "h = F.pad(h, (0, 0, 1, -1))",
+        "h = h @ (h.adjoint() @ h)",
+        "h = torch.linalg.multi_dot([h, h.t(), h])",
+        "h = h.index_add(0, torch.zeros(len(h), dtype=torch.long), h)",
+        "h = h.scatter_reduce(0, torch.zeros_like(h).long(), h, 'amax')",
+        "h = torch.fft.irfftn(h)[:, :6]",
+        "h = h * torch.select_copy(h, 0, 1)",
+        "h = nn.Softmax(DIM)(h)",
+        "h = nn.ZeroPad2d((0, 0, 1, -1))(h)",
+        "h = nn.ReplicationPad2d((0, 0, 1, -1))(h[None])[0]",
+        "h = nn.ChannelShuffle(2)(h[None])[0]",
+        "h = nn.Softmax(**{'dim': 0})(h)",
+        "h = nn.MultiheadAttention(6, 2, batch_first=True)(h, h, h)[0]",
     ],
 )
 def test_operations_over_samples(body: str) -> None:
-    assert refusals(plain(of_model(body)))
+    assert refusals(plain(of_model(body).replace("total = 0.0", "DIM = 0\ntotal = 0.0")))
 
 
 @pytest.mark.parametrize(
     "body",
     [
+        "h = h / h.norm(dim=tuple(range(1, h.dim())), keepdim=True)",
+        "h = h.softmax(h.dim() - 1)",
+        "h = F.pad(h, (1, 1, 0, 0))[:, :6]",
+        "h = h.gather(1, h.argsort(1)) + torch.take_along_dim(h, h.argsort(1), 1)",
+        "h = torch.zeros_like(h).scatter_add(1, h.argsort(1), h)",
+        "h = F.gumbel_softmax(h, 0.5, True)",
+        "h = nn.Softmax(-1)(h)",
+        "h = nn.ZeroPad2d((0, 0, 1, -1))(h.view(-1, 1, 2, 3)).flatten(1)",
+        "h = nn.ReflectionPad1d((1, -1))(h)",
         "h = h.mul(h.size(1)).div(6)",
         "h = torch.stack([h[i] * 2 for i in range(len(h))])",
         "h = torch.stack([row * 2 for i, row in enumerate(h)])",

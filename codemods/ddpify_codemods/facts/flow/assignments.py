@@ -96,7 +96,7 @@ class Assignments(Branches):
             result = combined(node.op, before, added) if added.is_local else before
             if before.kind in ("batch", "rows") and not rows and self.is_fixed(node.target.slice, before, added, frame):
                 result = made_of("unknown", [before, added], reason=COUPLES)
-            if index.is_local and not rows:
+            if _chooses(index, before) and not (rows and (self.in_forward or result.is_local)):
                 result = made_of("unknown", [index, added, before])
             if rows and before.kind in ("batch", "rows") and not self.in_forward and self.leaves_out_samples(frame):
                 result = made_of("unknown", [added, before], reason=TAKEN)
@@ -262,17 +262,18 @@ class Assignments(Branches):
                 thing.known[key] = value if old is None or anew else join(old, value)
             elif isinstance(key, slice) or key is None:
                 thing.rest = value if thing.rest is None else join(thing.rest, value)
-        adds = owner.zero or owner.is_local
+        chosen = _chooses(index, owner) and not (rows and (self.in_forward or owner.is_local or value.is_local))
+        adds = owner.zero or owner.is_local or chosen
         if owner.kind in ("batch", "rows") and not rows and self.is_fixed(target.slice, owner, value, frame):
             self.assign(target.value, made_of("unknown", [owner, value], reason=COUPLES), frame)
             return
         if not known and adds and isinstance(target.value, ast.Name | ast.Attribute):
             first = target.slice.elts[0] if isinstance(target.slice, ast.Tuple) else target.slice
             is_place = value.kind in LOCAL_ROWS and rows and not isinstance(first, ast.Name)  # a place in a picture
-            unseen = is_place or (index.is_local and not rows)
+            unseen = is_place or chosen
             by_others = index.kind == "unknown" and index.reason not in ("", NUMBERED) and bool(self.in_forward)
             reason = PLACED if is_place else COUPLES if by_others else ""  # at places that depend on other samples
-            kind = made_of("unknown", [value], reason=reason) if unseen else value
+            kind = made_of("unknown", [value] if value.is_local else [index, value], reason=reason) if unseen else value
             if owner.kind == "rows_second" and value.kind in ("batch", "rows") and is_turn(target.slice, frame):
                 kind = made_of("rows_second", [owner, value])  # `outputs[step] = out`
             joined = owner if owner.kind == kind.kind else kind if owner.zero else join(owner, kind)
@@ -306,3 +307,8 @@ class Assignments(Branches):
         is_tensor = owner.kind == "rows" or place is not index or isinstance(value.constant, int | float)
         constant = self.value(place, frame).constant
         return is_tensor and isinstance(constant, int) and not isinstance(constant, bool)
+
+
+def _chooses(index: Value, owner: Value) -> bool:
+    """Whether samples choose the places of what is theirs, `seen[y]`, or of the script's own, `confusion[y, guess]`."""
+    return index.is_local or (owner.kind == "same" and bool(local_entries(index)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from .operation_names import EACH, MIX_LAST
+from .operation_names import EACH, LOSS_CLASSES, MIX_LAST
 from .values import Bound, Class, Function, Instance, Library, Module, Thing, Value
 
 _DIMENSIONS = frozenset({"dim", "dims", "axis"})
@@ -32,11 +32,19 @@ def _bound(thing: Thing, first: Sequence[Value], keywords: Mapping[str, Value]) 
 
 
 def _can_be_bound(thing: Thing) -> bool:
-    if isinstance(thing, Library):  # a class of a library makes a layer, whose name tells nothing here
-        return thing.name.startswith(("torch.", "numpy.")) and thing.name.rpartition(".")[2].islower()
+    if isinstance(thing, Library):
+        return is_layer(thing) or (
+            thing.name.startswith(("torch.", "numpy.")) and thing.name.rpartition(".")[2].islower()
+        )
     return isinstance(thing, Function | Class | Instance | Bound) or (
         isinstance(thing, Module) and thing.cls is not None
     )
+
+
+def is_layer(thing: Library) -> bool:
+    """Whether it is a class of torch that makes a layer, which is not a loss."""
+    last = thing.name.rpartition(".")[2]
+    return thing.name.startswith("torch.nn.") and last[:1].isupper() and last not in LOSS_CLASSES
 
 
 def _is_for_each(name: str) -> bool:

@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
+from .bound_arguments import is_layer
 from .draws import SAMPLING, library_of
 from .frames import Frame, local_entries
 from .meetings import lets_meet, meeting
@@ -230,7 +231,8 @@ class Calls(Methods):
             return self.instantiate(thing, node, args, keywords, frame)
         if isinstance(thing, Bound):
             given, words = [*thing.args, *args], dict(thing.keywords) | keywords
-            if isinstance(thing.thing, Library) or ("**" in keywords and "**" in dict(thing.keywords)):
+            twice = "**" in keywords and "**" in dict(thing.keywords)
+            if twice or (isinstance(thing.thing, Library) and not is_layer(thing.thing)):
                 found = self.unknown_call(node, [*given, *words.values()], frame, alone)
                 return replace(found, reason=COUPLES) if found.is_local else found
             return self.called(thing.thing, node, given, words, frame, alone)

@@ -220,7 +220,7 @@ class Libraries(LibraryResults, Told):
                 return self.weighed_loss(node, node, given, reduction, frame)
             return self.loss(last, node, of_each_sample(last, given), reduction, frame)
         if name.startswith("torch.nn.") and last[:1].isupper() and not name.startswith("torch.nn.functional"):
-            return self.library_module(name, node, given, frame)
+            return self.library_module(name, node, args, keywords, frame)
         if name == "sum" and len(args) == 1 and (values := values_of(args[0])) is not None:
             args = given = [values]  # sum(losses.values())
             local = [value for value in given if value.is_local or local_entries(value)]

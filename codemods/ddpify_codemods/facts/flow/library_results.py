@@ -9,6 +9,7 @@ from dataclasses import replace
 from ..called_modules import last_name
 from .arithmetic import combined, on_number
 from .batches import of_batches
+from .counted_dimensions import counted
 from .dimensions import most, of_dimensions, of_sizes_given
 from .draws import changes, library_drawn_from, library_of
 from .einops import einops
@@ -18,7 +19,7 @@ from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
 from .named_tuples import named_tuple
 from .operands import weighs_by_samples
-from .operation_names import FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
+from .operation_names import COUPLE, FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
 from .own_networks import LOOKS_UP
 from .own_sizes import written_sizes
@@ -71,6 +72,9 @@ class LibraryResults(UnseenLayers):
         moves = name.startswith("torch.") and last_name(node.func) in MOVE
         if moves and any(each.reason == NUMBERED for each in entries(local)):
             return replace(made_of("unknown", local), reason=COUPLES)
+        couples = last_name(node.func) in COUPLE and frame.script.qualified(node.func).startswith("torch.")
+        if local and self.in_forward and couples:  # several tensors in a list
+            return made_of("unknown", local, reason=COUPLES)
         local = [unnumbered(value) for value in local]
         self.given_away(node, given, frame)
         self.leaves(given)
@@ -402,12 +406,14 @@ class LibraryResults(UnseenLayers):
             "nanquantile",
             "vector_norm",
             "matrix_norm",
+            "take_along_dim",
             "chunk",
             "split",
             "tensor_split",
             "split_with_sizes",
         )
         place += last_name(node.func) in later
+        place += 3 * (last_name(node.func) == "gumbel_softmax")
         names = ("dim", "axis", "dims")
         given = [word.value for word in node.keywords if word.arg in names] or node.args[place : place + 1]
         if not given:
@@ -417,8 +423,10 @@ class LibraryResults(UnseenLayers):
         if isinstance(value, ast.Tuple | ast.List):
             parts = [self.value(part, frame).constant for part in value.elts]
             return tuple(parts) if all(isinstance(part, int) for part in parts) else "unknown"
-        constant = self.value(value, frame).constant
-        return constant if isinstance(constant, int) else "unknown"
+        found = self.value(value, frame)
+        if isinstance(found.constant, int):
+            return found.constant
+        return None if found.is_none else counted(value, lambda part: self.value(part, frame))
 
     def runs_along_last(self, node: ast.Call, frame: Frame) -> bool:
         """Whether a call without a dimension takes the last one, of a variable that has one of classes at least."""

@@ -17,7 +17,7 @@ from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
 from .modes import is_conditional, sets_modes
-from .operation_names import LAYOUTS, LOSSES, MOVE, NEW, PICTURES
+from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers
 from .sizes import product
@@ -70,7 +70,7 @@ _IN_PLACE = {"mul_": ast.Mult(), "div_": ast.Div(), "add_": ast.Add(), "sub_": a
 _SHOWS_PICTURES = frozenset({"image", "images"})  # of Visdom
 
 # They put samples together in a tensor of the script's own.
-_INTO = frozenset({"index_add", "index_add_", "scatter_add", "scatter_add_", "scatter_reduce", "scatter_reduce_"})
+_INTO = frozenset(each + end for each in INTO - {"index_copy", "index_fill"} for end in ("", "_"))
 
 # They make a tensor of sizes that they are given.
 _SIZED = frozenset({"repeat", "expand", "new", *NEW})
@@ -105,7 +105,9 @@ class Methods(InPlace):
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         self.steps(owner, name, node, frame)
-        if name == "load_state_dict":
+        if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
+            self.drawn_anew(owner.only(Module), node, frame)
+        elif name == "load_state_dict":
             self.loaded |= {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
@@ -302,6 +304,8 @@ class Methods(InPlace):
             )
             if name.startswith("register_forward") and unseen:
                 self.problem(frame, node, "what a hook does with the batches that a model gets is not followed")
+            if name == "state_dict" and self.stays_apart(thing):
+                return Value("unknown", reason=DRAWN)
             if name in _PARAMETERS:
                 modules = tuple(each for each in owner.things if isinstance(each, Module))
                 if isinstance(node.func, ast.Attribute):
@@ -338,6 +342,8 @@ class Methods(InPlace):
                     Iteration("pairs" if name == "items" else "entries" if name == "values" else "keys", (owner,))
                 )
             thing.in_order &= name not in ("pop", "reverse", "clear", "rotate", "popleft")
+            if name == "setdefault" and args and args[0].is_local:
+                self.append(owner, made_of("unknown", args, reason=KEYED))
             if name in ("get", "setdefault", "pop"):
                 return self.part(owner, args[0].constant if args else None)
             if name == "update":

@@ -146,6 +146,11 @@ class Modules(Losses, Beginnings, Remembered):
         """Whether a network that no wrapper makes alike was made after the ranks had drawn noise of their own."""
         return root not in self.loaded and any(root_of(each) is root for each in self.begins_apart)
 
+    def stays_apart(self, module: Module) -> bool:
+        """Whether no wrapper will ever make a network alike that begins with other numbers on each rank."""
+        root = root_of(module)
+        return self.has_own_numbers(root) and root.made not in self.optimizers_of
+
     def leaves_untrained(self, module: Module, node: ast.Call, frame: Frame) -> bool:
         """Whether a backward pass leaves out parameters of a model of transformers."""
         made = module.made
@@ -354,8 +359,13 @@ class Modules(Losses, Beginnings, Remembered):
             if not isinstance(each, ast.Call) or not frame.script.qualified(each.func).endswith(".ones_like"):
                 self.demand(each, self.value(each, frame), frame)
 
-    def library_module(self, name: str, node: ast.Call, given: list[Value], frame: Frame) -> Value:
+    def library_module(
+        self, name: str, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
+    ) -> Value:
+        given = [*args, *keywords.values()]
         module = self.modules.setdefault((node, frame.owners), Module(node, name))
+        for key, value in (dict[int | str, Value](enumerate(args)) | keywords).items():
+            module.told[key] = join(module.told[key], value) if key in module.told else value
         module.is_one_of |= module.name != name
         self.new_modules.add(module)
         last = name.rpartition(".")[2]

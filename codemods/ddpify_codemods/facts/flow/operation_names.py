@@ -227,11 +227,13 @@ EACH = frozenset(
 # They lay a tensor out in other dimensions.
 LAYOUTS = frozenset(
     {"view", "reshape", "flatten", "permute", "unflatten", "swapaxes", "swapdims", "movedim", "moveaxis", "ravel"}
-    | {"unsqueeze", "squeeze", "transpose", "t", "T"}
+    | {"unsqueeze", "squeeze", "transpose", "t", "T", "adjoint"}
 )
 # They may put the samples along another dimension.
 REORDERS = LAYOUTS - {"flatten", "ravel", "unsqueeze", "squeeze"} | {"mT", "rearrange", "einsum", "unfold", "fold"}
 REORDERS |= {"expand", "repeat", "tile", "broadcast_to"}
+# They put values at places of a tensor, along a dimension.
+INTO = frozenset({"index_add", "index_copy", "index_fill", "scatter_add", "scatter_reduce"})
 NEW = frozenset({"new_tensor", "new_zeros", "new_ones", "new_full", "new_empty"})
 COUPLE = frozenset(
     {"cdist", "pdist", "corrcoef", "cov", "bincount", "histc", "histogram", "unique", "unique_consecutive", "flipud"}
@@ -251,14 +253,34 @@ COUPLE = frozenset(
         "ifftn",
         "rfftn",
         "diag",
-        "cdist",
         "scan",
+        "hfftn",
+        "ihfftn",
+        "irfftn",
+        "multi_dot",
+        "chain_matmul",
+        "norm_except_dim",
+        "index_put",
     }
 )
 # Of a matrix they make something of all its rows together.
 OF_MATRICES = frozenset(
     {"qr", "svd", "svdvals", "eig", "eigvals", "inv", "pinv", "det", "triu", "tril", "trace", "fft2"}
-    | {"ifft2", "rfft2", "irfft2", "rot90", "renorm", "matrix_norm", "matrix_rank", "cholesky", "logdet", "slogdet"}
+    | {
+        "ifft2",
+        "rfft2",
+        "irfft2",
+        "hfft2",
+        "ihfft2",
+        "lu_factor_ex",
+        "rot90",
+        "renorm",
+        "matrix_norm",
+        "matrix_rank",
+        "cholesky",
+        "logdet",
+        "slogdet",
+    }
     | {"lstsq", "solve", "pinverse", "lu", "lu_factor", "geqrf", "nuclear_norm", "cond"}
 )
 # They make something of each two elements, or of a sum over them, if both are samples.
@@ -379,7 +401,10 @@ DRAWN_AT_FIRST = frozenset(
 )
 # They run along the last dimension where none is given.
 TAKE_LAST = frozenset({"topk", "sort", "argsort", "mode", "kthvalue"})
-_OF_PLANES = ("pixel_shuffle", "pixel_unshuffle", "pixelshuffle", "pixelunshuffle", "grid_sample", "response")
+_OF_PLANES = (
+    *("pixel_shuffle", "pixel_unshuffle", "pixelshuffle", "pixelunshuffle", "grid_sample", "response"),
+    *("channelshuffle", "channel_shuffle", "crossmaplrn"),
+)
 # Operations and modules of torch that mix what lies along the last dimension, or along the second one.
 MIX_LAST = (
     *("linear", "layernorm", "layer_norm", "rmsnorm", "rms_norm", "conv", "pool", "interpolate", "upsample"),

@@ -13,6 +13,7 @@ from .layout import (
     axis,
     differ,
     flattened,
+    mirrored,
     over_samples,
     permuted,
     reduced,
@@ -28,6 +29,7 @@ from .operation_names import (
     COUPLE,
     CUTS,
     EACH,
+    INTO,
     KEEP_SHAPE,
     LAST,
     LAYOUTS,
@@ -172,13 +174,13 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         dimension, over = 1, over_samples(value.kind, 1, value.dimensions)
     if name in CUTS and dimension in (0, None) and axis(kind) == 0 and (parts := cut_apart(name, value, given)):
         return parts
-    if name in (*_TAKE, *_GATHERS, *CUTS) and over and dimension != "unknown":
+    if name in (*_TAKE, *_GATHERS, *CUTS) and over:
         return made_of("unknown", all_of, reason=COUPLES)
     if name in ALONG and dimension is None and name in LAST:
         return None
     if name in ("max", "min") and dimension == "unknown" and any(each.kind in LOCAL_ROWS for each in others):
         return made_of(kind, all_of)  # of each two elements
-    if name in ALONG and over and dimension != "unknown":
+    if name in ALONG and over and (dimension != "unknown" or name not in _MEAN_ELEMENTS):
         return made_of("unknown", all_of, reason=COUPLES)
     if name in ALONG and not over:
         dimensions = dimension if isinstance(dimension, tuple) else (dimension,)
@@ -190,6 +192,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
     if name in CUTS and isinstance(dimension, int):
         each = reduced(kind, (dimension,), keeps=False) if name == "unbind" else kind
         return of(Items("tuple", {}, made_of("rows" if each == "batch" else each, all_of)))
+    if name == "pad" and value.dimensions and _pads_first(_flat(given), value.dimensions) and axis(kind) == 0:
+        return made_of("unknown", all_of, reason=COUPLES)
     if name == "pad" and any(each.kind == "unknown" for each in entries(given)):  # to the longest sample, as a rule
         return made_of("unknown", [*all_of, *given], reason=COUPLES)
     if name in PARTS:
@@ -202,9 +206,10 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
 _EXCHANGE = ("permute", "transpose", "swapaxes", "swapdims")
 _SEVERAL = ("var_mean", "std_mean", "aminmax", "cummax", "cummin", "nanmedian", "kthvalue")
 
+_MEAN_ELEMENTS = frozenset({"max", "min"})  # with a tensor in the place of a dimension
 _MORE_ROWS = frozenset({"expand", "repeat_interleave", "view_as"})
-_TAKE = ("select", "index_select", "narrow", "take_along_dim")
-_GATHERS = ("gather", "scatter", "scatter_", "scatter_add", "scatter_add_")
+_TAKE = ("select", "select_copy", "index_select", "narrow", "take_along_dim")
+_GATHERS = ("gather", *(each + end for each in ("scatter", *INTO) for end in ("", "_")))
 
 
 def one_after_another(parts: Sequence[Value], dimension: object = 0) -> Value:
@@ -263,7 +268,11 @@ def mixes(name: str, kind: Kind, dimensions: int | None = None) -> bool:
     many dimensions, where that is known."""
     name = name.lower()
     pools = next((each for each in (2, 3) if f"pool{each}d" in name), 0)  # the last ones
-    if pools and axis(kind) == 1 and (dimensions or 3) - pools <= 1:
+    pads = next((each for each in (1, 2, 3) if f"pad{each}d" in name), 0)
+    place = axis(kind)
+    if pools and place == 1 and (dimensions or 3) - pools <= 1:
+        return True
+    if pads and place in (0, 1) and (dimensions or 3 + place) - pads <= place:
         return True
     last = axis(kind) == -1 and any(each in name for each in MIX_LAST)
     return last or (axis(kind) == 1 and any(each in name for each in MIX_SECOND))
@@ -276,6 +285,11 @@ def _of_matrix(name: str, value: Value, dimension: object, given: Sequence[Value
     said = isinstance(dimension, int | tuple) and not keywords.isdisjoint(("dim", "dims"))
     along = said and over_samples(value.kind, dimension, value.dimensions)
     return name in OF_MATRICES and (along if said else value.dimensions == 2)
+
+
+def _pads_first(sizes: Sequence[Value], dimensions: int) -> bool:
+    """Whether something is put before or behind the first of so many dimensions; numbers begin with the last one."""
+    return any(each.constant != 0 for each in sizes[2 * dimensions - 2 : 2 * dimensions])
 
 
 def _is_put_in_front(sizes: Sequence[Value]) -> bool:
@@ -320,6 +334,8 @@ def _laid_out(name: str, value: Value, dimension: object, given: Sequence[Value]
         return squeezed(kind, at)
     if name in ("t", "T"):
         return turned(kind)
+    if name == "adjoint":
+        return mirrored("mT", value)
     if name in _EXCHANGE and axis(kind) is not None and None in numbers:
         return "unknown"  # what is computed along a dimension afterwards may run along the samples
     if name == "permute":

@@ -117,7 +117,8 @@ class Module:
     was called last, not train(). trains_in: the call of a function that has called train(), in any case, and eval()
     not since. layers: those of nn.Sequential, if they are given to it one by one. contents:
     what a container of layers holds. made_of_batch: what a loss is made with, of a batch.
-    is_one_of: whether it may be of another class of a library, too.
+    is_one_of: whether it may be of another class of a library, too. told: what a class of a library is given to make
+    it, by place and by name.
     """
 
     made: ast.AST
@@ -132,6 +133,7 @@ class Module:
     contents: Items | None = None
     made_of_batch: list[Value] = field(default_factory=list)
     is_one_of: bool = False
+    told: dict[int | str, Value] = field(default_factory=dict)
 
 
 def is_network(thing: Thing) -> bool:

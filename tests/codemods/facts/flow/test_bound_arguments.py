@@ -49,6 +49,8 @@ def of_net(then: str, by: str = "self.scale") -> str:
         "partial(nn.LayerNorm, eps=1e-6)(3)",
         "partial(Mixing, scale=0.5)(3)",
         "partial(F.layer_norm, normalized_shape=(3,))",
+        "partial(nn.Softmax, dim=1)()",
+        "partial(nn.Flatten, start_dim=1)()",
     ],
 )
 def test_what_leaves_samples_apart_is_divided(then: str) -> None:
@@ -66,12 +68,16 @@ def test_what_leaves_samples_apart_is_divided(then: str) -> None:
         ("partial(mixed, scale=2)", ""),
         ("partial(partial(mixed, scale=1), scale=2)", ""),
         ("partial(mixed, **{'scale': 2})", ""),
+        ("partial(nn.Softmax, dim=0)()", ""),
+        ("partial(nn.Softmax, 0)()", ""),
+        ("partial(nn.Softmax, dim=1)(dim=0)", ""),
+        ("partial(nn.Softmax, **{'dim': 0})()", ""),
         ("partial(Mixing, scale=0.5)(3)", "h.mean(0)"),
     ],
 )
 def test_what_mixes_samples_is_seen(then: str, by: str) -> None:
     result = plain(of_net(then, by or "self.scale"))
-    is_followed = not then.startswith(("partial(torch.", "partial(F."))
+    is_followed = not then.startswith(("partial(torch.", "partial(F.", "partial(nn."))
     assert bool(refusals(result)) is not is_followed
     assert ("differentiable_mean(" in result.code) is is_followed  # the mean of all ranks' samples
 

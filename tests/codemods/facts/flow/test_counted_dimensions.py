@@ -1,0 +1,34 @@
+"""Dimensions that are counted by how many a tensor has."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.counted_dimensions import counted
+from ddpify_codemods.facts.flow.values import Value
+
+
+@pytest.mark.parametrize(
+    ("text", "dimensions", "expected"),
+    [
+        ("x.dim() - 2", None, -2),
+        ("x.ndim - 1", None, -1),
+        ("len(x.shape) - 2", None, -2),
+        ("len(x.size()) - 2", None, -2),
+        ("tuple(range(1, x.dim()))", 4, (1, 2, 3)),
+        ("list(range(1, len(x.shape)))", 2, (1,)),
+        ("range(2, x.ndim)", None, (2,)),
+        ("tuple(range(0, x.dim()))", 3, "unknown"),
+        ("tuple(range(x.dim()))", 3, "unknown"),
+        ("x.dim() - n", 3, "unknown"),
+        ("n - 2", 3, "unknown"),
+        ("min(0, 1)", 3, "unknown"),
+    ],
+)
+def test_counts(text: str, dimensions: int | None, expected: object) -> None:
+    def value(node: ast.expr) -> Value:
+        constant = node.value if isinstance(node, ast.Constant) else None
+        return Value(constant=constant, dimensions=dimensions)
+
+    assert counted(ast.parse(text, mode="eval").body, value) == expected
