@@ -712,7 +712,8 @@ def test_what_is_written_of_divided_batches_and_of_other_numbers_is_refused(
 
 def test_a_program_that_is_not_settled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("ddpify_codemods.facts.flow.program._ROUNDS", 2)
-    assert "not settled" in " ".join(refusals(plain(training())))
+    source = training(after="# one that was not followed before, whose outcome is kept\n")
+    assert "not settled" in " ".join(refusals(plain(source)))
 
 
 def test_loaders_of_one_call_are_told_apart_by_nothing() -> None:
