@@ -11,11 +11,15 @@ _ONE_BLANK = cst.SimpleWhitespace(" ")
 
 
 def with_keyword(call: cst.Call, instead: str, name: str, value: cst.BaseExpression) -> cst.Call:
-    """A call with `name=value` in the place of its keyword `instead`; behind its last argument where that is ""."""
+    """A call with `name=value` in the place of its keyword `instead`, or of the positional argument of that place, "2";
+    behind its last argument where that is ""."""
     if not instead:
         return call.with_changes(args=_added(call, cst.Arg(value, cst.Name(name), equal=_EQUAL)))
     args = [
-        arg.with_changes(keyword=cst.Name(name), value=value) if _keyword(arg) == instead else arg for arg in call.args
+        arg.with_changes(keyword=cst.Name(name), value=value, equal=_EQUAL if arg.keyword is None else arg.equal)
+        if instead in (_keyword(arg), str(place))
+        else arg
+        for place, arg in enumerate(call.args)
     ]
     return call.with_changes(args=args)
 

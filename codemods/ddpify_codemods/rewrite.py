@@ -171,7 +171,8 @@ class _Rewriter(cst.CSTTransformer):
         if not edit.name:
             return without_keyword(call, edit.instead)
         if edit.first_named:
-            call, parts = with_name(call, parts[0], edit.first_named), [cst.Name(edit.first_named), *parts[1:]]
+            first, named = parts[0], cst.Name(edit.first_named)
+            call, parts = with_name(call, first, edit.first_named), [named if part is first else part for part in parts]
         filled = fill(f"_({edit.template})", cst.Name("_"), parts, self._module)  # an argument needs no parentheses
         assert isinstance(filled, cst.Call)
         if edit.names is not None:

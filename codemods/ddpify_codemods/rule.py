@@ -85,7 +85,8 @@ class Replace:
 
 @dataclass(frozen=True)
 class ChangeArgument:
-    """Give the call `node` the keyword argument `name=template`, in the place of its keyword `instead`.
+    """Give the call `node` the keyword argument `name=template`, in the place of its keyword `instead`, or of its
+    positional argument of that place, "2".
 
     `instead` "": behind its other arguments. `name` "": the keyword `instead` goes, and nothing comes. `parts` are the
     expressions inside the call that `{}` stand for, in order. `first_named`: the name that the first of them, an

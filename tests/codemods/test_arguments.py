@@ -40,6 +40,10 @@ def test_behind_the_others_and_out_again(before: str, after: str) -> None:
     assert code(without_keyword(call(after), "x")) == before
 
 
+def test_in_the_place_of_a_positional_one() -> None:
+    assert code(with_keyword(call("f(a, 4, True, z=2)"), "2", "x", THREE)) == "f(a, 4, x=3, z=2)"
+
+
 def test_in_the_place_of_another_one() -> None:
     assert code(with_keyword(call("f(a, y = 1,  # why\n z=2)"), "y", "x", THREE)) == "f(a, x = 3,  # why\n z=2)"
 

@@ -1451,3 +1451,53 @@ for epoch in range(4):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_layers_that_are_unfrozen_where_a_condition_gives_them_an_optimizer(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("model = ")[0] + PHASES, ranks, tmp_path)
+
+
+IN_ONE_LOOP = """\
+import numpy as np
+
+PHASES = ["train", "val"]
+sets = {"train": train_set, "val": test_set}
+loaders = {phase: DataLoader(sets[phase], batch_size=12, shuffle=phase == "train") for phase in PHASES}
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def forward(self, x, y):
+        out = self.layer(x)
+        return out, F.cross_entropy(out, y)
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for phase in PHASES:
+        model.train(phase == "train")
+        hits, losses, labels, answers = 0, 0.0, [], []
+        for batch in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                out, loss = model(*batch)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            losses += loss.item()
+            hits += (out.argmax(1) == batch[1]).sum().item()
+            labels.extend(batch[1].tolist())
+            answers.extend(out.argmax(1).tolist())
+        print(phase, losses / len(loaders[phase]), hits)
+        print(np.histogram2d(labels, answers, bins=3, range=[[0, 3], [0, 3]])[0].tolist())
+for x, y in DataLoader(train_set, 5, True):
+    loss = model(x, y)[1]
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_training_and_an_evaluation_that_is_whole_in_one_loop(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD[: HEAD.index("model = ")] + IN_ONE_LOOP, ranks, tmp_path)

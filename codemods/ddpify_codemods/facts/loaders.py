@@ -38,10 +38,10 @@ def seen(script: Script, call: ast.Call) -> Seen | None:
     words = {word.arg: word.value for word in call.keywords if word.arg}
     dataset = call.args[0] if call.args else words.get("dataset")
     starred = any(isinstance(each, ast.Starred) for each in call.args)
-    if dataset is None or len(call.args) > 2 or starred or isinstance(dataset, ast.NamedExpr):
+    if dataset is None or len(call.args) > 3 or starred or isinstance(dataset, ast.NamedExpr):
         return None
-    shuffle, sampler = words.get("shuffle"), words.get("sampler")
-    size = call.args[1] if len(call.args) == 2 else words.get("batch_size")
+    shuffle, sampler = call.args[2] if len(call.args) > 2 else words.get("shuffle"), words.get("sampler")
+    size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
     if "batch_sampler" in words or _is(size, None) or _is(sampler, None):
         return None
     if sampler is not None and shuffle is not None and not _is(shuffle, False):
@@ -52,6 +52,13 @@ def seen(script: Script, call: ast.Call) -> Seen | None:
     if not _is(shuffle, True) and values_of(script, dataset, _stream_classes(script)):
         return None
     return Seen(dataset, shuffle, sampler)
+
+
+def order_of(call: ast.Call) -> str:
+    """The argument of a loader that says in which order it loads; "" for none."""
+    given = {word.arg for word in call.keywords}
+    named = next((name for name in ("sampler", "shuffle") if name in given), "")
+    return named or ("2" if len(call.args) > 2 else "")
 
 
 def is_false(shuffle: ast.expr | None) -> bool:

@@ -899,3 +899,40 @@ def test_places_that_samples_choose_are_those_of_a_rank(begins: str, step: str) 
 def test_places_in_what_has_a_row_for_each_sample_are_its_own() -> None:
     step = "scores = model(x)\n        scores[torch.arange(len(y)), y] -= 0.3\n        total += scores.sum().item()"
     assert not refusals(plain(training(CE, step)))
+
+
+@pytest.mark.parametrize("order", ["True", "False"])
+def test_the_order_of_a_loader_is_given_by_its_place(order: str) -> None:
+    source = HEAD.replace("batch_size=8, shuffle=True", f"8, {order}").replace(
+        "test_set, batch_size=8", "test_set, 8, True"
+    )
+    result = plain(
+        source
+        + LOOP.format(loss=CE, step="optimizer.step()")
+        + EVALUATION.format(adds="total += len(x)", shown="total")
+    )
+    assert not refusals(result)
+    assert f"8 // dist.get_world_size(),\n    sampler=DistributedSampler(train_set, shuffle={order})" in result.code
+    assert "    8,\n    sampler=range(dist.get_rank(), len(test_set), dist.get_world_size())" in result.code
+
+
+def test_batches_of_an_evaluation_that_stays_whole_are_as_large_as_they_were() -> None:
+    made = "DataLoader(sets[phase], batch_size=8, shuffle={})"
+    loop = """\
+for phase in ["train", "val"]:
+    for x, y in loaders[phase]:
+        loss = F.cross_entropy(model(x), y)
+        if phase == "train":
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        else:
+            print(loss.item())
+"""
+    head = HEAD[: HEAD.index("train_loader")] + 'sets = {"train": train_set, "val": test_set}\n'
+    head += "model = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    for order in ('phase == "train"', "True"):
+        phases = f'loaders = {{phase: {made.format(order)} for phase in ["train", "val"]}}\n'
+        result = plain(head + phases + loop)
+        assert not refusals(result)
+        assert 'batch_size=8 // dist.get_world_size() if phase == "train" else 8' in result.code

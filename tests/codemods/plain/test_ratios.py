@@ -48,10 +48,20 @@ def test_ratios_of_sums_are_read_of_divided_batches_and_of_whole_ones() -> None:
         "return count / total + count",
     ],
 )
-def test_a_sum_that_is_read_by_itself_is_refused(after: str) -> None:
-    assert "are one loop: a sum over ranks is right for one only" in " ".join(
-        refusals(plain(HEAD + RUN.format(after=after)))
-    )
+def test_a_sum_that_is_read_by_itself_is_brought_together_where_the_loop_trains(after: str) -> None:
+    result = plain(HEAD + RUN.format(after=after))
+    assert not refusals(result)
+    told = "    is_divided = isinstance(loader.sampler, DistributedSampler)\n    for x, y in loader:\n"
+    assert told in result.code
+    assert "    if is_divided:\n        total = sum_over_ranks(total)\n" in result.code
+    assert "print(sum_over_ranks(total) / sum_over_ranks(count))" in result.code
+
+
+def test_a_sum_of_samples_that_are_drawn_by_weights_is_refused() -> None:
+    sampler = "torch.utils.data.WeightedRandomSampler(torch.ones(64), 64)"
+    source = HEAD.replace("batch_size=8, shuffle=True", f"batch_size=8, sampler={sampler}")
+    found = refusals(plain(source + RUN.format(after="return total")))
+    assert "are one loop: a sum over ranks is right for one only" in " ".join(found)
 
 
 def test_a_sum_that_another_function_reads_is_refused() -> None:
@@ -60,9 +70,19 @@ def test_a_sum_that_another_function_reads_is_refused() -> None:
     assert refusals(plain(source + "print(total)\n"))
 
 
-def test_a_batch_that_is_shown_of_divided_and_of_whole_evaluations_is_refused() -> None:
+def test_a_batch_is_shown_of_divided_and_of_whole_evaluations() -> None:
     shown = RUN.replace("print(total / count)", "print(y[:3] / x.size(0))")
-    assert refusals(plain(HEAD + shown.format(after="return total / count")))
+    result = plain(HEAD + shown.format(after="return total / count"))
+    assert not refusals(result)
+    assert "(whole_batch(y) if is_divided else y)[:3]" in result.code
+    assert "(x.size(0) * dist.get_world_size()) if is_divided else x.size(0)" in result.code
+
+
+def test_what_the_turn_before_has_left_is_refused() -> None:
+    source = RUN.format(after="return total / count").replace("        print(total / count)\n", "")
+    source = source.replace("    for x, y in loader", "    global seen\n    print(seen)\n    for x, y in loader")
+    source = source.replace("    return", "    seen = y\n    return")
+    assert refusals(plain(HEAD + "seen = torch.zeros(1)\n" + source))
 
 
 @pytest.mark.parametrize(
@@ -79,6 +99,6 @@ def test_a_batch_that_is_shown_of_divided_and_of_whole_evaluations_is_refused() 
 )
 def test_sums_that_something_is_added_to_leave_no_ratio(shown: str, fits: bool) -> None:
     source = RUN.format(after="return total / count").replace("print(total / count)", f"print({shown})")
-    found = refusals(plain(HEAD + "epoch = 0\n" + source))
-    assert any("of divided batches and of whole ones" in each for each in found) is not fits
-    assert fits is not bool(found)
+    result = plain(HEAD + "epoch = 0\n" + source)
+    assert not refusals(result)
+    assert ("sum_over_ranks(total) if is_divided else total" in result.code) is not fits

@@ -19,7 +19,8 @@ from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
 from .operations import element
 from .shown_parameters import given_in_calls
-from .signatures import takes
+from .signatures import needs, takes
+from .starred import parts_given
 from .values import (
     ADDITIVE,
     COUPLES,
@@ -39,6 +40,7 @@ from .values import (
     Parameters,
     Thing,
     Value,
+    adds_nothing,
     cut,
     differentiated,
     entries,
@@ -160,6 +162,9 @@ class Calls(Methods):
         places = max((self.places_of(each) for each in function.things), default=0)
         for place, each in enumerate(node.args):
             values = self.given(each, function, frame)
+            if isinstance(each, ast.Starred) and place == len(node.args) - 1:
+                number = self.needed(function, node) - len(args)
+                values = parts_given(self.value(each.value, frame), number, self.part) or values
             if isinstance(each, ast.Starred) and len(values) == 1 and _differ(values) and places > len(args) + 1:
                 rest = [one for other in node.args[place + 1 :] for one in self.given(other, function, frame)]
                 one = values[0]
@@ -168,6 +173,17 @@ class Calls(Methods):
                 return [*args, *[one] * max(places - len(args), 1 + len(rest))]
             args += values
         return args
+
+    def needed(self, function: Value, node: ast.Call) -> int:
+        """How many values a function or a network of the program has to be given by their places, no more and no less;
+        0 where that is not known."""
+        counts: set[int] = set()
+        for thing in function.things:
+            found = [thing] if isinstance(thing, Function) else []
+            if isinstance(thing, Module):
+                found = self.forwards_of(thing) or []
+            counts |= {needs(each.node.args, node, each.owner is not None) for each in found} if found else {0}
+        return counts.pop() if len(counts) == 1 else 0
 
     def places_of(self, thing: Thing) -> int:
         """How many values a function or a class of the program takes by their places; 0 where that is not known."""
@@ -438,7 +454,7 @@ def ends(body: Sequence[ast.stmt]) -> bool:
 
 def differs(value: Value) -> bool:
     """Whether a value may be another one on each rank; nothing is added up in one that is zero."""
-    return value.is_local or value.zero or bool(local_entries(value))
+    return value.is_local or adds_nothing(value) or bool(local_entries(value))
 
 
 def _last(func: ast.expr) -> str:

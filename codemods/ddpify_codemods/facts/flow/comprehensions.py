@@ -10,6 +10,8 @@ from typing import Literal
 
 from .frames import Frame
 from .operations import runs_over_samples
+from .own_decisions import is_drawn, only_takes
+from .phases import written_down
 from .subscripts import Subscripts
 from .values import (
     BROADCAST,
@@ -46,6 +48,8 @@ class Comprehensions(Subscripts):
                 value = self.value(node.elt, inner)
         if value.only(Parameters):
             return value
+        if any(map(is_drawn, overs)):  # how many there are, too
+            return made_of("unknown", [value, *overs])
         by_sample = any(runs_over_samples(over) for over in overs)
         coupled = value.kind == "unknown" and value.reason in (COUPLES, BROADCAST, NUMBERED, OWN_SIZE)
         if (by_sample or any(over.kind in LOCAL_ROWS for over in overs)) and value.is_local and not coupled:
@@ -61,20 +65,18 @@ class Comprehensions(Subscripts):
     def of_constants(self, node: ast.DictComp, frame: Frame) -> Value | None:
         """`{phase: … for phase in ["train", "val"]}`, entry by entry; None for another dict."""
         part = node.generators[0]
-        constants = part.iter.elts if isinstance(part.iter, ast.List | ast.Tuple) else []
-        keys = [each.value for each in constants if isinstance(each, ast.Constant)]
-        if (
-            len(node.generators) > 1
-            or part.ifs
-            or not keys
-            or len(keys) < len(constants)
-            or not isinstance(node.key, ast.Name)
-        ):
+        written = written_down(frame.script, part.iter) if len(node.generators) == 1 and not part.ifs else []
+        turns = [self.value(each, frame) for each in written]
+        if not turns or not isinstance(node.key, ast.Name):
             return None
         items = Items("dict")
-        for key in keys:
+        for turn in turns:
             frame.names = {}
-            self.assign(part.target, Value(constant=key, host=True), frame)
+            self.assign(part.target, turn, frame)
+            key = self.value(node.key, frame).constant
+            if not isinstance(key, str | int) or key in items.known:
+                frame.names = {}
+                return None
             self.variant = (*self.variant, key)
             items.known[key] = self.value(node.value, frame)
             self.variant = self.variant[:-1]
@@ -112,7 +114,9 @@ class Comprehensions(Subscripts):
             yield
             return
         over = self.value(parts[0].iter, frame)
-        self.turns(parts[0].iter, over, frame)
+        whole = frame.script.parents[parts[0]]
+        if not (is_drawn(over) and isinstance(whole, ast.ListComp | ast.GeneratorExp) and only_takes(whole.elt)):
+            self.turns(parts[0].iter, over, frame)
         overs.append(over)
         with self.looping(parts[0], over, frame):
             self.assign(parts[0].target, self.each_of(over, parts[0].iter), frame)

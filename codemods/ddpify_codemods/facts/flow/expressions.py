@@ -16,7 +16,7 @@ from .meetings import meeting
 from .operands import measures, operands, says_places
 from .operation_names import LOSS_CLASSES, REORDERS
 from .operations import one_behind_the_other
-from .own_decisions import is_drawn
+from .own_decisions import is_drawn, only_takes
 from .values import (
     ADDITIVE,
     CHOSEN,
@@ -35,6 +35,7 @@ from .values import (
     Module,
     Parameters,
     Value,
+    adds_nothing,
     entries,
     join,
     made_of,
@@ -144,7 +145,7 @@ class Expressions(Comprehensions):
             learned |= bool(value.forwards or value.bypasses)
             if value.is_local or local_entries(value) or local_runs(value):
                 self.demand(part, value, frame, gathers=True)
-            elif not value.zero:
+            elif not adds_nothing(value):
                 self.found.read_same.add(part)
         if isinstance(node, ast.Call):
             self.enter_with_all(node, frame)
@@ -333,7 +334,8 @@ class Expressions(Comprehensions):
 
     def on_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
         test = self.value(node.test, frame)
-        own = self.decided(node.test, test, frame)
+        takes = is_drawn(test) and only_takes(node.body) and only_takes(node.orelse)
+        own = not takes and self.decided(node.test, test, frame)
         if isinstance(test.constant, bool):
             return self.value(node.body if test.constant else node.orelse, frame)
         outer, self.always = self.always, set()
@@ -344,7 +346,7 @@ class Expressions(Comprehensions):
             other = self.value(node.orelse, frame)
         self.undecided -= 1
         self.one_way_of_two(outer, once)
-        found = join(first, other)
+        found = made_of("unknown", [test, first, other]) if takes else join(first, other)
         return self.after_own_decision(found, frame, node) if own else found
 
     def on_tuple(self, node: ast.Tuple | ast.List | ast.Set, frame: Frame) -> Value:

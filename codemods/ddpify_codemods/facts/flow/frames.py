@@ -295,6 +295,7 @@ class FlowFacts:
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)
+    over: dict[ast.expr, set[Loader]] = field(default_factory=dict)
     untrained: list[tuple[Script, ast.AST, Loader, list[Site]]] = field(default_factory=list)
     without_loaders: set[ast.AST] = field(default_factory=set)
     measured: list[tuple[Loader, list[Site]]] = field(default_factory=list)

@@ -191,6 +191,8 @@ class LibraryResults(UnseenLayers):
             return replace(args[0], constant=None)
         if self.registers and not name.startswith("torch."):
             return SAME
+        if name == f"torch.{last}" and last.islower() and last != "compile" and not any(each.things for each in args):
+            return SAME  # torch.sqrt(betas): no network
         return of(self.modules.setdefault((node, frame.owners), Module(node, name, networks=True)))
 
     def of_local(
@@ -317,6 +319,8 @@ class LibraryResults(UnseenLayers):
         if name.startswith("torch.") and last in FACTORIES and (made := for_each_sample(given)) is not None:
             starred = any(isinstance(each, ast.Starred) for each in node.args)
             of_sizes_alone = last in ("rand", "randn", "ones", "zeros", "empty") and not starred
+            if last == "randint" and node.args and isinstance(node.args[-1], ast.Tuple):
+                made = of_dimensions(made, of_sizes_given(args[-1:]))
             alike = last in ("ones", "zeros")  # with whichever sample it meets
             dimensions = None if alike else of_sizes_given(args)
             return of_dimensions(of_sizes(args) or made, dimensions) if of_sizes_alone else made

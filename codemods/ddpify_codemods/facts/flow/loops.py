@@ -63,6 +63,7 @@ class Loops(OneByOne, ByName):
         if loaders:
             self.found.loops.setdefault(node, set()).update(loaders)
             self.found.scripts[node] = frame.script
+            self.goes_by(node, loaders, frame)
             for each in loaders:
                 self.passed(node, each, frame)
             divided = frozenset(each for each in loaders if self.status.get(each) != "whole")
@@ -89,6 +90,12 @@ class Loops(OneByOne, ByName):
                 self.contexts.pop()
             for each, ways in sites.items():
                 self.came(node, each, ways, self.backwards > before, frame)
+
+    def goes_by(self, node: ast.AST, loaders: frozenset[Loader], frame: Frame) -> None:
+        """Note by which expressions a loop runs over its loaders."""
+        for each in ast.walk(node.iter) if isinstance(node, ast.For) else ():
+            if isinstance(each, ast.Name | ast.Attribute | ast.Subscript) and self.value(each, frame).things == loaders:
+                self.found.over.setdefault(each, set()).update(loaders)
 
     def came(self, node: ast.AST, loader: Loader, sites: list[Site], trains: bool, frame: Frame) -> None:
         """Note by which ways a loader came to a loop, and whether the loop trains."""
@@ -179,8 +186,9 @@ class Loops(OneByOne, ByName):
         while place is not None:
             around = ancestors(place.script, place.statement, place.node) if place.statement is not None else ()
             for each in around:
-                if isinstance(each, ast.For) and isinstance(each.iter, ast.List | ast.Tuple):
-                    continue  # over phases
+                written = isinstance(each, ast.For) and isinstance(each.iter, ast.List | ast.Tuple)
+                if written or each in self.over_phases:
+                    continue
                 if each is not node and isinstance(each, ast.For | ast.While) and each not in self.found.loops:
                     there = self.named(loader, place)
                     self.found.passes.add(Pass(frame.script, node, loader, here, each, there, place.script))

@@ -10,6 +10,7 @@ from typing import TypeGuard
 
 from ..script import KEPT, Script
 from .arithmetic import combined, on_number
+from .dimensions import of_dimensions
 from .draws import DRAWING, SAMPLING
 from .frames import Frame, local_entries
 from .hooks import only_counts
@@ -160,6 +161,8 @@ class Methods(InPlace):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
             laid_out = name in ("view", "reshape")
+            if found is not None and laid_out and any(isinstance(each, ast.Starred) for each in node.args):
+                found = of_dimensions(found, None)  # of how many sizes is not seen
             steps = laid_out and axis(owner.kind) == 1 and not (args and args[0].kind == "size")
             counted = steps and counts_anew(frame.script, node, owner)
             windows = name == "unfold" and over_samples(owner.kind, self.dimension(node, 0, frame), owner.dimensions)
@@ -203,6 +206,10 @@ class Methods(InPlace):
             return made
         if name == "expand_as" and len(given) == 1 and given[0].kind in LOCAL_ROWS and owner.reason != OWN_SHAPE:
             return made_of(given[0].kind, [given[0]])
+        if name == "gather" and not owner.things and self.dimension(node, 0, frame) in (0, -1):
+            indices = args[1] if len(args) == 2 else SAME
+            if indices.dimensions == 1 and axis(indices.kind) == 0:  # `table.gather(-1, steps)` is `table[steps]`
+                return of_dimensions(made_of("rows", [indices]), 1)
         if local:
             return self.unknown_call(node, given, frame, alone)
         if not alone and not owner.things:

@@ -14,6 +14,8 @@ from .frames import Frame
 from .state import State
 from .values import BY_SAMPLES, DRAWN, Items, Value, root_of
 
+_RUNS = ast.Call | ast.NamedExpr | ast.Lambda | ast.Await | ast.Yield | ast.YieldFrom
+
 
 class OwnDecisions(State):
     """What each rank decides for its own samples."""
@@ -54,6 +56,11 @@ class OwnDecisions(State):
         if value.is_none is None and not value.things:  # whether it is decides further
             self.problem(frame, node, BY_SAMPLES)
         return value if value.is_local or value.things else Value("unknown", reason=DRAWN, host=value.host)
+
+
+def only_takes(node: ast.expr) -> bool:
+    """Whether an expression takes a part of something, and does nothing: ranks need not do it equally often."""
+    return not any(isinstance(each, _RUNS) for each in ast.walk(node))
 
 
 def is_drawn(value: Value) -> bool:

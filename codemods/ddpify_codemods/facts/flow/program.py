@@ -181,7 +181,10 @@ def shuffle_distinguishes(found: FlowFacts, call: ast.Call, statuses: dict[Loade
     the key tells them apart that each has in a dict."""
     script = next(iter(statuses)).script
     shown = shown_of(script, call)
-    if shown is None or shown.shuffle is None or not can_be_repeated(script, shown.dataset):
+    if shown is None or shown.shuffle is None:
+        return False
+    named = shown.dataset in call.args and new_name(script, call)
+    if not can_be_repeated(script, shown.dataset) and not named:
         return False
     answers = all(found.shuffles.get(each) == {status == "training"} for each, status in statuses.items())
     return answers or (isinstance(shown.shuffle, ast.Constant) and bool(told_by_key(statuses)))
@@ -229,7 +232,7 @@ def _can_be_divided(loader: Loader) -> bool:
     if options(loader.script, loader.call):
         return True
     own = words & {"sampler", "batch_sampler"} and known_sampler(loader.script, loader.call) is None
-    if own or len(loader.call.args) > 2:
+    if own or len(loader.call.args) > 3:
         return False
     shown = shown_of(loader.script, loader.call)
     if shown is None:

@@ -30,6 +30,15 @@ def takes(parameters: ast.arguments, call: ast.Call, is_bound: bool = False) -> 
     return not set(by_place) & set(given) & known and set(needed) <= {*by_place, *given}
 
 
+def needs(parameters: ast.arguments, call: ast.Call, is_bound: bool) -> int:
+    """How many values a function takes of a call by their places, where it takes no other number; 0 otherwise."""
+    positional = [each.arg for each in (*parameters.posonlyargs, *parameters.args)]
+    given = [word.arg for word in call.keywords]
+    if parameters.vararg is not None or parameters.defaults or None in given:
+        return 0
+    return len(positional) - is_bound - len(set(positional) & set(given))
+
+
 def argument(function: ast.AST, name: str, call: ast.Call) -> ast.expr | None:
     """What a call gives for a parameter."""
     assert isinstance(function, FUNCTIONS)

@@ -110,6 +110,7 @@ class State:
         self.evaluation_sites, self.of_all, self.backwards = evaluated, of_all, 0
         self.found = FlowFacts()
         self.contexts: list[Context] = []
+        self.over_phases: set[ast.For] = set()
         self.awaited: list[ast.expr] = []  # what loops run over, if it is a call of a generator
         self.consumers: list[Consumer] = []  # loops over the generators that are being followed
         self.in_forward: list[Module] = []

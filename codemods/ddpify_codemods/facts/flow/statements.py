@@ -15,6 +15,7 @@ from .frames import Frame, additive
 from .generators import Generators
 from .operations import runs_over_samples
 from .own_changes import changes_alone
+from .phases import has_loader, phases, written_down
 from .values import (
     COUPLES,
     LOCAL_ROWS,
@@ -158,10 +159,15 @@ class Follower(Generators):
             self.mark(node, over, frame)
             self.block(node.orelse, frame)
             return
-        constants = node.iter.elts if isinstance(node.iter, ast.List | ast.Tuple) else []
-        given = [self.value(each, frame) for each in constants if isinstance(each, ast.Constant)]
-        if given and len(given) == len(constants) <= 4:
-            for value in (*given, *given):  # each phase for itself, and once more
+        written = written_down(frame.script, node.iter)
+        given = [self.value(each, frame) for each in written if len(written) <= 4]
+        if not all(
+            isinstance(part, ast.Constant) or has_loader(each) for part, each in zip(written, given, strict=False)
+        ):
+            given = []
+        if turns := given or phases(over):
+            self.over_phases.add(node)
+            for value in (*turns, *turns):  # each phase for itself, and once more
                 self.assign(node.target, value, frame)
                 self.block(node.body, frame)
             return

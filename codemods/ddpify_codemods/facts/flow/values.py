@@ -342,6 +342,12 @@ def of(thing: Thing) -> Value:
     return Value(things=frozenset({thing}))
 
 
+def adds_nothing(value: Value) -> bool:
+    """Whether something is zero, or a list to which nothing was added."""
+    lists = [thing for thing in value.things if isinstance(thing, Items)]
+    return value.zero and all(entry.zero for each in lists for entry in each.all())
+
+
 def functions_in(value: Value) -> list[Function]:
     """The functions of the program that a value may be, also with some of their arguments."""
     things = [thing.thing if isinstance(thing, Bound) else thing for thing in value.things]

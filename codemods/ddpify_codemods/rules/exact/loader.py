@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
+from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of, seen
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Replace, ReplaceImport, Rule
 from ...targets import Target
@@ -60,7 +60,7 @@ def _named(script: Script, call: ast.Call, shown: Seen) -> Iterator[Edit]:
     if shown.shuffle is None or is_false(shown.shuffle):
         code, instead, parts = "False", "", [shown.dataset]
     else:
-        code, instead, parts = "{}", "shuffle", [shown.dataset, shown.shuffle]
+        code, instead, parts = "{}", order_of(call), [shown.dataset, shown.shuffle]
     template = f"{_SAMPLER}({{}}, shuffle={code})"
     yield ChangeArgument(call, "sampler", template, _NAMED, instead, (_SAMPLER,), tuple(parts), name)
 

@@ -11,11 +11,12 @@ from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
 from ...facts.flow.values import Loader
 from ...facts.known_sampler import known_sampler
-from ...facts.loaders import can_be_repeated, is_false, new_name, seen
+from ...facts.loaders import can_be_repeated, is_false, new_name, order_of, seen
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
+from .mixed_loops import loader_of, mixed_loops
 from .ratios import only_ratios_are_left
 from .words import REMEDY, is_here, program_of
 
@@ -23,9 +24,9 @@ from .words import REMEDY, is_here, program_of
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Give each evaluation's loader the samples of its rank; say so where all ranks evaluate everything."""
     followed = program_of(script).followed
-    for loop, loaders in followed.found.loops.items():
-        both = {followed.status.get(each) for each in loaders} >= {"training", "whole"}
-        if loop in script.parents and both and not only_ratios_are_left(script, loop, followed.found):
+    for loop in mixed_loops(script):
+        is_told = loader_of(script, loop) is not None and target.words.name == "torch"
+        if not is_told and not only_ratios_are_left(script, loop, followed.found):
             message = (
                 "training and an evaluation that is not divided are one loop: a sum over ranks is right for one only"
             )
@@ -61,17 +62,11 @@ def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     is_subset = sampler is not None and sampler.is_subset
     named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
     name = "" if named else new_name(script, loader.call)
-    instead = _order(loader)
+    instead = order_of(loader.call)
     message = "evaluate this rank's samples, none twice"
     return ChangeArgument(
         loader.call, "sampler", words.shard, message, instead, (), (shown.dataset,), name, words.imports
     )
-
-
-def _order(loader: Loader) -> str:
-    """The argument that says the order of a loader's samples; "" for none."""
-    given = {word.arg for word in loader.call.keywords}
-    return next((name for name in ("sampler", "shuffle") if name in given), "")
 
 
 def _by_batches(script: Script, loader: Loader, words: Words) -> Edit:
@@ -82,7 +77,7 @@ def _by_batches(script: Script, loader: Loader, words: Words) -> Edit:
     shown = seen(script, loader.call)
     assert shown is not None
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
-    instead = _order(loader)
+    instead = order_of(loader.call)
     message = "evaluate this rank's batches, none twice"
     parts = (shown.dataset, sizes[0])
     return ChangeArgument(
@@ -114,12 +109,14 @@ def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
     yield Finding(
         RULE.id, "note", loader.call.lineno, f"every rank evaluates all of it: {problem.reason}{where}", remedy
     )
-    shuffled = any(word.arg == "shuffle" and not is_false(word.value) for word in loader.call.keywords)
+    orders = [*loader.call.args[2:3], *(word.value for word in loader.call.keywords if word.arg == "shuffle")]
+    shuffled = not all(map(is_false, orders))
     ordered = shared_order(loader.script, loader.call)
     if ordered is not None and not is_false(ordered.entries["shuffle"]) and "torch" in followed.drawn:
         yield Replace(ordered.name, in_other_order(ordered), "evaluate in the same order on all ranks")
     if shuffled and "torch" in followed.drawn:  # each rank would have an order, and so numbers, of its own (E4)
-        yield ChangeArgument(loader.call, "shuffle", "False", "evaluate in the same order on all ranks", "shuffle")
+        order = "shuffle" if len(loader.call.args) < 3 else "2"
+        yield ChangeArgument(loader.call, "shuffle", "False", "evaluate in the same order on all ranks", order)
 
 
 RULE = Rule(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import textwrap
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
@@ -18,7 +19,9 @@ from ...targets import Target
 from .arrays import as_numbers, is_array
 from .joined_loss import joins
 from .logged import is_logged
-from .ratios import in_ratio
+from .mixed_loops import asked_at, mixed_loops, told_before
+from .ratios import in_ratio, only_ratios_are_left
+from .training_loader import SAMPLER
 from .weighed_loss import weighed
 from .words import REMEDY, device, is_here, module_name, program_of
 
@@ -89,16 +92,25 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     found = program_of(script).followed.found
     kinds = {"mean"} if _weighs(script) else set[str]()
     taken = {name.id for name in script.find(ast.Name)}
+    mixed: set[ast.For] = set()
     deferred = {node for meter in meters(program_of(script).scripts, found) for node in meter.reductions}
     for each in sorted(found.after, key=lambda one: (one.at.lineno, one.name)):
         if is_here(script, each.script):
             kinds.add("mean" if each.kind == "mean" else "sum")
-            yield _after(each, found.keys.get((each.script, each.at, each.name), ()), target.words)
+            keys = found.keys.get((each.script, each.at, each.name), ())
+            asked = _asked_after(script, each, target.words)
+            mixed |= {asked[0]} if asked else set()
+            yield _after(each, keys, asked[1] if asked else "", target.words)
     for node, reductions in sorted(found.reductions.items(), key=lambda one: (one[0].lineno, one[0].col_offset)):
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
         if not is_here(script, script_of):
             continue
-        problem = _problem(script, node, {each.kind for each in reductions}, node in found.read_same, found.reductions)
+        also_same = node in found.read_same
+        asked = asked_at(script, node) if also_same and kind != "mean" and target.words.name == "torch" else None
+        if asked and kind != "rows" and in_ratio(script, node, found.reductions):
+            asked = None
+        trains = asked[1] if asked else ""
+        problem = _problem(script, node, {each.kind for each in reductions}, also_same and not trains, found.reductions)
         if may_be_text(script, node, found.called_with):
             problem = f"`{ast.unparse(node)}` is a number of this rank in one call, and a text in another"
         if problem or others:
@@ -115,11 +127,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         if kind != "size":
             kinds.add(kind)
+        mixed |= {asked[0]} if asked else set()
         statement = script.statement(node)
         if kind != "size" and is_logged(script, statement):
-            yield from _named(script, statement, node, kind, taken, target.words)
+            yield from _named(script, statement, node, kind, taken, trains, target.words)
         else:
-            yield _replaced(script, node, kind, target.words)
+            yield _replaced(script, node, kind, trains, target.words)
+    for loop in sorted(mixed, key=lambda each: each.lineno):
+        message = "bring numbers of training together, which are divided"
+        yield Insert(loop, told_before(script, loop), message, modules=(*target.words.imports, *SAMPLER))
     yield from _full_batches(script, target)
     yield from _helpers(script, kinds, target)
 
@@ -146,7 +162,7 @@ def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Replace(node, template, "the batch size of each rank", modules=target.words.imports)
 
 
-def _after(each: AfterLoop, keys: Sequence[object], words: Words) -> Insert:
+def _after(each: AfterLoop, keys: Sequence[object], trains: str, words: Words) -> Insert:
     function = "mean_over_ranks" if each.kind == "mean" else "sum_over_ranks"
     value = f"{function}({as_numbers(each.script, each.at, each.name) if each.form == 'list' else each.name})"
     if each.form == "arrays":
@@ -160,11 +176,21 @@ def _after(each: AfterLoop, keys: Sequence[object], words: Words) -> Insert:
     if each.form == "defaultdict":
         listed = ", ".join(json.dumps(key) for key in keys)
         code = f"for key in [{listed}]:\n    {each.name}[key] = {function}({each.name}[key])"
+    code = f"if {trains}:\n" + textwrap.indent(code, "    ") if trains else code
     return Insert(each.at, code, message, "after", modules=words.imports)
 
 
+def _asked_after(script: Script, each: AfterLoop, words: Words) -> tuple[ast.For, str] | None:
+    """A loop that leaves a sum, if it also runs over evaluations that are whole, and what tells whether it trained."""
+    mixed = [loop for loop in mixed_loops(script) if loop in ast.walk(each.at)]
+    found = program_of(script).followed.found
+    if each.kind == "mean" or not mixed or words.name != "torch" or only_ratios_are_left(script, mixed[0], found):
+        return None
+    return asked_at(script, mixed[0])
+
+
 def _named(
-    script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken: set[str], words: Words
+    script: Script, statement: ast.stmt, node: ast.expr, kind: str, taken: set[str], trains: str, words: Words
 ) -> Iterator[Edit]:
     """Bring a number together before a statement to which only rank 0 comes."""
     prefix = {"mean": "mean", "rows": "whole"}.get(kind, "sum")
@@ -173,7 +199,9 @@ def _named(
     while name in taken or name in FUNCTIONS.values():
         name += "_"
     taken.add(name)
-    code = f"{name} = {_brought_together(script, node, kind, _source(script, node, words))}"
+    source = _source(script, node, words)
+    code = f"{name} = {_brought_together(script, node, kind, source)}"
+    code += f" if {trains} else {source}" if trains else ""
     yield Insert(statement, code, "bring it together from all ranks", modules=words.imports)
     yield Replace(node, name, "")
 
@@ -190,7 +218,7 @@ def _source(script: Script, node: ast.expr, words: Words) -> str | None:
     return ast.unparse(deepcopy(node, parts))
 
 
-def _replaced(script: Script, node: ast.expr, kind: str, words: Words) -> Replace:
+def _replaced(script: Script, node: ast.expr, kind: str, trains: str, words: Words) -> Replace:
     if kind == "size":
         if (
             isinstance(node, ast.BinOp)
@@ -200,9 +228,13 @@ def _replaced(script: Script, node: ast.expr, kind: str, words: Words) -> Replac
             node = node.right
         template = f"{{}} * {words.world_size}"
         template = f"({template})" if _binds(script.parents[node], node) else template
+        template = f"({template} if {trains} else {{}})" if trains else template
         return Replace(node, template, "count the samples of all ranks", modules=words.imports)
     numbers = as_numbers(script, node, ast.unparse(node)).replace(ast.unparse(node), "{}")
     code = _brought_together(script, node, kind, numbers)
+    if trains:
+        alone = isinstance(script.parents[node], ast.Call | ast.keyword | ast.Assign | ast.Return)
+        code = f"{code} if {trains} else {{}}" if alone else f"({code} if {trains} else {{}})"
     return Replace(node, code, "bring it together from all ranks", modules=words.imports)
 
 

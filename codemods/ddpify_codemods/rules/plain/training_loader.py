@@ -13,7 +13,7 @@ from ...facts.flow.program import shuffle_distinguishes, told_by_key
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.keyword_dictionaries import keyword_dictionary, said
 from ...facts.known_sampler import known_sampler
-from ...facts.loaders import Seen, can_be_repeated, is_false, new_name
+from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of
 from ...facts.script import Script
 from ...facts.unset_sampler import UnsetSampler, unset_sampler
 from ...plain_words import Words
@@ -79,8 +79,14 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if ordered is not None:
         code = in_other_order(ordered, words.world_size if hidden and divides else "")
         yield Replace(ordered.name, code, _ORDER, modules=words.imports)
+    whole = divides and "whole" in statuses.values()
+    trains = _trains(script, shown, statuses) if whole else ""
+    if whole and (hidden or not trains):
+        message = "this call makes a loader for training, and one for an evaluation whose batches stay as large"
+        yield Finding(RULE.id, "refused", call.lineno, message, "make them in calls of their own")
+        return
     if divides and not (hidden and ordered is not None):
-        yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
+        yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words, trains)]
     is_subset = sampler is not None and sampler.is_subset
     named = sampler.is_after if is_subset and sampler else can_be_repeated(script, shown.dataset)
     name = "" if named else new_name(script, call)
@@ -102,14 +108,15 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
             return
         assert shown.shuffle is not None
         other = words.shard if others == {"sharded"} else "None"
-        template = f"DistributedSampler({{}}{words.replicas}) if {{}} else {other}"
+        rest = _without_rest(script, call)
+        template = f"DistributedSampler({{}}{words.replicas}{rest}) if {{}} else {other}"
         if isinstance(shown.shuffle, ast.Constant):
             order = "{}" if ordered is None else str(shown.shuffle.value)
-            own = f"DistributedSampler({{}}{words.replicas}, shuffle={order})"
+            own = f"DistributedSampler({{}}{words.replicas}, shuffle={order}{rest})"
             template = f"{own} if {told_by_key(statuses)} else {other}"
         said_here = [shown.shuffle] if ordered is None else []
         parts = [shown.dataset, *said_here, *([shown.dataset] if others == {"sharded"} else [])]
-    instead = "sampler" if sampler is not None else "shuffle" if shown.shuffle is not None and ordered is None else ""
+    instead = order_of(call)
     modules = (*SAMPLER, *words.imports) if others else SAMPLER
     yield ChangeArgument(call, "sampler", template, _ORDER, instead, (), tuple(parts), name, modules)
 
@@ -134,8 +141,18 @@ def _without_rest(script: Script, call: ast.Call) -> str:
     return f", drop_last={ast.unparse(dropped)}"
 
 
-def _part(size: ast.expr, words: Words) -> Replace:
-    return Replace(size, f"{{}} // {words.world_size}", "give each rank its part of the batch", modules=words.imports)
+def _part(size: ast.expr, words: Words, trains: str = "") -> Replace:
+    """Divide a batch size; trains: where the loader is one of training, if the call makes others, too."""
+    template = f"{{}} // {words.world_size}" + (f" if {trains} else {{}}" if trains else "")
+    return Replace(size, template, "give each rank its part of the batch", modules=words.imports)
+
+
+def _trains(script: Script, shown: Seen, statuses: dict[Loader, str]) -> str:
+    """What is true where a call makes a loader of training, and not one of an evaluation; "" where it is not seen."""
+    if isinstance(shown.shuffle, ast.Constant):
+        return told_by_key(statuses)
+    runs = shown.shuffle is None or any(isinstance(each, ast.Call | ast.Dict) for each in ast.walk(shown.shuffle))
+    return "" if runs or shown.shuffle is None else ast.get_source_segment(script.text, shown.shuffle) or ""
 
 
 def _part_of_shared(script: Script, call: ast.Call, size: ast.expr, words: Words) -> Iterator[Edit]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation, reasons, undivided
 
 
@@ -74,3 +76,24 @@ def test_what_runs_over_samples_behind_steps_couples_them() -> None:
     for along, is_followed in (("softmax(0)", True), ("softmax(1)", False), ("softmax(2)", True), ("mean(1)", True)):
         made = f"model(x).unsqueeze(2).permute(1, 0, 2).view(STEPS, len(x), -1).{along}"
         assert (undivided("STEPS = 3\n" + REPEATED.format(made)) == []) is is_followed, along
+
+
+TABLE = """\
+steps, table = torch.randint(0, 9, {sizes}), torch.sqrt(torch.linspace(0, 1, 9))
+        loss = F.mse_loss(model(x * table.gather({dimension}, steps).reshape({shape})).sum(1), y.float())
+"""
+
+
+@pytest.mark.parametrize(
+    ("sizes", "dimension", "shape", "fits"),
+    [
+        ("(len(x),)", "-1", "len(x), 1", True),
+        ("(len(x),)", "0", "len(x), *((1,) * (len(x.shape) - 1))", True),
+        ("(len(x), 4)", "-1", "len(x), 4", False),
+        ("x.shape", "0", "len(x), 4", False),
+    ],
+)
+def test_numbers_that_a_table_has_for_each_sample(sizes: str, dimension: str, shape: str, fits: bool) -> None:
+    line = "loss = F.cross_entropy(model(x), y)\n"
+    given = TABLE.format(sizes=sizes, dimension=dimension, shape=shape)
+    assert bool(reasons(TRAINING.replace(line, given))) is not fits

@@ -151,3 +151,35 @@ criterion = Own()
     found = followed(source)
     within = [node for node in found.found.joined if node.lineno < 20]
     assert not within and not found.found.weighed_together
+
+
+SAMPLED = (
+    """\
+model = nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.5))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+    + TRAINING
+    + """\
+model.eval()
+names, drawn = {{0: "a", 1: "b", 2: "c"}}, torch.randint(0, 3, (9,))
+rest = drawn if drawn.size(0) < 8 else drawn[:8]
+shown = [names[i] for i in rest.tolist()]
+print("".join(names[i] for i in shown))
+{reads}
+"""
+)
+
+
+@pytest.mark.parametrize(
+    ("reads", "fits"),
+    [
+        ("", True),
+        ("if shown[0] == 'a': torch.save(model.state_dict(), 'a.pt')", False),
+        ("if len(shown) > 2: torch.save(model.state_dict(), 'a.pt')", False),
+        ("print(model(torch.rand(2, 4)) if rest[0] else 0)", False),
+        ("lr = 0.1 if rest[0] else 0.2\nfor group in optimizer.param_groups: group['lr'] = lr", False),
+        ("kept = [model.train() for i in rest.tolist()]", False),
+    ],
+)
+def test_what_is_taken_by_drawn_numbers_may_be_shown(reads: str, fits: bool) -> None:
+    assert bool(reasons(SAMPLED.format(reads=reads))) is not fits

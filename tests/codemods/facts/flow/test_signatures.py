@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.signatures import argument, takes
+from ddpify_codemods.facts.flow.signatures import argument, needs, takes
 
 from tests.codemods.checks import node_of, script_of
 
@@ -47,3 +47,21 @@ def test_an_argument_by_name_or_place() -> None:
     function, call = next(script.find(ast.FunctionDef)), node_of(script, "f(1, b=2)")
     found = [argument(function, name, call) for name in ("a", "b", "c")]
     assert [each and ast.unparse(each) for each in found] == ["1", "2", None]
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given", "number"),
+    [
+        ("a, b", "*c", 2),
+        ("self, a, b", "*c", 3),
+        ("a, b", "*c, b=1", 1),
+        ("a, b=1", "*c", 0),
+        ("*a", "*c", 0),
+        ("a, b", "*c, **d", 0),
+        ("a, *, b", "*c, b=1", 1),
+    ],
+)
+def test_how_many_values_are_needed(parameters: str, given: str, number: int) -> None:
+    script = script_of(f"def f({parameters}): ...\nf({given})\n")
+    (function,), (call,) = script.find(ast.FunctionDef), script.find(ast.Call)
+    assert needs(function.args, call, is_bound=False) == number

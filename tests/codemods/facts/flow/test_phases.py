@@ -1,0 +1,66 @@
+"""Loops over phases: each turn is followed by itself, so that each phase has its loader."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import HEAD, plain, refusals
+
+PHASES = """\
+loaders = {{"train": train_loader, "val": test_loader}}
+NAMES = ["train", "val"]
+for epoch in range(2):
+    for {turns}:
+        model.train({trains})
+        hits = 0
+        for x, y in {loader}:
+            with torch.set_grad_enabled({trains}):
+                out = model(x)
+                loss = F.cross_entropy(out, y)
+            if {trains}:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+            hits += (out.argmax(1) == y).sum().item()
+        print(hits)
+"""
+TRAINS = "phase == 'train'"
+
+
+@pytest.mark.parametrize(
+    ("turns", "trains", "loader"),
+    [
+        ("phase in NAMES", TRAINS, "loaders[phase]"),
+        ("phase in loaders", TRAINS, "loaders[phase]"),
+        ("phase in loaders.keys()", TRAINS, "loaders[phase]"),
+        ("phase, loader in loaders.items()", TRAINS, "loader"),
+        ("phase, loader in (('train', train_loader), ('val', test_loader))", TRAINS, "loader"),
+        ("training, loader in [(True, train_loader), (False, test_loader)]", "training", "loader"),
+        ("phase, loader in zip(('train', 'val'), (train_loader, test_loader))", TRAINS, "loader"),
+    ],
+)
+def test_a_loader_of_evaluation_gives_each_sample_once(turns: str, trains: str, loader: str) -> None:
+    result = plain(HEAD + PHASES.format(turns=turns, trains=trains, loader=loader))
+    assert not refusals(result)
+    assert result.code.count("DistributedSampler(") == 1
+    assert "sampler=range(dist.get_rank(), len(test_set), dist.get_world_size())" in result.code
+    assert "train_loader.sampler.set_epoch(epoch)" in result.code
+
+
+def test_phases_that_the_program_adds_to_are_not_followed_one_by_one() -> None:
+    source = PHASES.format(turns="phase in NAMES", trains=TRAINS, loader="loaders[phase]")
+    source = source.replace("for epoch", "NAMES.append('val')\nfor epoch", 1)
+    assert plain(HEAD + source).code.count("DistributedSampler(") != 1
+
+
+@pytest.mark.parametrize("pairs", ["(('train', 0, 48), ('val', 48, 64))", "['train', 'val']", "NAMES"])
+def test_loaders_that_are_made_for_phases(pairs: str) -> None:
+    names, cut = ("phase, a, b", "x[a:b], y[a:b]") if "0" in pairs else ("phase", "x, y")
+    head = HEAD[: HEAD.index("train_set")] + "x, y = torch.rand(64, 4), torch.randint(3, (64,))\n"
+    head += "model = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+    source = PHASES.format(turns="phase in NAMES", trains=TRAINS, loader="loaders[phase]").partition("\n")[2]
+    made = f"DataLoader(TensorDataset({cut}), batch_size=8, shuffle=phase == 'train')"
+    names_first, rest = source.partition("\n")[::2]
+    result = plain(f"{head}{names_first}\nloaders = {{phase: {made} for {names} in {pairs}}}\n{rest}")
+    assert not refusals(result)
+    assert 'loaders["train"].sampler.set_epoch(epoch)' in result.code
