@@ -38,7 +38,8 @@ class Division:
     sizes of its outputs may depend on the values of its input. rounded: the type that it computes in by itself, where
     that is coarser than its input's. eager: whether a compiled module is computed without compiling. in_float64:
     whether rounding hides it in the model's own precision. graphs: how the samples lie, if they are graphs, in place of
-    `inputs`. reason: why it cannot be divided; "" if it can.
+    `inputs`. gives_loss: whether its output has a number with a gradient. reason: why it cannot be divided; "" if it
+    can.
     """
 
     inputs: tuple[Rows | None, ...] = ()
@@ -53,6 +54,7 @@ class Division:
     eager: bool = False
     in_float64: bool = False
     graphs: Plan | None = None
+    gives_loss: bool = False
     reason: str = ""
 
     @property

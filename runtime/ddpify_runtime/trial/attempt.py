@@ -52,8 +52,8 @@ class NoCopy(Exception):
 class Trial:
     """For each output leaf its possible forms, and which of them hold on this rank; the rest as in Division.
 
-    numbers: whether there is a number among them. several: as in Region. reason: of a leaf that has no form that
-    holds; "" if all have one.
+    numbers, gives_loss: whether there is a number among them without a gradient, and with one. several: as in Region.
+    reason: of a leaf that has no form that holds; "" if all have one.
     """
 
     forms: list[list[AnyRows | None]]
@@ -66,6 +66,7 @@ class Trial:
     sizes: bool
     rounded: torch.dtype | None
     numbers: bool
+    gives_loss: bool
     several: Sequence[Draw]
     reason: str
 
@@ -160,6 +161,7 @@ def attempt(
         reads.sizes,
         rounded,
         any(map(_is_number, local)),  # computed with gradients, if it has any
+        any(isinstance(part, Tensor) and part.dim() == 0 and part.requires_grad for part in local),
         [*local_region.several],
         _why(failing[0], total) if failing else "",
     )

@@ -126,11 +126,24 @@ def still_holds(module: nn.Module, call: Callable[..., Any], leaves: Sequence[An
 
 
 def _same_in_float64(module: nn.Module, call: Callable[..., Any], leaves: Sequence[Any], found: Division) -> bool:
-    few, total = _fewer(leaves, found)
     with _default_dtype(torch.float64), suppress(NoCopy, NotDivisible, UnknownLoss):
-        copied, wide = _in_float64(module, few)
-        return same_gradients(copied, call, wide, found, total)
+        return _same_gradients_of_few(*_in_float64(module, leaves), call, found)
     return False
+
+
+def _same_gradients_of_few(module: nn.Module, leaves: Sequence[Any], call: Callable[..., Any], found: Division) -> bool:
+    """Whether gradients add up for a few rows of each rank; where the output has a number with a gradient, in uneven
+    shares, too. Of samples that are all alike a mean over a part is that over the whole, and of shares as large as each
+    other so are its gradients."""
+    few, total = _fewer(leaves, found)
+    if not same_gradients(module, call, few, found, total):
+        return False
+    total = 2 * world_size() - 1
+    device = leaves[found.batch[0]].device
+    if not found.gives_loss or total > found.samples(leaves) or not divides(total, device):
+        return True
+    few = found.first(leaves, total)
+    return not found.may_mix(few) or same_gradients(module, call, few, found, total)
 
 
 def _few(leaves: Sequence[Any], way: Division, even: bool = False) -> tuple[list[Any], int]:
@@ -261,11 +274,10 @@ def _find(
                 found = Division(
                     way.inputs, way.batch, outputs, trial.places, losses, trial.decides, trial.counts, bool(sizes)
                 )
-                found = replace(found, rounded=trial.rounded, graphs=way.graphs)
+                found = replace(found, rounded=trial.rounded, graphs=way.graphs, gives_loss=trial.gives_loss)
                 if not gradients:
                     return found
-                few, total = _fewer(leaves, way)
-                if same_gradients(module, call, few, found, total):
+                if _same_gradients_of_few(module, leaves, call, found):
                     return found
                 reasons[-1] = _GRADIENTS
                 doubtful = doubtful or replace(found, reason=_GRADIENTS)

@@ -68,6 +68,30 @@ def hidden_first(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
     yield F.cross_entropy(model(x.new_zeros(1, len(x), 5), x.view(-1, 2, 4)), y)
 
 
+class AlikeByAccident(nn.Module):
+    """All samples have the same entry of a code book, and a number over the batch besides, as for the load of experts.
+
+    Its mean over a part is that over the whole; the gradients of the samples are so where shares are of one size.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.gate, self.head = nn.Linear(8, 6), nn.Linear(6, 3), nn.Linear(6, 3)
+
+    def forward(self, x: Tensor) -> tuple[Tensor, Tensor]:
+        hidden = self.first(x)
+        hidden = hidden + (torch.ones(6) - hidden).detach()
+        chosen = self.gate(hidden).softmax(1)
+        load = torch.stack([(chosen.argmax(1) == expert).float().mean() for expert in range(3)])
+        return self.head(hidden), (load * chosen.mean(0)).sum()
+
+
+@case(AlikeByAccident)
+def alike_by_accident(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor]:
+    output, balance = model(x)
+    yield F.cross_entropy(output, y) + balance
+
+
 TEMPERATURE = torch.ones(1, requires_grad=True)
 
 
