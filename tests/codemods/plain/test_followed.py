@@ -645,8 +645,11 @@ for phase in ["train", "val"]:
     print(correct)
 """
     whole = plain(head.replace("{}", ", sampler=torch.utils.data.WeightedRandomSampler([1.0] * 30, 30)") + loop)
-    assert any("right for one only" in each for each in refusals(whole))
-    assert not any("right for one only" in each for each in refusals(plain(head.replace("{}", "") + loop)))
+    assert not refusals(whole)
+    assert "    if is_divided:\n        correct = sum_over_ranks(correct)\n    print(correct)" in whole.code
+    divided = plain(head.replace("{}", "") + loop)
+    assert not refusals(divided)
+    assert "\n    correct = sum_over_ranks(correct)\n" in divided.code
 
 
 @pytest.mark.parametrize(
