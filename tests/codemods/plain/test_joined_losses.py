@@ -146,10 +146,18 @@ def test_what_is_no_batch_of_all_ranks_is_refused(loss: str) -> None:
 PUT = "far = torch.cdist(model(x), model(x))\n        {}\n        loss = far.mean()"
 
 
-@pytest.mark.parametrize("change", ["far[y[:, None] == y[None]] = 0.0", "far.masked_fill_(y[:, None] == y[None], 0.0)"])
-def test_rows_of_all_ranks_and_of_this_one_are_not_put_together(change: str) -> None:
+def test_rows_of_all_ranks_and_of_this_one_are_not_put_together() -> None:
     """What is changed in place, by a mask of this rank's samples, has a row for each sample of all ranks."""
-    assert refusals(plain(training().replace(f"loss = {CE}", PUT.format(change))))
+    assert refusals(
+        plain(training().replace(f"loss = {CE}", PUT.format("far.masked_fill_(y[:, None] == y[None], 0.0)")))
+    )
+
+
+def test_places_in_rows_of_all_ranks_are_those_of_all_samples() -> None:
+    result = plain(training().replace(f"loss = {CE}", PUT.format("far[y[:, None] == y[None]] = 0.0")))
+    assert not refusals(result)
+    assert "gathered_y = differentiable_batch(y)" in result.code
+    assert "far[gathered_y[:, None] == gathered_y[None]] = 0.0" in result.code
 
 
 EACH_WITH_Y = "F.cross_entropy(model(x), y, reduction='none')"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of, seen
+from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, seen
 from ...facts.script import Script
 from ...rule import ChangeArgument, Edit, Finding, Replace, ReplaceImport, Rule
 from ...targets import Target
@@ -38,7 +38,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if isinstance(node, ast.Attribute) or (isinstance(node, ast.Name) and _comes_from_elsewhere(script, node)):
             yield Replace(node, "DataLoader", _MESSAGE, ("DataLoader",))
         parent = script.parents[node]
-        if isinstance(parent, ast.Call) and parent.func is node and (shown := seen(script, parent)):
+        if not isinstance(parent, ast.Call) or parent.func is not node or len(parent.args) > 2:
+            continue  # of an order that is no keyword --target none could not give back the very text
+        if shown := seen(script, parent):
             yield from _named(script, parent, shown)
     if made:  # an import that nothing uses too: its name is free then
         for statement in script.find(ast.ImportFrom):
@@ -60,7 +62,7 @@ def _named(script: Script, call: ast.Call, shown: Seen) -> Iterator[Edit]:
     if shown.shuffle is None or is_false(shown.shuffle):
         code, instead, parts = "False", "", [shown.dataset]
     else:
-        code, instead, parts = "{}", order_of(call), [shown.dataset, shown.shuffle]
+        code, instead, parts = "{}", "shuffle", [shown.dataset, shown.shuffle]
     template = f"{_SAMPLER}({{}}, shuffle={code})"
     yield ChangeArgument(call, "sampler", template, _NAMED, instead, (_SAMPLER,), tuple(parts), name)
 
