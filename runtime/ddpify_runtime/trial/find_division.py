@@ -138,12 +138,21 @@ def _same_gradients_of_few(module: nn.Module, leaves: Sequence[Any], call: Calla
     few, total = _fewer(leaves, found)
     if not same_gradients(module, call, few, found, total):
         return False
-    total = 2 * world_size() - 1
-    device = leaves[found.batch[0]].device
-    if not found.gives_loss or total > found.samples(leaves) or not divides(total, device):
+    total = _uneven(found, leaves) if found.gives_loss else 0
+    if not total or not divides(total, leaves[found.batch[0]].device):
         return True
     few = found.first(leaves, total)
     return not found.may_mix(few) or same_gradients(module, call, few, found, total)
+
+
+def _uneven(found: Division, leaves: Sequence[Any]) -> int:
+    """How many rows make shares that are not as large as each other; 0 if a batch has too few.
+
+    Two for each rank at least where something is drawn: what is drawn for one alone may lie otherwise in memory.
+    """
+    size, ranks = found.samples(leaves), world_size()
+    least = 2 * ranks + 1 if size > 2 * ranks or found.places else 2 * ranks - 1
+    return least if least <= size else 0
 
 
 def _few(leaves: Sequence[Any], way: Division, even: bool = False) -> tuple[list[Any], int]:
