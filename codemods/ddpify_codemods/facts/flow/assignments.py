@@ -72,7 +72,7 @@ class Assignments(Branches):
             for thing in added.only(Items):
                 assert isinstance(thing, Items)
                 for entry in thing.all():
-                    self.append(before, entry)
+                    self.append(before, entry, thing.on_every_rank)
             if makes_numbers(node.value):
                 added = replace(added, part=False, host=True)
             if not added.only(Items):

@@ -11,14 +11,19 @@ from .values import Value
 _ONE_MORE = 3  # where it is not known how many a tensor has
 
 
-def counted(node: ast.expr, value: Callable[[ast.expr], Value]) -> int | tuple[int, ...] | Literal["unknown"]:
+def counted(
+    node: ast.expr, call: ast.Call, value: Callable[[ast.expr], Value]
+) -> int | tuple[int, ...] | Literal["unknown"]:
     """The dimension that is counted from the last, or those that are counted on from one; "unknown" for others.
 
-    Args: what names a dimension; what an expression holds there.
+    Args: what names a dimension; the call that it is given to; what an expression holds there.
     """
-    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub) and _counted_tensor(node.left) is not None:
-        less = value(node.right).constant
-        return -less if isinstance(less, int) else "unknown"
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        tensor, less = _counted_tensor(node.left), value(node.right).constant
+        if tensor is None or not isinstance(less, int):
+            return "unknown"
+        dimensions = 0 if _is_of(tensor, call) else value(tensor).dimensions
+        return "unknown" if dimensions is None else dimensions - less
     while isinstance(node, ast.Call) and ast.unparse(node.func) in ("tuple", "list") and len(node.args) == 1:
         node = node.args[0]
     if not isinstance(node, ast.Call) or ast.unparse(node.func) != "range" or len(node.args) != 2:
@@ -26,7 +31,14 @@ def counted(node: ast.expr, value: Callable[[ast.expr], Value]) -> int | tuple[i
     tensor, first = _counted_tensor(node.args[1]), value(node.args[0]).constant
     if tensor is None or first not in (1, 2):
         return "unknown"
-    return tuple(range(int(first), value(tensor).dimensions or _ONE_MORE))
+    dimensions = value(tensor).dimensions or (_ONE_MORE if _is_of(tensor, call) else 0)
+    return tuple(range(int(first), dimensions)) or "unknown"  # none are all
+
+
+def _is_of(tensor: ast.expr, call: ast.Call) -> bool:
+    """Whether a tensor is the one that is computed with: `x` in `x.sum(x.dim() - 1)`, `torch.sum(x, x.dim() - 1)`."""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    return ast.unparse(tensor) in (ast.unparse(owner), *map(ast.unparse, call.args[:1]))
 
 
 def _counted_tensor(node: ast.expr) -> ast.expr | None:

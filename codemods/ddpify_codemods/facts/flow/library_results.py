@@ -31,6 +31,7 @@ from .values import (
     DRAWN,
     KEYED,
     LOCAL_ROWS,
+    MIXED,
     NUMBERED,
     OWN_SHAPE,
     SAME,
@@ -294,6 +295,9 @@ class LibraryResults(UnseenLayers):
                 each_has = most([each for each in inner if each.is_local])
                 stacked = made_of(unsqueezed(together(kinds), at if isinstance(at, int) else 0), inner)
                 return of_dimensions(stacked, None if each_has is None else each_has + 1)
+            mixes = kinds and any(context.how == "whole" for context in self.contexts)
+            if mixes and not all(entry.is_local for entry in self.parts_of(node.args[0], frame) or inner):
+                return made_of("unknown", inner, reason=MIXED)
             if kinds <= LOCAL_ROWS and last in ("cat", "concat", "concatenate") and self.is_padded(node, frame):
                 return made_of("unknown", inner, reason=COUPLES)
             if kinds <= LOCAL_ROWS:
@@ -430,7 +434,7 @@ class LibraryResults(UnseenLayers):
         found = self.value(value, frame)
         if isinstance(found.constant, int):
             return found.constant
-        return None if found.is_none else counted(value, lambda part: self.value(part, frame))
+        return None if found.is_none else counted(value, node, lambda part: self.value(part, frame))
 
     def runs_along_last(self, node: ast.Call, frame: Frame) -> bool:
         """Whether a call without a dimension takes the last one, of a variable that has one of classes at least."""

@@ -29,6 +29,7 @@ from .values import (
     DRAWN,
     KEYED,
     LOCAL_ROWS,
+    MIXED,
     NUMBERED,
     OWN_SHAPE,
     SAME,
@@ -339,10 +340,11 @@ class Methods(InPlace):
                 for value in args[-1:]:
                     entries = value.only(Items) if name == "extend" else []
                     inner = [each for one in entries if isinstance(one, Items) for each in one.all()]
+                    on_every_rank = any(isinstance(one, Items) and one.on_every_rank for one in entries)
                     if makes_numbers(node.args[-1]):
                         value = replace(value, part=False)
                     for each in inner or [value]:
-                        self.append(owner, self.one_of_several(each, name))
+                        self.append(owner, self.one_of_several(each, name), on_every_rank)
                 return SAME
             if name in ("items", "values", "keys"):
                 return of(
@@ -412,8 +414,8 @@ class Methods(InPlace):
         """What a set gets: other entries on each rank, some of which several ranks have."""
         return made_of("unknown", [value], reason=KEYED) if value.is_local else value
 
-    def append(self, owner: Value, value: Value) -> None:
-        """Put a value into a list, dict or set."""
+    def append(self, owner: Value, value: Value, on_every_rank: bool = False) -> None:
+        """Put a value into a list, dict or set; on_every_rank: as in `Items`."""
         if self.may_be_of_several(value):
             value = made_of("unknown", [value], reason=SEVERAL)
         by_sample = self.in_rows() and value.kind in ("mean", "sum", *LOCAL_ROWS)
@@ -422,9 +424,14 @@ class Methods(InPlace):
         uneven = [context for context in self.contexts if self.uneven(context)]
         if uneven and not value.is_local and not local_entries(value):
             value = self.counted(uneven[0])
+        on_every_rank |= not value.is_local and any(context.how == "whole" for context in self.contexts)
         for thing in owner.only(Items):
             assert isinstance(thing, Items)
+            thing.on_every_rank |= on_every_rank
             thing.rest = value if thing.rest is None else join(thing.rest, value)
+            rows = self.rows_in(thing.rest)  # also of what it runs over, as zip(labels, guesses)
+            if thing.on_every_rank and (rows is not None or local_entries(thing.rest)):
+                thing.rest = made_of("unknown", [thing.rest if rows is None else rows], reason=MIXED)
             thing.grows = True
             thing.extended |= value.kind in LOCAL_ROWS and value.host
             thing.by_sample = thing.by_sample or by_sample

@@ -22,7 +22,7 @@ def written_down(script: Script, over: ast.expr) -> list[ast.expr]:
         stores = [each for each in named if not isinstance(each.ctx, ast.Load)]
         if len(made) != 1 or len(stores) != 1 or over.id in arguments(scope):
             return []
-        if any(_is_changed(script, each) for each in named):
+        if not all(_is_only_read(script, each) for each in named if each not in stores):
             return []
         listed = made[0]
     if not isinstance(listed, ast.List | ast.Tuple) or any(isinstance(each, ast.Starred) for each in listed.elts):
@@ -31,11 +31,14 @@ def written_down(script: Script, over: ast.expr) -> list[ast.expr]:
     return listed.elts if constants or listed is over else []
 
 
-def _is_changed(script: Script, name: ast.Name) -> bool:
-    """Whether a list may get other entries where its name is used: `phases.append("test")`."""
+def _is_only_read(script: Script, name: ast.Name) -> bool:
+    """Whether a list stays as it is where its name is used: not in `phases.append("test")`, nor in `more = phases`."""
     parent = script.parents[name]
-    quiet = isinstance(parent, ast.Call) and ast.unparse(parent.func) in ("len", "enumerate", "print", "zip", "list")
-    return isinstance(parent, ast.Attribute | ast.Call | ast.keyword) and not quiet
+    if isinstance(parent, ast.Call):
+        return name in parent.args and ast.unparse(parent.func) in ("len", "enumerate", "print", "zip", "list")
+    if isinstance(parent, ast.Subscript):
+        return isinstance(parent.ctx, ast.Load)
+    return isinstance(parent, ast.For | ast.comprehension | ast.Compare | ast.FormattedValue)
 
 
 def phases(over: Value) -> list[Value] | None:

@@ -199,7 +199,8 @@ class Items:
     """A tuple, list, dict or set: its entries by key, and what the others are. grows: whether entries are appended.
     default: what an entry is that is not there, of a defaultdict. by_sample: whether there is one for each sample;
     may_be_by_sample: whether that is not known. extended: whether it got numbers of samples, one behind the other;
-    in_order: whether it began as `[]`, and none went."""
+    in_order: whether it began as `[]`, and none went. on_every_rank: whether some were put in by a loop over an
+    evaluation that every rank goes through as a whole."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -210,6 +211,7 @@ class Items:
     may_be_by_sample: bool = False
     extended: bool = False
     in_order: bool = False
+    on_every_rank: bool = False
 
     def all(self) -> list[Value]:
         """Every entry."""

@@ -21,6 +21,11 @@ from ddpify_codemods.facts.flow.values import Value
         ("range(2, x.ndim)", None, (2,)),
         ("tuple(range(0, x.dim()))", 3, "unknown"),
         ("tuple(range(x.dim()))", 3, "unknown"),
+        ("tuple(range(1, x.dim()))", 1, "unknown"),
+        ("y.dim() - 1", 3, 2),
+        ("y.dim() - 1", None, "unknown"),
+        ("tuple(range(1, y.dim()))", 4, (1, 2, 3)),
+        ("tuple(range(1, y.dim()))", None, "unknown"),
         ("x.dim() - n", 3, "unknown"),
         ("n - 2", 3, "unknown"),
         ("min(0, 1)", 3, "unknown"),
@@ -31,4 +36,6 @@ def test_counts(text: str, dimensions: int | None, expected: object) -> None:
         constant = node.value if isinstance(node, ast.Constant) else None
         return Value(constant=constant, dimensions=dimensions)
 
-    assert counted(ast.parse(text, mode="eval").body, value) == expected
+    node, call = ast.parse(text, mode="eval").body, ast.parse("x.sum()", mode="eval").body
+    assert isinstance(call, ast.Call)
+    assert counted(node, call, value) == expected

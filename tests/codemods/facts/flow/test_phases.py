@@ -47,10 +47,12 @@ def test_a_loader_of_evaluation_gives_each_sample_once(turns: str, trains: str, 
     assert "train_loader.sampler.set_epoch(epoch)" in result.code
 
 
-def test_phases_that_the_program_adds_to_are_not_followed_one_by_one() -> None:
+@pytest.mark.parametrize("changed", ["NAMES.append('val')", "more = NAMES\nmore.append('val')", "NAMES[0] = 'val'"])
+def test_phases_that_the_program_changes_are_not_followed_one_by_one(changed: str) -> None:
     source = PHASES.format(turns="phase in NAMES", trains=TRAINS, loader="loaders[phase]")
-    source = source.replace("for epoch", "NAMES.append('val')\nfor epoch", 1)
-    assert plain(HEAD + source).code.count("DistributedSampler(") != 1
+    assert plain(HEAD + source.replace("for epoch", f"{changed}\nfor epoch", 1)).code.count("DistributedSampler(") != 1
+    read = "print(len(NAMES), NAMES[0], 'val' in NAMES, list(NAMES))"
+    assert plain(HEAD + source.replace("for epoch", f"{read}\nfor epoch", 1)).code.count("DistributedSampler(") == 1
 
 
 @pytest.mark.parametrize("pairs", ["(('train', 0, 48), ('val', 48, 64))", "['train', 'val']", "NAMES"])
