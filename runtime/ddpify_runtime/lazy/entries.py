@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dis
+import json
+import sys
 from collections.abc import Sequence
+from types import FrameType
 from typing import Any
 
 from ..forward import region
@@ -54,6 +58,8 @@ class Entries(Sequence[Any]):
         return self.whole() + (other.whole() if type(other) is Entries else other)
 
     def __radd__(self, other: Any) -> Any:
+        if isinstance(other, list) and _adds_in_place(sys._getframe(1)):
+            return NotImplemented  # asked before the list itself, which takes whatever it can iterate over
         return other + self.whole()
 
     def __mul__(self, times: Any) -> Any:
@@ -72,3 +78,23 @@ class Entries(Sequence[Any]):
 
     def __reduce__(self) -> Any:
         return self.__class__, (list(self.whole()),)
+
+
+_OPERATION, _IN_PLACE = dis.opmap.get("BINARY_OP"), 13  # `+=`, since Python 3.11
+
+
+def _adds_in_place(frame: FrameType) -> bool:
+    """Whether a frame is at `names += …`, which tells it by its code alone."""
+    code, at = frame.f_code.co_code, frame.f_lasti
+    if _OPERATION is None:
+        return dis.opname[code[at]] == "INPLACE_ADD"
+    return code[at] == _OPERATION and code[at + 1] == _IN_PLACE
+
+
+def _as_json(encoder: json.JSONEncoder, value: Any) -> Any:
+    return value.whole() if type(value) is Entries else _default(encoder, value)
+
+
+# The encoder is written in C and takes no list that only looks like one.
+_default = json.JSONEncoder.default
+setattr(json.JSONEncoder, "default", _as_json)  # noqa: B010

@@ -113,3 +113,35 @@ def test_lists_that_torch_takes_are_whole() -> None:
     (alone,) = run(1, lists)
     for ranks in (2, 3):
         assert run(ranks, lists) == [alone] * ranks
+
+
+def collected(kind: type) -> list[Any]:
+    """What a script gathers of the texts of an evaluation, and writes. kind: of what the loader gives them in."""
+    torch.manual_seed(0)
+    data: Any = [(float(i), f"{i}.png") for i in range(14)]
+
+    def collate(samples: Any) -> Any:
+        return torch.tensor([number for number, _ in samples]), kind(name for _, name in samples)
+
+    loader: DataLoader[Any] = DataLoader(data, 4, collate_fn=collate)
+    answers: list[Any] = []
+    added: list[Any] = []
+    same, joined, batches = added, kind(), []
+    for _, name in loader:
+        added += name
+        joined = joined + name
+        batches.append(name)
+        answers.append(json.dumps({"names": name}))
+    return [*answers, same is added, added, joined, sum(batches, kind()), json.dumps(batches), json.dumps(added)]
+
+
+@pytest.mark.parametrize("kind", [list, tuple])
+def test_texts_of_an_evaluation_are_gathered_and_written(kind: type) -> None:
+    (alone,) = run(1, collected, kind)
+    for ranks in (2, 3):
+        assert run(ranks, collected, kind) == [alone] * ranks
+
+
+def test_what_json_does_not_know_is_still_an_error() -> None:
+    with pytest.raises(TypeError, match="complex"):
+        json.dumps(1j)
