@@ -30,6 +30,7 @@ from typing import Any
 def serve() -> None:
     """Do jobs until the standard input ends; returns in each forked process too, which then has to end as usual."""
     before = set(sys.modules)
+    sys.path[0] = os.path.dirname(sys.path[0])  # this folder has a package of the tests that is named as the command's
     for module in sys.argv[1:]:
         importlib.import_module(module)
     _leave_whole({name: module for name, module in sys.modules.items() if name not in before})
@@ -87,14 +88,15 @@ def _run(job: dict[str, Any], rank: int) -> None:
         os.environ.update(MASTER_ADDR="localhost", MASTER_PORT=job["port"])
     os.environ.update({name: value.replace("<rank>", str(rank)) for name, value in job["environment"].items()})
     written = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-    for number, (path, flags) in enumerate([(os.devnull, os.O_RDONLY), (job["out"], written), (job["err"], written)]):
+    for number, (path, flags) in enumerate([(job["in"], os.O_RDONLY), (job["out"], written), (job["err"], written)]):
         opened = os.open(path.replace("<rank>", str(rank)), flags)
         os.dup2(opened, number)
         os.close(opened)
     os.chdir(job["folder"])
     sys.argv = job["words"]
     script = sys.argv[0]
-    sys.path[:1] = [os.path.dirname(os.path.abspath(script)), *os.environ["PYTHONPATH"].split(os.pathsep)]
+    first = "" if script.endswith("__main__.py") else os.path.dirname(os.path.abspath(script))  # as after `-m`
+    sys.path[:1] = [first or job["folder"], *os.environ["PYTHONPATH"].split(os.pathsep)]
     sys.modules.pop("sitecustomize", None)  # the system's, which this process has imported at its start
     with contextlib.suppress(ImportError):
         importlib.import_module("sitecustomize")

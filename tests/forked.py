@@ -31,17 +31,37 @@ def start(
     interpreter: tuple[str, ...],
     kept: Path | None = None,
 ) -> tuple[int, str, str]:
-    """Run a command line in some processes; (exit code, stdout, stderr). See `harness.Start`.
+    """As `run`; what was written, as text. See `harness.Start`."""
+    code, out, err = run(words, world_size, folder, environment, limit, interpreter, kept)
+    return code, out.decode("utf-8", "replace"), err.decode("utf-8", "replace")
+
+
+def run(
+    words: Sequence[str],
+    world_size: int,
+    folder: Path,
+    environment: Mapping[str, str],
+    limit: float,
+    interpreter: tuple[str, ...],
+    kept: Path | None = None,
+    stdin: bytes = b"",
+    path: str = "",
+) -> tuple[int, bytes, bytes]:
+    """Run a command line in some processes; (exit code, stdout, stderr).
 
     Args:
         interpreter: a Python, then the modules that the processes have imported before their script's first line.
         kept: where each rank's output goes, instead of being returned: `<rank>/stdout.log` and `<rank>/stderr.log`.
+        stdin: what the processes read. path: the PYTHONPATH by which these modules are found.
     """
-    server = _started(interpreter, environment)
+    server = _started(interpreter, {**environment, "PYTHONPATH": path})
     assert server.stdin is not None and server.stdout is not None
-    with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
+    made = tempfile.NamedTemporaryFile
+    with made() as given, made() as out, made() as err:
+        given.write(stdin)
+        given.flush()
         job = {"words": list(words), "processes": max(1, world_size), "folder": str(folder), "port": free_port()}
-        job |= {"environment": dict(environment), "out": out.name, "err": err.name}
+        job |= {"environment": dict(environment), "in": given.name, "out": out.name, "err": err.name}
         if kept:
             job |= {"out": f"{kept}/<rank>/stdout.log", "err": f"{kept}/<rank>/stderr.log"}
             for rank in range(world_size):
@@ -51,8 +71,7 @@ def start(
         answer = server.stdout.readline() if ready else ""
         if not answer:
             _end(interpreter)
-        texts = [stream.read().decode("utf-8", "replace") for stream in (out, err)]
-    return int(answer) if answer else TIMED_OUT, texts[0], texts[1]
+        return int(answer) if answer else TIMED_OUT, out.read(), err.read()
 
 
 def free_port() -> str:
@@ -67,7 +86,7 @@ def _started(interpreter: tuple[str, ...], environment: Mapping[str, str]) -> su
     if interpreter not in _servers:
         python, *modules = interpreter
         _servers[interpreter] = subprocess.Popen(
-            [python, str(SERVER), *modules], env=dict(environment) | {"PYTHONPATH": ""}, text=True,
+            [python, str(SERVER), *modules], env=dict(environment), text=True,
             start_new_session=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
         )  # fmt: skip
         atexit.register(_end, interpreter)

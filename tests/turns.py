@@ -2,9 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
 from zlib import crc32
+
+import pytest
 
 
 def turn(name: str, turns: int = 2) -> int:
     """The turn that a case has by its name, of some of about equal size: the same whatever other cases there are."""
     return crc32(name.encode()) % turns
+
+
+def on_ranks(names: Iterable[str]) -> list[Any]:
+    """Every case with its number of ranks: two or three at every change, which its name tells, and both by night."""
+    return [
+        pytest.param(name, ranks, marks=[] if ranks == 2 + turn(name) else [pytest.mark.nightly])
+        for name in names
+        for ranks in (2, 3)
+    ]

@@ -16,7 +16,7 @@ from ddpify.verify.unions import NEUTRAL, unions
 from tests.e2e import fixtures, harness
 from tests.e2e.fixtures import Fixture
 from tests.e2e.harness import Start
-from tests.turns import turn
+from tests.turns import on_ranks
 
 START = "0"  # where generators begin that a script does not seed, as its conversion does
 
@@ -78,13 +78,7 @@ def differences(
     return [*map(str, found.differences), *compare.divided(many)]
 
 
-CASES = [(name, ranks) for name in fixtures.plain_names() for ranks in (2, 3)]
-
-
-@pytest.mark.parametrize(
-    ("name", "ranks"),
-    [pytest.param(*case, marks=[] if case[1] == 2 + turn(case[0]) else pytest.mark.nightly) for case in CASES],
-)
+@pytest.mark.parametrize(("name", "ranks"), on_ranks(fixtures.plain_names()))
 def test_plain_conversion_trains_the_same(name: str, ranks: int) -> None:
     fixture = fixtures.load(name)
     found = differences(fixture, ranks)

@@ -16,11 +16,11 @@ from torch import Tensor, nn
 
 from tests.runtime.processes import run
 from tests.runtime.training import (
-    WAYS,
     Case,
     Classifier,
     Reduction,
     assert_trains_the_same,
+    in_turns,
     linear,
     register,
 )
@@ -121,8 +121,7 @@ def test_the_model_stays_the_users() -> None:
         assert all(answer.values()), answer
 
 
-@pytest.mark.parametrize(("world_size", "reduction"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size", "reduction"), in_turns(CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)

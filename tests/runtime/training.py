@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import Any, Literal, TypeAlias
 from weakref import WeakKeyDictionary
 
+import pytest
 import torch
 import torch.nn.functional as F
 from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from tests.turns import turn
+
 from .processes import run
 
 Step: TypeAlias = Callable[[Any, Tensor, Tensor], Iterator[Tensor]]
 Reduction: TypeAlias = Literal["ddp", "native"]
 Case: TypeAlias = tuple[Callable[[], nn.Module], Step]
-WAYS: list[tuple[int, Reduction]] = [(2, "ddp"), (3, "ddp"), (4, "ddp"), (3, "native")]
+WAYS: list[tuple[int, Reduction]] = [(2, "ddp"), (3, "ddp"), (3, "native"), (4, "ddp")]
+
+
+def in_turns(names: Iterable[str]) -> list[Any]:
+    """Every case in each of WAYS: two of them at every change, which its name tells, all by night."""
+    return [
+        pytest.param(name, *way, marks=[pytest.mark.nightly] if i % 2 != turn(name) else [])
+        for name in names
+        for i, way in enumerate(WAYS)
+    ]
 
 
 def register(cases: dict[str, Case], model: Callable[[], nn.Module]) -> Callable[[Step], Step]:

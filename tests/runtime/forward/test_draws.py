@@ -16,12 +16,12 @@ from torch.nn.utils.rnn import pack_padded_sequence
 from tests.runtime.forward.test_rank_stream import LIBRARY
 from tests.runtime.processes import run
 from tests.runtime.training import (
-    WAYS,
     Case,
     Checkpointed,
     Classifier,
     Reduction,
     assert_trains_the_same,
+    in_turns,
     register,
     rows_seen,
 )
@@ -158,8 +158,7 @@ def drops_in_a_kernel(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[Tensor
     yield F.cross_entropy(model(x), y)
 
 
-@pytest.mark.parametrize(("world_size", "reduction"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size", "reduction"), in_turns(CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)

@@ -11,13 +11,13 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.runtime.training import (
-    WAYS,
     Case,
     Classifier,
     Reduction,
     Step,
     assert_trains_the_same,
     count_step,
+    in_turns,
     register,
 )
 
@@ -69,8 +69,7 @@ CASES["replaced_forward_of_a_part"] = Classifier, changing(in_place_of_a_method)
 CASES["replaced_class_of_a_part"] = Classifier, changing(lambda model: setattr(model.middle, "__class__", Mixes))
 
 
-@pytest.mark.parametrize(("world_size", "reduction"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size", "reduction"), in_turns(CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     tolerance = 1e-5 if name == "replaced_by_batch_norm" else 1e-6  # its statistics of 2 samples amplify rounding

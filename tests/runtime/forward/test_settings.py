@@ -11,11 +11,11 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.runtime.training import (
-    WAYS,
     Case,
     Classifier,
     Reduction,
     assert_trains_the_same,
+    in_turns,
     register,
 )
 
@@ -66,8 +66,7 @@ def a_measure_in_the_output(model: nn.Module, x: Tensor, y: Tensor) -> Iterator[
     yield F.cross_entropy(output, y) * (1 + largest)
 
 
-@pytest.mark.parametrize(("world_size", "reduction"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size", "reduction"), in_turns(CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)

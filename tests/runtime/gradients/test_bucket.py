@@ -14,11 +14,11 @@ from torch import Tensor, nn
 
 from tests.runtime.processes import run
 from tests.runtime.training import (
-    WAYS,
     Case,
     Classifier,
     Reduction,
     assert_trains_the_same,
+    in_turns,
     linear,
     register,
 )
@@ -150,7 +150,7 @@ def test_models_may_share_a_part(reduction: Reduction, views: bool) -> None:
 
 @pytest.mark.parametrize(
     ("name", "world_size", "reduction"),
-    [(name, *way) for name in CASES for way in WAYS if (name, way[1]) != ("sparse_gradients", "native")],
+    [each for each in in_turns(CASES) if each.values != ("sparse_gradients", 3, "native")],
 )
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:

@@ -13,6 +13,8 @@ from torch import Tensor, nn
 from torch.autograd import grad as grad_of_torch
 from torch.func import functional_call
 
+from tests.turns import on_ranks
+
 from ..processes import run
 
 
@@ -273,8 +275,7 @@ def train(name: str) -> list[Tensor]:
 
 
 @pytest.mark.filterwarnings("ignore:ddpify")
-@pytest.mark.parametrize("ranks", [2, 3])
-@pytest.mark.parametrize("name", STEPS)
+@pytest.mark.parametrize(("name", "ranks"), on_ranks(STEPS))
 def test_trains_what_one_process_trains(name: str, ranks: int) -> None:
     (alone,) = run(1, train, name)
     assert not torch.equal(alone[0], alone[-1])

@@ -14,6 +14,7 @@ from ddpify_runtime.sharding import collectives
 from torch import Tensor, nn
 
 from tests.runtime.processes import run
+from tests.turns import on_ranks
 
 Loss = Callable[[Any, Tensor], Any]
 CASES: dict[str, tuple[Callable[[], Any], Loss, bool]] = {}
@@ -316,8 +317,7 @@ def train(name: str) -> tuple[list[Tensor], int]:
     return history, gathered.count(4)
 
 
-@pytest.mark.parametrize("world_size", [2, 3])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size"), on_ranks(CASES))
 def test_trains_what_one_process_trains(name: str, world_size: int) -> None:
     ((alone, _),) = run(1, train, name)
     ranks = run(world_size, train, name)

@@ -11,12 +11,12 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.runtime.training import (
-    WAYS,
     Case,
     Classifier,
     Reduction,
     assert_trains_the_same,
     count_step,
+    in_turns,
     register,
 )
 
@@ -72,8 +72,7 @@ CASES["scaled_by_the_batch"] = ScalesByTheBatch, decision_by_a_value
 CASES["decision_by_a_sample"] = DecidesByOneSample, decision_by_a_value
 
 
-@pytest.mark.parametrize(("world_size", "reduction"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size", "reduction"), in_turns(CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)

@@ -15,12 +15,12 @@ from torch import Tensor, nn
 
 from tests.runtime.processes import run
 from tests.runtime.training import (
-    WAYS,
     Case,
     Checkpointed,
     Classifier,
     Reduction,
     assert_trains_the_same,
+    in_turns,
     register,
     rows_seen,
 )
@@ -206,8 +206,7 @@ def test_reentrant_checkpointing_is_named() -> None:
         assert "Reentrant runs whole" in said and "use_reentrant=True" in said
 
 
-@pytest.mark.parametrize(("world_size", "reduction"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size", "reduction"), in_turns(CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)

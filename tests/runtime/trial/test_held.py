@@ -12,11 +12,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from tests.runtime.training import (
-    WAYS,
     Case,
     Classifier,
     Reduction,
     assert_trains_the_same,
+    in_turns,
     register,
     train_plainly,
 )
@@ -84,8 +84,7 @@ for kept in ("centre", "counts", "scale", "generator"):
     CASES[f"keeps_{kept}"] = partial(Keeps, kept), train_plainly
 
 
-@pytest.mark.parametrize(("world_size", "reduction"), WAYS)
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize(("name", "world_size", "reduction"), in_turns(CASES))
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)

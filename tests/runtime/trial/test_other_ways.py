@@ -14,6 +14,8 @@ import torch
 from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
 
+from tests.turns import on_ranks
+
 from ..processes import run
 
 STEPS = 24
@@ -219,9 +221,8 @@ def require_exact(build: Callable[[], nn.Module], ranks: int) -> int:
     return int(found[0][1])
 
 
-@pytest.mark.parametrize("way", WAYS)
-@pytest.mark.parametrize("ranks", [2, 3])
-def test_no_step_is_wrong(ranks: int, way: str) -> None:
+@pytest.mark.parametrize(("way", "ranks"), on_ranks(WAYS))
+def test_no_step_is_wrong(way: str, ranks: int) -> None:
     require_exact(lambda: Mixes(WAYS[way]), ranks)
 
 
