@@ -141,7 +141,7 @@ def test_what_is_saved_when_a_run_is_interrupted_is_saved_once(tmp_path: Path) -
     run_interrupted(tmp_path, "", from_outside=True)
 
 
-@pytest.mark.parametrize("collective", ["loss", "float(loss)"])
+@pytest.mark.parametrize("collective", [pytest.param("loss", marks=pytest.mark.nightly), "float(loss)"])
 def test_rank_zero_saves_when_it_is_interrupted_while_it_waits_for_another(tmp_path: Path, collective: str) -> None:
     """The other one has left, and does not come to the collective ("loss": to that of the backward)."""
     run_interrupted(tmp_path, f"if step == 10: wait_for_another(); {collective}", from_outside=False)

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ddpify_runtime.launch import failures
@@ -45,7 +46,15 @@ def run(folder: Path, end: str, *command: str) -> tuple[int, list[str]]:
     return done.returncode, done.stderr[done.stderr.index("ddpify: rank") :].splitlines()
 
 
-@pytest.mark.parametrize("start", STARTS)
+NIGHTLY = pytest.mark.nightly
+
+
+def by_day(start: str) -> list[Any]:
+    """All ways to start; the others than this one by night alone."""
+    return [pytest.param(each, marks=[] if each == start else NIGHTLY) for each in STARTS]
+
+
+@pytest.mark.parametrize("start", by_day("torchrun"))
 def test_the_rank_that_raised(tmp_path: Path, start: str) -> None:
     """The others raise too, when they lose it."""
     status, lines = run(tmp_path, "raise ValueError('rank 1 is unwell')", *STARTS[start])
@@ -56,14 +65,14 @@ def test_the_rank_that_raised(tmp_path: Path, start: str) -> None:
     assert len(lines) <= failures.LINES + 1
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", by_day("spawn"))
 def test_the_rank_that_was_killed(tmp_path: Path, start: str) -> None:
     status, lines = run(tmp_path, "os.kill(os.getpid(), signal.SIGKILL)", *STARTS[start])
     assert status == 128 + signal.SIGKILL
     assert lines[0].startswith("ddpify: rank 1 on ") and lines[1:] == ["  ended by signal 9 (SIGKILL)"]
 
 
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize("start", by_day("torchrun"))
 def test_the_status_of_the_script(tmp_path: Path, start: str) -> None:
     status, lines = run(tmp_path, "os._exit(7)", *STARTS[start])
     assert status == 7
@@ -101,8 +110,14 @@ def test_a_rank_that_was_killed_failed_before_those_that_aborted(
     assert found is not None and found.rank == killed
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-@pytest.mark.parametrize("start", STARTS)
+@pytest.mark.parametrize(
+    ("start", "number"),
+    [
+        pytest.param(start, number, marks=[] if (number == signal.SIGINT) == (start == "spawn") else NIGHTLY)
+        for start in STARTS
+        for number in (signal.SIGTERM, signal.SIGINT)
+    ],
+)
 def test_signals_reach_every_process(tmp_path: Path, start: str, number: signal.Signals) -> None:
     """The ranks have written their numbers; afterwards none of them is there."""
     (tmp_path / "train.py").write_text(
