@@ -36,9 +36,13 @@ def counted(
 
 
 def _is_of(tensor: ast.expr, call: ast.Call) -> bool:
-    """Whether a tensor is the one that is computed with: `x` in `x.sum(x.dim() - 1)`, `torch.sum(x, x.dim() - 1)`."""
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else call.func
-    return ast.unparse(tensor) in (ast.unparse(owner), *map(ast.unparse, call.args[:1]))
+    """Whether a call counts the dimensions of a tensor: `x` in `x.sum(x.dim() - 1)`, `torch.sum(x, x.dim() - 1)`.
+
+    `unsqueeze` counts those of what it makes.
+    """
+    owner, name = ast.unparse(call.func).rpartition(".")[::2]
+    given = {owner, *map(ast.unparse, (*call.args[:1], *(word.value for word in call.keywords)))}
+    return name != "unsqueeze" and ast.unparse(tensor) in given
 
 
 def _counted_tensor(node: ast.expr) -> ast.expr | None:

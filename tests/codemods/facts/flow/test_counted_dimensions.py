@@ -39,3 +39,21 @@ def test_counts(text: str, dimensions: int | None, expected: object) -> None:
     node, call = ast.parse(text, mode="eval").body, ast.parse("x.sum()", mode="eval").body
     assert isinstance(call, ast.Call)
     assert counted(node, call, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("call", "expected"),
+    [
+        ("x.softmax(x.dim() - 1)", -1),
+        ("F.softmax(x, x.dim() - 1)", -1),
+        ("softmax(x, x.dim() - 1)", -1),
+        ("F.softmax(input=x, dim=x.dim() - 1)", -1),
+        ("h.softmax(x.dim() - 1)", "unknown"),
+        ("x.unsqueeze(x.dim() - 1)", "unknown"),
+    ],
+)
+def test_counts_for_the_tensor_that_is_computed_with(call: str, expected: object) -> None:
+    node = ast.parse(call, mode="eval").body
+    assert isinstance(node, ast.Call)
+    given = [*node.args, *(word.value for word in node.keywords)][-1]
+    assert counted(given, node, lambda part: Value(constant=getattr(part, "value", None))) == expected
