@@ -14,6 +14,7 @@ import torch
 import torch.distributed as dist
 
 from .agreement import random_states
+from .agreement.log_settings import elsewhere
 from .collectives import broadcast_tensors
 from .forward import region, watched
 from .lazy.batch import gather_what_it_sees, wholes
@@ -94,6 +95,8 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
         if here:
             return result  # type: ignore[no-any-return]
         watched.follow(modules, sent[1])
+        if silently := elsewhere(function):
+            silently(*args, **kwargs)
         return sent[0]  # type: ignore[no-any-return]
 
     if _interrupted():

@@ -9,6 +9,8 @@ import sys
 from io import TextIOWrapper
 from typing import Any
 
+from .log_settings import silence_loguru
+
 # What this process was started with: reasons for its end go there on every rank.
 STDERR = sys.__stderr__
 
@@ -27,6 +29,7 @@ def silence() -> None:
         stream = vars(handler).get("stream") if isinstance(handler, logging.StreamHandler) else None
         if stream is not None and stream in (sys.stdout, sys.stderr):
             handler.setStream(stdout if stream is sys.stdout else stderr)
+    silence_loguru(stderr)
     sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
     os.fsync = _but_for_devices(os.fsync)
