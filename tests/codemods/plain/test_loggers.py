@@ -172,3 +172,35 @@ def test_a_picture_of_visdom_may_be_one_of_rank_0() -> None:
     result = plain(code.replace("logger.{}", "logger.image"))
     assert not refusals(result) and any("samples of rank 0 alone" in each.message for each in result.findings)
     assert refusals(plain(code.replace("logger.{}", "logger.histogram")))
+
+
+LOGS = """\
+if dist.get_rank() != 0:
+    sys.stdout = open(os.devnull, "w")  # rank 0 prints
+    {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "silent"),
+    [
+        ("import logging\n", "logging.disable(logging.WARNING)"),
+        ("from loguru import logger\n", 'logger.disable("")'),
+        ("from loguru import logger as log\n", 'log.disable("")'),
+    ],
+)
+def test_rank_0_logs(made: str, silent: str) -> None:
+    code = plain(training().replace("import torch\n", f"{made}import torch\n", 1)).code
+    assert LOGS.format(silent) in code
+
+
+@pytest.mark.parametrize(
+    ("made", "use"),
+    [
+        ("import logging\n", "if logging.getLogger().isEnabledFor(logging.INFO):\n    print(total)\n"),
+        ("from loguru import logger\n", "logger.opt(lazy=True).debug('{}', lambda: total)\n"),
+    ],
+)
+def test_logs_that_decide_what_is_computed_are_the_same_on_every_rank(made: str, use: str) -> None:
+    code = plain(training(after=use).replace("import torch\n", f"{made}import torch\n", 1)).code
+    assert "dist.get_rank()" in code and ".disable(" not in code

@@ -34,9 +34,25 @@ def rank_0_prints(script: Script, words: Words) -> tuple[list[str], list[str]]:
     """The lines that silence the other ranks, and the imports that they need."""
     lines = [f"if {words.rank} != 0:", '    sys.stdout = open(os.devnull, "w")  # rank 0 prints']
     modules = [*words.imports, "import os", "import sys"]
+    if _decides_by_logs(script):
+        return lines, modules
     if "logging" in script.imported.values():
-        return [*lines, "    logging.disable(logging.WARNING)"], [*modules, "import logging"]
+        lines.append("    logging.disable(logging.WARNING)")
+        modules.append("import logging")
+    if program_of(script).joined_above is None:  # below its import
+        loggers = [name for name, full in script.imported.items() if full == "loguru.logger"]
+        lines += [f'    {name}.disable("")' for name in loggers]
     return lines, modules
+
+
+def _decides_by_logs(script: Script) -> bool:
+    """Whether a program computes something where its log takes it alone: if `log.isEnabledFor(DEBUG)`, or in functions
+    that loguru calls, `logger.opt(lazy=True)`. A rank with a silent log would not."""
+    for call in (node for each in program_of(script).scripts for node in each.find(ast.Call)):
+        name = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        if name == "isEnabledFor" or (name == "opt" and any(word.arg == "lazy" for word in call.keywords)):
+            return True
+    return False
 
 
 def own_flags(script: Script, words: Words, lines: Sequence[str]) -> list[str]:
