@@ -22,12 +22,14 @@ PLACES = {name: RUNTIME / f"{name}_internals.py" for name in ("torch", "torch_xl
 # Private, and not of torch.
 OTHERS = {
     "_as": "the end of names of operations",
+    "_core": "loguru",
     "_exit": "os",
     "_fields": "named tuples",
     "_functional": "the end of names of operations",
     "_getframe": "sys",
     "_handlerList": "logging",
     "_inheriting": "multiprocessing",
+    "_sink": "loguru",
 }
 
 
