@@ -82,6 +82,11 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
         args, kwargs = unwrapped(wholes(args)), unwrapped(wholes(kwargs))
         gather_what_it_sees(function)
         here = get_rank() == 0
+        if silently := elsewhere(function):  # functions among its arguments are called later, where something is logged
+            _, number = _on_rank_zero(lambda: (None, function(*args, **kwargs)))
+            if not here:
+                silently(*args, **kwargs)
+            return number  # type: ignore[no-any-return]
         if called_back.functions(args, kwargs, objects=False):
             name = getattr(function, "__qualname__", "call")
             return called_back.drive(next_key(name), here, function, args, kwargs, packed)  # type: ignore[no-any-return]
@@ -95,8 +100,6 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
         if here:
             return result  # type: ignore[no-any-return]
         watched.follow(modules, sent[1])
-        if silently := elsewhere(function):
-            silently(*args, **kwargs)
         return sent[0]  # type: ignore[no-any-return]
 
     if _interrupted():

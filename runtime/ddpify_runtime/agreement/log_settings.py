@@ -42,15 +42,15 @@ def silence_loguru(stream: Any) -> None:
             sink._stream = stream
 
 
-def _add(add: Callable[..., Any], _sink: Any, **settings: Any) -> Any:
+def _add(add: Callable[..., Any], sink: Any, **settings: Any) -> Any:
     return add(lambda _: None, **{name: settings[name] for name in _OF_MESSAGES if name in settings})
 
 
 def _from_dict(configure: Callable[..., None], config: Mapping[str, Any]) -> None:
-    handlers = {
-        name: {"class": "logging.StreamHandler", **{key: each[key] for key in _OF_HANDLERS if key in each}}
-        for name, each in config.get("handlers", {}).items()
-    }
+    handlers = {}
+    for name, each in config.get("handlers", {}).items():
+        takes = {"class": "logging.StreamHandler", **{key: each[key] for key in _OF_HANDLERS if key in each}}
+        handlers[name] = each if each.get("class") == "logging.NullHandler" else takes
     configure({**config, "handlers": handlers})
 
 
@@ -62,7 +62,7 @@ def _from_file(configure: Callable[..., None], fname: Any, *args: Any, **kwargs:
         parser = RawConfigParser(kwargs.get("defaults") or (args[0] if args else None))
         parser.read_file(fname) if hasattr(fname, "readline") else parser.read(os.fspath(fname), kwargs.get("encoding"))
     for section in parser.sections():
-        if section.startswith("handler_"):
+        if section.startswith("handler_") and parser.get(section, "class", fallback="") != "NullHandler":
             parser.set(section, "class", "StreamHandler")
             parser.set(section, "args", "()")
             parser.remove_option(section, "kwargs")

@@ -52,11 +52,13 @@ class OfAllRanks:
 
 def from_dict(path: Path) -> Callable[..., Any]:
     handler = {"class": "logging.FileHandler", "filename": str(path), "mode": "w"}
-    handlers = {"file": {**handler, "formatter": "short", "level": "INFO"}}
+    handlers = {"file": {**handler, "formatter": "short", "level": "INFO"}, "none": {"class": "logging.NullHandler"}}
     short = {"format": "%(levelname)s %(message)s"}
     root = {"level": "DEBUG", "handlers": ["file"]}
-    config = {"version": 1, "formatters": {"short": short}, "handlers": handlers, "root": root}
+    quiet = {"quiet": {"level": "DEBUG", "handlers": ["none"], "propagate": False}}
+    config = {"version": 1, "formatters": {"short": short}, "handlers": handlers, "root": root, "loggers": quiet}
     rank_zero_only(logging.config.dictConfig)(config)
+    logging.getLogger("quiet").info("%s", OfAllRanks())
     return lambda name, *given: getattr(logging, name)("%s %s", *given)
 
 
@@ -76,7 +78,9 @@ def from_open_file(path: Path) -> Callable[..., Any]:
 def by_loguru(path: Path) -> Callable[..., Any]:
     loguru.logger.remove()
     number = rank_zero_only(loguru.logger.add)(sys.stdout)
-    rank_zero_only(loguru.logger.add)(path, level="INFO", format="{level} {message}", rotation="1 MB", enqueue=True)
+    rank_zero_only(loguru.logger.add)(
+        sink=path, level="INFO", format="{level} {message}", filter=lambda record: True, rotation="1 MB", enqueue=True
+    )
     loguru.logger.remove(number)
     return lambda name, *given: getattr(loguru.logger, name)("{} {}", *given)
 

@@ -41,7 +41,8 @@ def _is_of(tensor: ast.expr, call: ast.Call) -> bool:
     `unsqueeze` counts those of what it makes.
     """
     owner, name = ast.unparse(call.func).rpartition(".")[::2]
-    given = {owner, *map(ast.unparse, (*call.args[:1], *(word.value for word in call.keywords)))}
+    named = [word.value for word in call.keywords if word.arg == "input"]
+    given = {owner, *map(ast.unparse, (*call.args[:1], *named))}
     return name != "unsqueeze" and ast.unparse(tensor) in given
 
 

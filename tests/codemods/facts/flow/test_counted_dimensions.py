@@ -49,6 +49,7 @@ def test_counts(text: str, dimensions: int | None, expected: object) -> None:
         ("softmax(x, x.dim() - 1)", -1),
         ("F.softmax(input=x, dim=x.dim() - 1)", -1),
         ("h.softmax(x.dim() - 1)", "unknown"),
+        ("torch.gather(h, index=x, dim=x.dim() - 1)", "unknown"),
         ("x.unsqueeze(x.dim() - 1)", "unknown"),
     ],
 )
