@@ -50,7 +50,7 @@ xla: bytecode $(VENV)-xla/ready
 
 # Real GPUs, over NCCL; with the python that has torch for them: `make gpu BIN=/where/it/is`.
 gpu:
-	$(BIN)/python -m pytest -n 8 --dist loadgroup tests/gpu
+	$(BIN)/python -m pytest -n 8 --dist loadgroup -p no:benchmark tests/gpu
 
 # A dozen models of torchvision, timm and transformers; all of them by night.
 models: bytecode $(VENV)/models-ready

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import json
 import os
+import secrets
 import select
 import signal
 import socket
@@ -75,10 +76,12 @@ def run(
 
 
 def free_port() -> str:
-    """A port that no process listens on."""
-    with socket.socket() as probe:
-        probe.bind(("localhost", 0))
-        return str(probe.getsockname()[1])
+    """A port that no process listens on, below those that connections are given meanwhile (ip_local_port_range)."""
+    while True:
+        port = 20_000 + secrets.randbelow(12_000)
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("localhost", port))
+            return str(port)
 
 
 def _started(interpreter: tuple[str, ...], environment: Mapping[str, str]) -> subprocess.Popen[str]:

@@ -19,6 +19,8 @@ from ddpify.verify.traces import distance, first_far, same_trace
 
 TEXT_TOLERANCE = 1e-4  # relative, for numbers in texts, which are printed with few digits
 NUMBER = re.compile(r"(?<![A-Za-z_])[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![A-Za-z_])|\b[-+]?(?:nan|inf)\b")
+# As the module warnings writes it: where, what in one line or in several, and the line of code.
+WARNING = re.compile(r"^\S.*:\d+: \w*Warning: .*(?:\n(?! ).*){0,4}?\n  .*$", re.MULTILINE)
 ERROR = re.compile(r"(\[rank\d+\]: )?[\w.]+(Error|Exception|Interrupt|Exit)\b")
 
 
@@ -230,7 +232,7 @@ def one_voice(original: str, ours: str) -> Iterator[str]:
 
 def _voice(text: str) -> Iterator[str]:
     """Yield what stays on the screen: lines and finished bars without their numbers, no warnings."""
-    for line in settled(text).split("\n"):
+    for line in WARNING.sub("", settled(text)).split("\n"):
         last = line.rpartition("\r")[2]
         if last.strip() and "\x1b" not in last and "Warning" not in last and not line.startswith((" ", "Traceback")):
             yield NUMBER.sub("#", last)

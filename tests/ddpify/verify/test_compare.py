@@ -125,6 +125,15 @@ def test_log_line_on_stderr_twice_differs() -> None:
     assert differences(original, run(stderr="INFO epoch 1\nINFO epoch 1\n"))
 
 
+def test_warnings_of_several_lines_are_passed_over() -> None:
+    warning = (
+        "/tmp/train.py:3: UserWarning: Converting a tensor.\nUse detach(). (Triggered at x.cpp:8.)\n  float(loss)\n"
+    )
+    original = run(stderr=f"INFO epoch 1\n{warning}INFO epoch 2\n")
+    assert differences(original, run(stderr="INFO epoch 1\nINFO epoch 2\n")) == []
+    assert differences(original, run(stderr=f"INFO epoch 1\n{warning}"))
+
+
 def test_bar_on_stderr_twice_differs_and_a_bar_drawn_again_does_not() -> None:
     bar = "\rtrain:  50%|##  | 1/2 [00:00<00:00, 9.1it/s]\rtrain: 100%|####| 2/2 [00:01<00:00, 9.9it/s]\n"
     again = bar.replace("\n", "\rtrain: 100%|####| 2/2 [00:02<00:00, 1.9it/s]\n")

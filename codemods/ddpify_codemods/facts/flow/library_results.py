@@ -215,6 +215,8 @@ class LibraryResults(UnseenLayers):
             return made_of("unknown", local, reason=COUPLES)
         if first.kind == "scaled" and not any(value.is_local for value in given[1:]):
             return of_scaled(last, first)
+        if name == "int" and self.in_forward and (sides := _divided(node.args[0])) and first.kind == "size":
+            return combined(ast.FloorDiv(), *(self.value(each, frame) for each in sides))
         of_parts = first.kind in ("sum", "size") and _makes_parts(node.args[0])
         if name == "int" and (of_parts or first.kind == "mean"):
             self.demand(node.args[0], first, frame)  # rounded down, ranks' parts are less than the whole
@@ -454,6 +456,11 @@ def local_rows_or_sizes(values: Sequence[Value]) -> bool:
 def local_rows(values: Sequence[Value]) -> bool:
     """Whether any of the values holds samples."""
     return any(value.kind in LOCAL_ROWS for value in values)
+
+
+def _divided(node: ast.expr) -> tuple[ast.expr, ast.expr] | None:
+    """Both sides of `len(x) / heads`, whose whole number is that of `len(x) // heads`."""
+    return (node.left, node.right) if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else None
 
 
 def _makes_parts(node: ast.expr) -> bool:

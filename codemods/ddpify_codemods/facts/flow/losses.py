@@ -10,12 +10,13 @@ from functools import lru_cache
 from ..script import Script
 from .dimensions import of_dimensions, of_losses
 from .frames import Frame, Problem
+from .given import given_to
 from .operation_names import LOSS_CLASSES
 from .packed import PACKED
 from .reductions import loss_of
 from .training import Training
 from .values import Value, root_of
-from .weighing import Weighed, is_repeatable, runs_always, target_of, weighed
+from .weighing import Origin, Weighed, is_repeatable, runs_always, target_of, weighed
 
 
 class Losses(Training):
@@ -58,7 +59,12 @@ class Losses(Training):
         if reduction != "mean":
             return loss_of(given, reduction, True)
         made_in = next(script for script in self.scripts if made in script.parents)
-        one = weighed(frame.script, node, made, made_in, self.leaves_out())
+
+        def origin(argument: ast.expr) -> Origin:
+            given, there = given_to(argument, frame) if made is node else (argument, None)
+            return (there.script if there else made_in), given
+
+        one = weighed(frame.script, node, made, self.leaves_out(), origin)
         together = not self.own_ways and not any(context.how == "rows" for context in self.contexts)
         result = _as_if_of_rows(given, reduction)
         if one is None or not together or result.kind not in ("same", "mean"):

@@ -15,6 +15,7 @@ from .collate_parts import DEFAULTS, Part
 from .dimensions import of_dimensions
 from .encodings import TOKENS, keeps_masks, pads_to_longest
 from .frames import Frame, Problem, Site, local_entries
+from .given import given_to
 from .layout import axis, mirrored
 from .library_modules import told_to
 from .loops import Loops
@@ -22,7 +23,7 @@ from .modes import trains
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .own_containers import OwnContainers
-from .own_sizes import batch_sizes, given_to
+from .own_sizes import batch_sizes
 from .packed import is_packed, steps_of
 from .padding import code_for
 from .transformers_models import collates, is_model_class, pads

@@ -242,7 +242,7 @@ def takes_several(value: Value, sizes: Sequence[Value]) -> bool:
     first = sizes[0] if sizes else SAME
     if axis(value.kind) == 0:
         parts = first.kind == "unknown" and first.couples and first.host
-        return parts and bool(value.batches) and not value.merged
+        return parts and not value.merged
     return value.kind == "rows_last" and first.constant == -1 and len(sizes) > 1 and sizes[-1].constant != 1
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from ..bindings import Scope, arguments
 from ..keyword_dictionaries import said
 from ..script import Script
-from .frames import FlowFacts, Frame
+from .frames import FlowFacts
 from .values import Loader
 
 # Every argument is a size, or the first one has them all.
@@ -28,23 +28,6 @@ def written_sizes(loader: Loader) -> list[tuple[ast.expr, Script]]:
     """The same, in a file; and what the function that makes the loader is given for it."""
     made = [(size, loader.script) for size in batch_sizes(loader)]
     return made if loader.given is None or loader.given in made else [*made, loader.given]
-
-
-def given_to(size: ast.expr, frame: Frame) -> tuple[ast.expr, Frame]:
-    """A batch size as the outermost call has it that hands it on: `args.n` of `loaders(args.n)`, for `n`."""
-    while isinstance(size, ast.Name) and isinstance(frame.call, ast.Call) and frame.caller is not None:
-        function = frame.node
-        if not isinstance(function, ast.FunctionDef) or (function, size.id) in frame.script.stores:
-            break
-        names = _parameters(function)
-        words = [word.value for word in frame.call.keywords if word.arg == size.id]
-        starred = any(isinstance(each, ast.Starred) for each in frame.call.args)
-        place = names.index(size.id) if size.id in names else len(frame.call.args)
-        given = words or ([] if starred else frame.call.args[place : place + 1])
-        if len(given) != 1:
-            break
-        size, frame = given[0], frame.caller
-    return size, frame
 
 
 def own_sizes(

@@ -8,7 +8,7 @@ sums: each has to divide by that of all.
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from ..script import Script
@@ -19,6 +19,8 @@ _UNKNOWN = frozenset({"size_average", "reduce", None})
 _VIEWS = frozenset(
     {"view", "reshape", "flatten", "contiguous", "squeeze", "long", "t", "transpose", "permute", "to", "cuda"}
 )
+
+Origin = tuple[Script, ast.expr]
 
 
 @dataclass(frozen=True)
@@ -37,12 +39,15 @@ class Weighed:
     keeps_mean: bool = False
 
 
-def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ignores: bool) -> Weighed | None:
+def weighed(
+    script: Script, node: ast.Call, made: ast.Call, ignores: bool, origin: Callable[[ast.expr], Origin]
+) -> Weighed | None:
     """How a call of a loss is weighed; None where that cannot be written down in its place.
 
     Args:
-        script, node: the call. made, made_in: what makes the loss, the same call for a function, and its file.
-        ignores: whether targets that torch leaves out without being told may occur.
+        script, node: the call. made: what makes the loss, the same call for a function. ignores: whether targets that
+            torch leaves out without being told may occur. origin: how an argument of what makes the loss is written
+            where it comes from, and in which file.
     """
     is_function = made is node
     options = _options(made, 2 if is_function else 0)
@@ -50,7 +55,7 @@ def weighed(script: Script, node: ast.Call, made: ast.Call, made_in: Script, ign
     if options is None or target is None or not is_repeatable(target) or not runs_always(script, node):
         return None
     weight, ignored = options.get("weight"), options.get("ignore_index")
-    if weight is not None and not _is_tensor(made_in, weight):
+    if weight is not None and not _is_tensor(*origin(weight)):
         return None
     if weight is None and ignored is None and not _is_flat(target):
         return None  # targets may be probabilities, of which torch leaves none out

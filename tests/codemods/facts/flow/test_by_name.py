@@ -87,3 +87,28 @@ def test_the_files_of_a_package(made: str, forward: str) -> None:
     }
     code = convert(files, "cpu", style="plain")[Path("train.py")].code
     assert ("ddp_model(x)" in code) is (forward == APART)
+
+
+BUILD = """\
+def build(config, kind, module, *args, **words):
+    given = dict(config[kind]["args"], **words)
+    return getattr(module, config[kind]["name"])(*args, **given)
+
+
+config = json.load(open("config.json"))
+"""
+
+
+@pytest.mark.parametrize("forward", [APART, COUPLED])
+def test_what_a_function_looks_up_in_a_module_that_it_is_given(forward: str) -> None:
+    trains = TRAINS.format('build(config, "model", nets)')
+    made = 'build(config, "optimizer", torch.optim, model.parameters())'
+    trains = trains.replace("torch.optim.SGD(model.parameters(), lr=0.1)", made)
+    planned = 'scheduler = build(config, "scheduler", torch.optim.lr_scheduler, optimizer)\ndata ='
+    trains = trains.replace("data =", planned) + "scheduler.step()\n"
+    files = {
+        Path("train.py"): "import json\nimport nets\n" + HEAD + BUILD + trains,
+        Path("nets.py"): "import torch.nn as nn\n" + NETS.replace("{}", forward),
+    }
+    code = convert(files, "cpu", style="plain")[Path("train.py")].code
+    assert ("ddp_model(x)" in code) is (forward == APART)

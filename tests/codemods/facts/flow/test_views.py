@@ -101,3 +101,30 @@ def test_what_has_its_steps_first_stays_so(body: str) -> None:
 def test_what_runs_over_samples_behind_steps_couples_them(body: str) -> None:
     found = reasons(RECURRENT.format(rnn="GRU(4, 8)", body=f"o, h = self.rnn(x.transpose(0, 1)); {body}") + TRAINING)
     assert any("couples samples" in each for each in found)
+
+
+WINDOWS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.out = nn.Linear(2, 2), nn.Linear(4, 3)
+    def forward(self, x):
+        height, size = x.size(1), 2
+        parts = self.inner(x.view(len(x), height // size, size).contiguous().view(-1, size))
+        b = {count}
+        return self.out(parts.view(b, height // size, size).view(b, -1))
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+
+
+@pytest.mark.parametrize("count", ["int(parts.shape[0] / (height / size))", "parts.size(0) // (height // size)"])
+def test_windows_of_each_sample_are_put_together_again(count: str) -> None:
+    assert undivided(WINDOWS.format(count=count) + TRAINING) == []
+
+
+@pytest.mark.parametrize("count", ["int(len(h) / 2)", "len(h) // 2", "int(h.shape[0] / pairs)"])
+def test_samples_are_not_put_together(count: str) -> None:
+    body = f"pairs = 2; h = self.rnn(x[:, 0]); h = h.view({count}, 16).view(-1, 2, 8).amax(1)"
+    loss = TRAINING.replace("F.cross_entropy(model(x), y)", "model(x).tanh().mean()")
+    assert undivided(RECURRENT.format(rnn="Linear(4, 8)", body=body) + loss)

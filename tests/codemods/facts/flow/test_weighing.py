@@ -15,7 +15,7 @@ def count(code: str, ignores: bool = False) -> str:
     script = script_of("import torch\nimport torch.nn.functional as F\n" + code)
     made = next((call for call in script.find(ast.Call) if ast.unparse(call.func).endswith("Loss")), None)
     node = next(call for call in script.find(ast.Call) if ast.unparse(call.func) in ("loss", "F.cross_entropy"))
-    found = weighed(script, node, made or node, script, ignores)
+    found = weighed(script, node, made or node, ignores, lambda argument: (script, argument))
     return found.count if found is not None else ""
 
 
