@@ -47,6 +47,7 @@ from .values import (
     Module,
     OptimizerValue,
     Parameters,
+    Thing,
     Value,
     entries,
     made_of,
@@ -56,7 +57,10 @@ from .values import (
 _BARS = frozenset({"tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.tqdm_notebook", "tqdm"})
 
 # What is looked up in a library by a name that is not known, `getattr(torch.optim, name)`.
-_BASES = {"torch.optim": "torch.optim.Optimizer", "torch.optim.lr_scheduler": "torch.optim.lr_scheduler.LRScheduler"}
+_BASES: dict[Thing, Thing] = {
+    Library("torch.optim"): Library("torch.optim.Optimizer"),
+    Library("torch.optim.lr_scheduler"): Library("torch.optim.lr_scheduler.LRScheduler"),
+}
 _AS_THEY_ARE = frozenset(
     {
         "torch.compile",
@@ -184,8 +188,8 @@ class Libraries(LibraryResults, Told):
         if name == "getattr" and len(args) >= 2 and isinstance(args[1].constant, str):
             found = self.attribute_of(args[0], args[1].constant, node, frame)
             return replace(found, is_none=None) if any(each.is_none is not False for each in args[2:]) else found
-        if by_name and (bases := [_BASES[each.name] for each in args[0].only(Library) if each.name in _BASES]):
-            return of(Library(bases[0]))
+        if by_name and (bases := [_BASES[each] for each in args[0].only(Library) if each in _BASES]):
+            return of(bases[0])
         if name == "setattr" and len(node.args) == 3:
             return self.sets_attribute(node, args, frame)
         if name in ("getattr", "vars") and args and (file := self.file_in(args[0])) is not None:
