@@ -14,6 +14,11 @@ def turn(name: str, turns: int = 2) -> int:
     return crc32(name.encode()) % turns
 
 
+def in_turn(cases: Iterable[tuple[str, ...]], turns: int = 2) -> list[Any]:
+    """Every case: one in so many at every change, which its words tell, and the others by night."""
+    return [pytest.param(*case, marks=[pytest.mark.nightly] * bool(turn(" ".join(case), turns))) for case in cases]
+
+
 def on_ranks(names: Iterable[str]) -> list[Any]:
     """Every case with its number of ranks: two or three at every change, which its name tells, and both by night."""
     return [

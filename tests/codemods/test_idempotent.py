@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.e2e import fixtures
+from tests.turns import in_turn
 from tests.update_fixtures import TARGETS, styles
 
 KEPT = [(name, target) for name in fixtures.names() for target in (*TARGETS, *fixtures.load(name).also)]
@@ -30,8 +31,10 @@ def test_plain_conversion_is_the_expected_one(name: str, target: str) -> None:
     assert _texts(converted) == _texts(expected), "if this is as wanted: python -m tests.update_fixtures"
 
 
-@pytest.mark.parametrize("target", TARGETS)
-@pytest.mark.parametrize("name", [name for name in fixtures.names() if not fixtures.load(name).refused])
+TWICE = [(name, target) for name in fixtures.names() if not fixtures.load(name).refused for target in TARGETS]
+
+
+@pytest.mark.parametrize(("name", "target"), in_turn(TWICE))
 def test_converting_twice_is_converting_once(name: str, target: str) -> None:
     """The first conversion is the expected one, by the test above."""
     from ddpify_codemods import convert

@@ -15,6 +15,7 @@ from ddpify_codemods.targets import Target
 
 from ddpify.command import CommandLine, run
 from tests.e2e import fixtures
+from tests.turns import in_turn
 
 # Two that there are not: one with a module in torch as GPUs have, one without, which ends its steps itself.
 MADE_UP = {
@@ -51,7 +52,7 @@ def target(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> T
     return made_up
 
 
-@pytest.mark.parametrize("name", fixtures.names())
+@pytest.mark.parametrize("name", in_turn((name,) for name in fixtures.names()))
 def test_a_made_up_target_converts_every_fixture(name: str, target: Target, tmp_path: Path) -> None:
     fixture = fixtures.load(name)
     shutil.copytree(fixture.folder, tmp_path / "original", ignore=shutil.ignore_patterns("after*", "*.toml"))
@@ -67,7 +68,7 @@ def test_a_made_up_target_converts_every_fixture(name: str, target: Target, tmp_
     assert (report.target, report.exit_code) == (target.name, 0), report
 
 
-@pytest.mark.parametrize("name", fixtures.names())
+@pytest.mark.parametrize("name", in_turn((name,) for name in fixtures.names()))
 def test_a_made_up_target_converts_to_the_plain_style(name: str, target: Target) -> None:
     results = convert(fixtures.program(fixtures.load(name)), target.name, style="plain").values()
     if any(finding.severity == "refused" for result in results for finding in result.findings):
@@ -134,14 +135,13 @@ def texts(program: Mapping[Path, str], target: str, backend: str = "") -> dict[P
     return {path: result.code for path, result in convert(program, target, backend=backend).items()}
 
 
-@pytest.mark.parametrize("target", ["mpi", "xpu"])
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize(("name", "target"), in_turn((name, target) for name in KEPT for target in ("mpi", "xpu")))
 def test_from_cuda_it_becomes_what_the_original_would(name: str, target: str) -> None:
     program = fixtures.program(fixtures.load(name))
     assert texts(texts(program, "cuda"), target) == texts(program, target)
 
 
-@pytest.mark.parametrize("name", KEPT)
+@pytest.mark.parametrize("name", in_turn((name,) for name in KEPT))
 def test_from_xpu_it_moves_to_every_other_and_back(name: str) -> None:
     once = texts(fixtures.program(fixtures.load(name)), "xpu")
     for target in [name for name, each in TARGETS.items() if not each.only_plain]:

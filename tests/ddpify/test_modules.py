@@ -74,6 +74,7 @@ def test_from_another_folder_the_package_is_put_on_the_path(package: Path) -> No
     assert b"start it with: PYTHONPATH=.. torchrun --standalone --nproc-per-node 2 -m -- pkg.train" in done.stderr
 
 
+@pytest.mark.nightly
 def test_verify_runs_a_module(package: Path) -> None:
     done = ddpify("verify", "-m", "pkg.train", "--", "--s", "0.1", cwd=package, OMP_NUM_THREADS="1")
     assert b"EQUAL: pkg/train.py in one process, and its conversion in 2 processes, over 3" in done.stdout

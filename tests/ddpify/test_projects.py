@@ -99,6 +99,7 @@ def test_a_script_that_uses_the_engine_without_training_stays(project: Path, giv
         assert lines(done.stdout) == ["nothing to do in evaluate.py: no training loop"]
 
 
+@pytest.mark.nightly
 def test_what_predicts_still_predicts(project: Path) -> None:
     ddpify(".", "--target", "cpu", cwd=project)
     environment = os.environ | {"PYTHONPATH": str(ROOT / "runtime"), "OMP_NUM_THREADS": "1"}

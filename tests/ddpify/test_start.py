@@ -186,7 +186,7 @@ def test_a_list_of_hosts(folder: Path, launcher: str, text: str) -> None:
     assert run(folder, "--emit", "hostfile", "--hosts", "a:2,b:3", "--launcher", launcher) == text
 
 
-@pytest.mark.parametrize("launcher", ["torchrun", "spawn"])
+@pytest.mark.parametrize("launcher", ["spawn", pytest.param("torchrun", marks=pytest.mark.nightly)])
 def test_the_status_is_that_of_the_script(folder: Path, launcher: str) -> None:
     put(folder, train=CONVERTED.format("gloo") + "import os, sys\nos._exit(int(sys.argv[1]))\n")
     words = ["run", "train.py", "-n", "2", "--launcher", launcher, "--", "5"]

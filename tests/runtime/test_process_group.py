@@ -64,7 +64,7 @@ SPAWN = ["-m", "ddpify_runtime.launch.spawn", "2"]
     "begin",
     [
         ["-m", "a.train"],
-        [*SPAWN, "a/train.py"],
+        pytest.param([*SPAWN, "a/train.py"], marks=pytest.mark.nightly),
         pytest.param(["a/train.py"], marks=pytest.mark.nightly),
         pytest.param([*SPAWN, "-m", "a.train"], marks=pytest.mark.nightly),
     ],
@@ -119,6 +119,7 @@ ddpify_runtime.destroy_process_group()
 """
 
 
+@pytest.mark.nightly
 def test_numpy_is_not_needed(tmp_path: Path) -> None:
     """In interpreters, torchrun's too, in which it cannot be imported."""
     (tmp_path / "numpy.py").write_text("raise ModuleNotFoundError('there is no numpy')")

@@ -9,6 +9,7 @@ import pytest
 from ddpify_codemods import ONE_DEVICE, convert
 
 from tests.e2e import fixtures
+from tests.turns import in_turn
 
 PATH = Path("train.py")
 CONVERTED = [name for name in fixtures.names() if not fixtures.load(name).refused]
@@ -34,14 +35,13 @@ def converted(text: str, target: str) -> str:
     return texts({PATH: text}, target)[PATH]
 
 
-@pytest.mark.parametrize("target", ["xla", "cpu"])
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize(("name", "target"), in_turn((name, target) for name in CONVERTED for target in ("xla", "cpu")))
 def test_from_cuda_it_becomes_what_the_original_would(name: str, target: str) -> None:
     program = fixtures.program(fixtures.load(name))
     assert texts(texts(program, "cuda"), target) == texts(program, target)
 
 
-@pytest.mark.parametrize("name", CONVERTED)
+@pytest.mark.parametrize("name", in_turn((name,) for name in CONVERTED))
 def test_back_and_forth(name: str) -> None:
     once = texts(fixtures.program(fixtures.load(name)), "cuda")
     back = texts(once, ONE_DEVICE)

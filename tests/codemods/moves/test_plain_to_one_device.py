@@ -8,6 +8,7 @@ from ddpify_codemods import ONE_DEVICE, Finding, convert
 from tests.codemods.moves.plain_programs import BEFORE, NOT_KEPT, PATH, in_fixture, lines, plain
 from tests.e2e import fixtures
 from tests.e2e.test_plain_metrics import HEAD, SCRIPTS
+from tests.turns import in_turn
 
 
 def refusals(text: str, target: str = ONE_DEVICE, style: str = "") -> list[Finding]:
@@ -18,7 +19,7 @@ def refusals(text: str, target: str = ONE_DEVICE, style: str = "") -> list[Findi
 
 
 @pytest.mark.parametrize(
-    "name", [name for name in fixtures.names() if fixtures.expected(fixtures.load(name), "plain.cuda")]
+    "name", in_turn((name,) for name in fixtures.names() if fixtures.expected(fixtures.load(name), "plain.cuda"))
 )
 def test_a_fixture_comes_back(name: str) -> None:
     before, there = in_fixture(name)

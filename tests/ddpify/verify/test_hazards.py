@@ -13,10 +13,10 @@ from tests.ddpify.verify import mistakes, naive
 from tests.ddpify.verify.mistakes import CASES
 from tests.ddpify.verify.naive import Case
 from tests.test_hazards import IDS, ROOT
-from tests.turns import turn
+from tests.turns import in_turn
 
 
-@pytest.mark.parametrize("name", [pytest.param(name, marks=[pytest.mark.nightly] * turn(name)) for name in CASES])
+@pytest.mark.parametrize("name", in_turn(((name,) for name in CASES), 3))
 def test_mistake_is_found_and_named(name: str) -> None:
     """Half of them at every change, by turns; all by night."""
     case = CASES[name]

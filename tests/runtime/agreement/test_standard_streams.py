@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.runtime.test_process_group import TORCHRUN, start
 
 # As in many projects on re-identification: the console and a file, synced at every flush.
@@ -52,6 +54,7 @@ print("six")
     assert [(tmp_path / name).read_text() for name in ("first", "second", "third")] == ["one\n", "three\n", "six\n"]
 
 
+@pytest.mark.nightly
 def test_a_console_that_is_closed_leaves_errors_their_way(tmp_path: Path) -> None:
     lines = 'sys.stdout = Logger("log")\nsys.stdout.close()\nif get_rank() == 1: raise ValueError("rank 1 is unwell")'
     done = start(tmp_path, TEE + lines, *TORCHRUN)
