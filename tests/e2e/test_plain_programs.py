@@ -49,6 +49,20 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "lists of samples that are put together anew, and pairs of them": """\
+train(model, optimizer, DataLoader(train_set, batch_size=6, shuffle=True))
+labels, scores, worst = [], [], []
+with torch.no_grad():
+    for x, y in DataLoader(test_set, batch_size=7):
+        loss = F.cross_entropy(model(x), y, reduction="none").tolist()
+        labels = labels + y.tolist()
+        scores = loss + scores
+        worst += list(zip(loss, y.tolist()))
+        worst += tuple(enumerate(y.tolist()))
+worst.sort(reverse=True)
+print([label + 1 for label in labels], len([label for label in labels if label]), round(sum(scores), 3))
+print([label for _, label in worst[:20]])
+""",
     "batches of two loaders that a model computes at once, and two views of each sample": """\
 def contrast(features, labels):
     alike = (labels.view(-1, 1) == labels.view(1, -1)).double().repeat(2, 2)

@@ -198,7 +198,7 @@ class Expressions(Comprehensions):
             return SAME
         kinds = (Items, Parameters)
         if isinstance(node.op, ast.Add) and any(left.only(kind) or right.only(kind) for kind in kinds):
-            return one_behind_the_other(left, right) or join(left, right)
+            return self.with_samples(left, right) or one_behind_the_other(left, right) or join(left, right)
         if isinstance(node.op, ast.Mult) and left.only(Items):
             return left
         if isinstance(node.op, ast.BitOr) and (left.only(Items) or right.only(Items)):

@@ -232,7 +232,9 @@ class Libraries(LibraryResults, Told):
         if name == "sum" and len(args) == 1 and (values := values_of(args[0])) is not None:
             args = given = [values]  # sum(losses.values())
             local = [value for value in given if value.is_local or local_entries(value)]
-        if over := [inner for value in given for inner in local_runs(value)]:
+        if name in ("list", "tuple") and (pairs := zipped_rows(args)) is not None:
+            return pairs
+        if over := [inner for value in given for inner in [*local_runs(value), *rows_run_over(value)]]:
             return made_of("unknown", over, reason=f"{ast.unparse(node.func)} runs over numbers of this rank")
         if not local:
             return self.of_own_size(self.of_common(name, last, node, args, frame), name, last, node)
@@ -350,6 +352,22 @@ class Libraries(LibraryResults, Told):
         if is_bar(name):
             return of(Iteration("bar", (args[0],)))
         return None
+
+
+def rows_run_over(value: Value) -> list[Value]:
+    """What holds something for each sample, among what a value runs over: `zip(labels.tolist(), guesses.tolist())`."""
+    inner = [each for thing in value.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
+    return [found for each in inner for found in ([each] if each.is_local else rows_run_over(each))]
+
+
+def zipped_rows(args: Sequence[Value]) -> Value | None:
+    """`list(zip(labels.tolist(), guesses.tolist()))`: an entry for each sample, in their order; None for others."""
+    things = args[0].things if len(args) == 1 else frozenset()
+    [run] = things if len(things) == 1 else [None]
+    if not isinstance(run, Iteration) or run.how != "zip":
+        return None
+    rows = all(each.kind in ("batch", "rows") and not each.things and not each.merged for each in run.inner)
+    return replace(made_of("rows", run.inner, host=True), dimensions=None) if rows else None
 
 
 def is_bar(name: str) -> bool:

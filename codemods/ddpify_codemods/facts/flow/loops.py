@@ -311,6 +311,8 @@ class Loops(OneByOne, ByName):
         """What a loop variable takes."""
         found: Value | None = None
         for thing in over.things:
+            if over.is_local and isinstance(thing, Items) and not thing.all():
+                continue  # `[]` in the first turn, `seen = seen + labels` in others
             one = self.each_of_thing(thing, node)
             found = one if found is None else join(found, one)
         loaders = self.loaders_in(over)

@@ -436,6 +436,19 @@ class Methods(InPlace):
             thing.extended |= value.kind in LOCAL_ROWS and value.host
             thing.by_sample = thing.by_sample or by_sample
 
+    def with_samples(self, left: Value, right: Value) -> Value | None:
+        """`seen + labels.tolist()`: another list, with an entry for each sample, too; None for others."""
+        old, rows = (left, right) if left.only(Items) else (right, left)
+        lists = [thing for thing in old.things if isinstance(thing, Items) and thing.shape == "list"]
+        if len(lists) < len(old.things) or old.is_local or rows.things or rows.kind not in LOCAL_ROWS:
+            return None
+        made = Items("list", in_order=old is left and all(each.in_order for each in lists))
+        made.on_every_rank = any(each.on_every_rank for each in lists)
+        for entry in (entry for each in lists for entry in each.all()):
+            self.append(of(made), entry)
+        self.append(of(made), replace(rows, part=False, host=True))
+        return of(made)
+
     def size(self, owner: Value, node: ast.Call, frame: Frame) -> Value:
         dimension = self.dimension(node, 0, frame)
         if not node.args and not node.keywords:

@@ -204,6 +204,9 @@ class State:
     def is_generated(self, value: Value) -> bool:
         raise NotImplementedError
 
+    def with_samples(self, left: Value, right: Value) -> Value | None:
+        raise NotImplementedError
+
     def demand(self, node: ast.expr, value: Value, frame: Frame, gathers: bool = False) -> None:
         raise NotImplementedError
 
