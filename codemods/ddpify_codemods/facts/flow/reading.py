@@ -34,6 +34,7 @@ from .values import (
     Parameters,
     Value,
     entries,
+    join,
     made_of,
     of,
 )
@@ -114,7 +115,9 @@ class Reading(Objects, Longest, OwnDecisions):
     def part(self, value: Value, key: object) -> Value:
         """What a target of an assignment takes of a value, or a dict has under a key."""
         if value.only(Items):
-            return element(value, key)
+            found = element(value, key)
+            other = replace(value, things=frozenset()) if value.kind == "unknown" else SAME  # in another case
+            return join(found, self.part(other, key)) if other.is_local else found
         if value.kind in LOCAL_ROWS:
             dimensions = dict(value.parts).get(key) if isinstance(key, int | str) else None
             batches = value.batches if value.kind in ("batch", "rows_second") else ()

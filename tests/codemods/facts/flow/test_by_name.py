@@ -112,3 +112,20 @@ def test_what_a_function_looks_up_in_a_module_that_it_is_given(forward: str) -> 
     }
     code = convert(files, "cpu", style="plain")[Path("train.py")].code
     assert ("ddp_model(x)" in code) is (forward == APART)
+
+
+DRAWS = """\
+model.eval()
+with torch.no_grad():
+    out, _ = model(data.tensors[0])
+    score = out.contiguous().max().item()
+if score > 0.5:
+    torch.save(model.state_dict(), "best.pt")
+"""
+
+
+@pytest.mark.parametrize("drawn", ["F.dropout(self.out(x), 0.5)", "self.out(x)"])
+def test_what_one_of_several_models_draws_decides_on_no_rank_alone(drawn: str) -> None:
+    nets = NETS.replace("self.out(x)", f"{drawn}, x").replace("{}", "self.out.kept, x")
+    program = HEAD + nets + TRAINS.format("globals()[sys.argv[1]]()").replace("model(x)", "model(x)[0]") + DRAWS
+    assert ("ddp_model(x)" in plain(program)) is (drawn == "self.out(x)")
