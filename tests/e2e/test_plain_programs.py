@@ -1043,6 +1043,54 @@ def test_a_model_that_is_chosen_by_its_name(tmp_path: Path) -> None:
     trains_alike(HEAD.partition("model = torch")[0] + BY_NAME, 2, tmp_path)
 
 
+WINDOWS = """\
+def windows(x, size):
+    b, height, width, c = x.shape
+    x = x.view(b, height // size, size, width // size, size, c)
+    return x.permute(0, 1, 3, 2, 4, 5).contiguous().view(-1, size, size, c)
+
+
+def pictures(parts, size, height, width):
+    b = int(parts.shape[0] / (height * width / size / size))
+    x = parts.view(b, height // size, width // size, size, size, -1)
+    return x.permute(0, 1, 3, 2, 4, 5).contiguous().view(b, height, width, -1)
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner, self.out = torch.nn.Linear(4, 4), torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        x = (x.view(-1, 1, 1, 4) * torch.arange(16.0).view(1, 4, 4, 1)).contiguous()
+        parts = windows(x, 2)
+        parts = parts + self.inner(parts).softmax(1)
+        return self.out(pictures(parts, 2, 4, 4).tanh().mean((1, 2))).log_softmax(1)
+
+
+class Loss(torch.nn.Module):
+    def forward(self, out, y, weight):
+        return F.nll_loss(out, y, weight=weight)
+
+
+weights = torch.tensor([1.0, 5.0, 0.2])
+model, criterion = Net(), Loss()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in DataLoader(train_set, batch_size=6, shuffle=True):
+    loss = criterion(model(x), y, weights)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+evaluate(model, DataLoader(test_set, batch_size=7))
+"""
+
+
+def test_windows_of_pictures_and_a_loss_that_is_given_the_weights_of_its_classes(tmp_path: Path) -> None:
+    """As Swin has the windows: each picture is put together again by how many there are."""
+    trains_alike(HEAD.partition("model = torch")[0] + WINDOWS, 3, tmp_path)
+
+
 PARTIAL = """\
 from functools import partial
 

@@ -18,7 +18,7 @@ from tests.turns import in_turn
 
 @pytest.mark.parametrize("name", in_turn(((name,) for name in CASES), 3))
 def test_mistake_is_found_and_named(name: str) -> None:
-    """Half of them at every change, by turns; all by night."""
+    """A third of them at every change; all by night."""
     case = CASES[name]
     try:
         found = naive.verify(case)

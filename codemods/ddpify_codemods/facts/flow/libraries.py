@@ -355,7 +355,7 @@ class Libraries(LibraryResults, Told):
 
 
 def rows_run_over(value: Value) -> list[Value]:
-    """What holds something for each sample, among what a value runs over: `zip(labels.tolist(), guesses.tolist())`."""
+    """What differs between the ranks of what a value runs over: `zip(labels.tolist(), names)`."""
     inner = [each for thing in value.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
     return [found for each in inner for found in ([each] if each.is_local else rows_run_over(each))]
 

@@ -442,10 +442,17 @@ class Methods(InPlace):
         lists = [thing for thing in old.things if isinstance(thing, Items) and thing.shape == "list"]
         if len(lists) < len(old.things) or old.is_local or rows.things or rows.kind not in LOCAL_ROWS:
             return None
-        made = Items("list", in_order=old is left and all(each.in_order for each in lists))
-        made.on_every_rank = any(each.on_every_rank for each in lists)
-        for entry in (entry for each in lists for entry in each.all()):
-            self.append(of(made), entry)
+        made = replace(lists[0], known=dict(lists[0].known))
+        for other in lists[1:]:  # what it held in another turn of the loop
+            made.known |= {key: join(made.known.get(key, entry), entry) for key, entry in other.known.items()}
+            if other.rest is not None:
+                made.rest = other.rest if made.rest is None else join(made.rest, other.rest)
+            made.extended |= other.extended
+            made.by_sample |= other.by_sample
+            made.may_be_by_sample |= other.may_be_by_sample
+            made.on_every_rank |= other.on_every_rank
+            made.in_order &= other.in_order
+        made.in_order &= old is left
         self.append(of(made), replace(rows, part=False, host=True))
         return of(made)
 

@@ -63,7 +63,8 @@ class Objects(Loops, OwnContainers):
 
     def attribute_of(self, owner: Value, name: str, node: ast.expr, frame: Frame) -> Value:
         found: Value | None = None
-        if owner.is_local and all(isinstance(thing, Module) and thing.cls is None for thing in owner.things):
+        unseen = (isinstance(thing, Module) and thing.cls is None for thing in owner.things)
+        if owner.things and owner.is_local and all(unseen):
             owner = replace(owner, things=frozenset())  # one model gives back a tensor, another what is not known
         for thing in owner.things:
             one = self.attribute_of_thing(thing, name, node, frame)
