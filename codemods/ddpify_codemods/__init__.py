@@ -1,6 +1,6 @@
 """Source in, source out: turn a training script for one device into one for many."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from .engine import convert, converted_for
 from .options import LOCAL_BATCH_NORM, ONE_DEVICE
@@ -9,9 +9,7 @@ from .result import ConversionBug, Result
 from .rule import Change, Finding, Rule
 from .targets import TARGETS, Target
 
-if TYPE_CHECKING:
-    from .rules import RULES
-
+RULES: tuple[Rule, ...]
 __all__ = [
     "LOCAL_BATCH_NORM",
     "ONE_DEVICE",
@@ -31,7 +29,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name == "RULES":  # a file without work needs none of them
-        from .rules import RULES
+        from .rules import all_rules
 
-        return RULES
+        return all_rules()
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,19 +7,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from .facts import distribution
+from .facts import distribution, plain_code
+from .facts.script import Script
 from .moves.by_hand import in_words_of_torch, moved_by_hand
 from .moves.converted_file import starts_itself, target_of, to_one_device, to_target
 from .moves.from_exact import moved
-from .moves.from_plain import from_plain
 from .moves.to_exact import to_exact
-from .moves.to_plain import to_plain
 from .moves.to_xla import to_xla
 from .options import LOCAL_BATCH_NORM, ONE_DEVICE, ConversionOptions
 from .plain_words import TORCH
 from .reading import SourceError, read
 from .result import Result, unchanged
 from .targets import NATIVE_REDUCTION, TARGETS, Target
+from .view import View
 
 
 def convert(
@@ -42,7 +42,9 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         return unchanged(program, reason)
     views, scripts = read(program, options.roots)
     source = target_of(views.values())
-    if not views and (options.target or options.style):
+    if not views and (options.target or options.style) and plain_code.is_plain(scripts):
+        from .moves.from_plain import from_plain
+
         again = from_plain(program, scripts, options, _convert)
         if again:
             return again
@@ -56,7 +58,7 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         if first:
             return first
     if target.only_plain:
-        return to_plain(program, views, scripts, target, options, _convert)
+        return _to_plain(program, views, scripts, target, options)
     if options.entry == "spawn" or (not options.entry and starts_itself(views.values())):
         target = target.starting_itself() if target.processes else target
     if target.words is not TORCH and distribution.speaks(scripts, target.words):
@@ -70,7 +72,7 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         kind = "one process"
     target = _with_arguments(target, options, kind)
     if options.style == "plain":
-        return to_plain(program, views, scripts, target, options, _convert)
+        return _to_plain(program, views, scripts, target, options)
     asked = options.xla_reduce == "native" or options.batch_norm or options.entry
     if source and (source.backend != target.backend or asked):
         moves = {path: to_target(seen, source, target, bool(options.batch_norm)) for path, seen in views.items()}
@@ -81,6 +83,19 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
     if kind != "one process":
         return to_xla(program, scripts, target, kind, options)
     return to_exact(program, views, scripts, target, options)
+
+
+def _to_plain(
+    program: Mapping[Path, str],
+    views: Mapping[Path, View],
+    scripts: Sequence[Script],
+    target: Target,
+    options: ConversionOptions,
+) -> dict[Path, Result]:
+    """Convert in the plain style. It alone follows the values of a program, which the others need not import."""
+    from .moves.to_plain import to_plain
+
+    return to_plain(program, views, scripts, target, options, _convert)
 
 
 def _chosen(options: ConversionOptions, source: Target | None) -> Target:

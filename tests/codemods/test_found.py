@@ -22,7 +22,7 @@ from ddpify_codemods.found import (
 )
 from ddpify_codemods.result import ConversionBug
 from ddpify_codemods.rule import Finding, Insert
-from ddpify_codemods.rules import RULES
+from ddpify_codemods.rules import all_rules
 from ddpify_codemods.targets import TARGETS
 
 from tests.codemods.checks import script_of
@@ -66,7 +66,7 @@ def test_an_outcome_that_would_be_changed_again_is_a_bug() -> None:
 def test_rules_are_asked_and_training_is_seen() -> None:
     training = script_of("import torch\no = torch.optim.SGD(net.parameters(), lr=1)\nnet(x).backward()\no.step()")
     assert trains([training]) and not trains([SCRIPT])
-    assert ask(SCRIPT, TARGETS["cpu"], RULES[:3], False).script.path == Path("train.py")
+    assert ask(SCRIPT, TARGETS["cpu"], all_rules()[:3], False).script.path == Path("train.py")
 
 
 WORDS = """\

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from .called_modules import last_name
-from .flow.program import Program
-from .flow.wrapping import wrapping
 from .optimizers import optimizers
 from .origins import origins
 from .script import Script
+
+if TYPE_CHECKING:
+    from .flow.program import Program
 
 _READS = ("parameters", "named_parameters")
 _METHODS = frozenset(
@@ -33,6 +35,8 @@ class Sharded:
 
 def sharded(script: Script, program: Program) -> Iterator[Sharded]:
     """The uses of a file that need another form, or are refused."""
+    from .flow.wrapping import wrapping  # only plain code is followed
+
     found = wrapping(program)
     at = next((at for other, at in found.at if other.path == script.path), None)
     made = _made(script, program)

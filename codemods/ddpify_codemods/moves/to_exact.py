@@ -42,13 +42,14 @@ def to_exact(
     Args: its texts; what is known of the files that are converted already; its scripts; the target; what else is asked.
     """
     from ..rules import FOLDERS, in_folders  # here, so that a file without work costs no import of them
-    from ..styles import in_program
 
     has_loop = trains(scripts)
     per_process = options.per_process and has_loop
     know_each_other = bool(options.resume) or options.fully_sharded or per_process
     target = replace(target, resume=options.resume)
     if know_each_other:
+        from ..styles import in_program
+
         scripts = in_program(scripts, per_process=per_process)
     folders = FOLDERS["one process"] if has_loop else ("always",)
     rules = (*in_folders(*folders), *(in_folders("per_process") if per_process else ()))

@@ -1,11 +1,13 @@
 """The rules: a file per concern, found by being in a folder, which says what programs it is for and what it does.
 
-A folder's own docstring tells. What a program is, and the style that is asked for, choose folders, never single rules.
+A folder's own docstring tells. What a program is, and the style that is asked for, choose folders, never single rules;
+a folder is imported when it is asked for.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
 from typing import get_args
@@ -20,6 +22,7 @@ FOLDERS: dict[Kind, tuple[Folder, ...]] = {
 }
 
 
+@cache
 def _found(folder: Folder) -> list[Rule]:
     path = import_module(f"{__name__}.{folder}").__path__
     modules = (import_module(f"{__name__}.{folder}.{module.name}") for module in iter_modules(path))
@@ -28,7 +31,9 @@ def _found(folder: Folder) -> list[Rule]:
 
 def in_folders(*folders: Folder) -> tuple[Rule, ...]:
     """The rules of some folders, in the order of their ids."""
-    return tuple(rule for rule in RULES if rule.folder in folders)
+    return tuple(sorted((rule for folder in {*folders} for rule in _found(folder)), key=lambda rule: rule.id))
 
 
-RULES = tuple(sorted((rule for folder in get_args(Folder) for rule in _found(folder)), key=lambda rule: rule.id))
+def all_rules() -> tuple[Rule, ...]:
+    """The rules of all folders, in the order of their ids."""
+    return in_folders(*get_args(Folder))

@@ -16,9 +16,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     found = ignored(script.text)
     if not found:
         return
-    from .. import RULES
+    from .. import all_rules
 
-    known = [rule.id for rule in RULES]
+    known = [rule.id for rule in all_rules()]
     for line, names in found.items():
         for name in sorted(names - {"", *known}):
             near = get_close_matches(name.upper(), known, n=1)

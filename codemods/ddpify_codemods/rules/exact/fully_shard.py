@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
-from ...facts.flow.program import Program
 from ...facts.fully_sharded import BY_NUMBER, blocks
 from ...facts.optimizers import Optimizer, optimizers
 from ...facts.origins import origins
@@ -88,6 +87,8 @@ def _only(found: Sequence[Optimizer]) -> Base | None:
 
 
 def _inserts(script: Script, base: Base, at: ast.stmt) -> Iterator[Insert]:
+    from ...facts.flow.program import Program  # nothing else in this style needs what it imports
+
     scope = script.scope(at)
     names = {each.id for each in script.find(ast.Name) if script.scope(each) is scope}
     layer = next(name for name in ("layer", "block", "sharded_layer") if name not in names)
