@@ -14,7 +14,7 @@ def turn(name: str, turns: int = 2) -> int:
     return crc32(name.encode()) % turns
 
 
-def in_turn(cases: Iterable[tuple[str, ...]], turns: int = 2) -> list[Any]:
+def in_turn(cases: Iterable[tuple[str, ...]], turns: int = 4) -> list[Any]:
     """Every case: one in so many at every change, which its words tell, and the others by night."""
     return [pytest.param(*case, marks=[pytest.mark.nightly] * bool(turn(" ".join(case), turns))) for case in cases]
 

@@ -18,7 +18,7 @@ TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "
 LIMIT = 240  # seconds until a run that hangs is killed
 PATH = Path("train.py")
 ENDS = str(Path(__file__).parents[1] / "past_the_end")
-NAMES = ["launched", "spawned", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("trainer", "imagenet"))]
+NAMES = ["launched", *(pytest.param(name, marks=pytest.mark.nightly) for name in ("spawned", "trainer", "imagenet"))]
 
 
 def command(name: str, script: Path) -> list[str]:

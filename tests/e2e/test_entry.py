@@ -79,6 +79,7 @@ def test_a_failure_comes_out(style: str, tmp_path: Path) -> None:
     assert done.stderr.count("ValueError: on purpose") >= 1
 
 
+@pytest.mark.nightly
 def test_a_batch_size_of_each_process_is_a_larger_batch(tmp_path: Path) -> None:
     """Two processes with 8 samples each, against one with 16 (D5)."""
     done = started(tmp_path, "exact", per_process=True)

@@ -1,6 +1,6 @@
 """Every fixture, converted for cpu: alone it does what the original did, on 2 and 3 ranks it trains the same.
 
-By turns: at every change each fixture runs on 2 ranks or on 3, and a third of them alone; by night all do all of it.
+By turns: at every change each fixture runs on 2 ranks or on 3, and a sixth of them alone; by night all do all of it.
 
 The processes are forked, so that they need not import torch each time. What that cannot show, torchrun does: of those
 fixtures for which it may matter how their processes begin, and by night of all.
@@ -16,8 +16,8 @@ from tests.e2e.fixtures import Fixture
 from tests.turns import turn
 
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused]
-# A guard and none, several files, strings in sets, workers.
-STARTED = {"main_guard", "module_level", "package_project", "search", "augmentation"}
+# A guard, several files, workers.
+STARTED = {"main_guard", "package_project", "augmentation"}
 FORKED = [(name, ranks) for name in NAMES for ranks in ("alone", 2, 3) if ranks != 2 or name not in STARTED]
 TORCHRUN = [(name, "torchrun") for name in NAMES]
 
@@ -25,7 +25,7 @@ TORCHRUN = [(name, "torchrun") for name in NAMES]
 def _marks(name: str, ranks: str | int) -> list[pytest.MarkDecorator]:
     """One worker runs all of a fixture, for which it runs the original once."""
     if ranks == "alone":
-        by_day = turn(name, 3) == 0
+        by_day = turn(name, 6) == 0
     else:
         by_day = ranks == "torchrun" if name in STARTED else ranks == 2 + turn(name)
     return [pytest.mark.xdist_group(name), *([] if by_day else [pytest.mark.nightly])]

@@ -29,7 +29,8 @@ def mpich(rank: int) -> dict[str, str]:
     return {"PMI_RANK": str(rank), "PMI_SIZE": "2", "MPI_LOCALRANKID": str(rank)}
 
 
-@pytest.mark.parametrize("launcher", [pytest.param(open_mpi, marks=pytest.mark.nightly), mpich])
+@pytest.mark.nightly
+@pytest.mark.parametrize("launcher", [open_mpi, mpich])
 def test_two_processes_of_mpirun_train_what_two_of_torchrun_do(
     launcher: Callable[[int], dict[str, str]], tmp_path: Path
 ) -> None:

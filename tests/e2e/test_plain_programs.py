@@ -962,6 +962,7 @@ print(model(torch.load("cache.pt")).shape)
 """
 
 
+@pytest.mark.nightly
 def test_a_rank_that_comes_late_waits_for_a_file_as_the_others_do(tmp_path: Path) -> None:
     """It would find the file that rank 0 has written meanwhile, and pass by the barrier."""
     path = Path("train.py")
@@ -996,6 +997,7 @@ for loader in (
 """
 
 
+@pytest.mark.nightly
 def test_an_epoch_has_as_many_steps_as_in_one_process(tmp_path: Path) -> None:
     """65 samples in batches of 22 that are dropped where they are not whole: 2 ranks have 33 of them with one twice."""
     path = Path("train.py")
@@ -1249,7 +1251,7 @@ for epoch in range(3):
 """
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [pytest.param(2, marks=pytest.mark.nightly), 3])
 def test_losses_that_couple_samples(ranks: int, tmp_path: Path) -> None:
     """Of means and sums, and of samples; in a model that normalizes, too; an evaluation by such a loss stays whole."""
     model = "torch.nn.Sequential(torch.nn.Linear(4, 6), Normalize(), torch.nn.Linear(6, 3))"
@@ -1300,7 +1302,7 @@ for epoch in range(2):
 """
 
 
-@pytest.mark.parametrize("ranks", [2, 3])
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_layers_of_containers_that_couple_samples(ranks: int, tmp_path: Path) -> None:
     source = "import copy\n" + HEAD[: HEAD.index("model = ")] + LAYERS
     assert "differentiable_mean(x.mean(0))" in convert({Path("a.py"): source}, "cpu", style="plain")[Path("a.py")].code

@@ -1,4 +1,7 @@
-"""Every launcher for real: `ddpify run --launcher L` of converted fixtures, held against one process at every step."""
+"""Every launcher for real: `ddpify run --launcher L` of converted fixtures, held against one process at every step.
+
+By day each has one fixture; torchrun and spawn run others in tests/e2e.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,13 +23,29 @@ HOROVOD = re.compile(r"^\[\d+\]<std(?:out|err)>:", re.MULTILINE)  # what horovod
 OWN = Path(__file__).parents[2] / ".venv-engines" / "bin"  # Intel MPI and Horovod
 
 
+def by_day(case: tuple[str, int]) -> list[Any]:
+    """Both cases; the other than this one by night alone."""
+    return [pytest.param(*each, marks=[] if each == case else pytest.mark.nightly) for each in CASES]
+
+
+@pytest.mark.nightly
 @pytest.mark.parametrize(("name", "ranks"), CASES)
-@pytest.mark.parametrize("launcher", ["torchrun", "spawn", "openmpi", "mpich"])
-def test_conversion_trains_the_same(launcher: str, name: str, ranks: int) -> None:
+@pytest.mark.parametrize("launcher", ["torchrun", "spawn"])
+def test_processes_of_torch_train_the_same(launcher: str, name: str, ranks: int) -> None:
     require_equivalent(name, ranks, {}, "--launcher", launcher)
 
 
-@pytest.mark.parametrize(("name", "ranks"), CASES)
+@pytest.mark.parametrize(("name", "ranks"), by_day(("main_guard", 2)))
+def test_open_mpi(name: str, ranks: int) -> None:
+    require_equivalent(name, ranks, {}, "--launcher", "openmpi")
+
+
+@pytest.mark.parametrize(("name", "ranks"), by_day(("ragged", 3)))
+def test_mpich(name: str, ranks: int) -> None:
+    require_equivalent(name, ranks, {}, "--launcher", "mpich")
+
+
+@pytest.mark.parametrize(("name", "ranks"), by_day(("ragged", 3)))
 def test_under_slurm(name: str, ranks: int, nodes: dict[str, str]) -> None:
     require_equivalent(name, ranks, nodes, "--launcher", "srun")
 

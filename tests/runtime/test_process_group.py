@@ -50,6 +50,7 @@ def test_torchrun_prints_once_and_shares_the_random_states(tmp_path: Path) -> No
     assert (tmp_path / "rank0").read_text() == (tmp_path / "rank1").read_text()
 
 
+@pytest.mark.nightly
 def test_starts_its_own_processes_when_asked_to(tmp_path: Path) -> None:
     done = start(tmp_path, "", DDPIFY_NPROC="2")
     assert done.returncode == 0, done.stderr
@@ -92,6 +93,7 @@ def test_alone_there_is_no_process_group(tmp_path: Path) -> None:
     assert done.stdout == "world 1 ['--x', '1']\nFalse\n"
 
 
+@pytest.mark.nightly
 def test_exit_codes_and_tracebacks_come_through(tmp_path: Path) -> None:
     done = start(tmp_path, "sys.exit(0)", *TORCHRUN)
     assert done.returncode == 0, done.stderr

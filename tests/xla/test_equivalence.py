@@ -29,7 +29,7 @@ LIMIT = 400.0  # seconds; it takes 5 to 30
 NAMES = [name for name in fixtures.names() if not fixtures.load(name).refused and not fixtures.load(name).not_on_xla]
 # What runs on two devices runs on one, too, but for what is done for two: a few say so in CI, all of them by night.
 ALONE = {"amp_old", "gan", "main_guard", "resume"}
-# What differs most on two XLA devices; of the others a third in CI, by turns, and all of them by night.
+# What differs most on two XLA devices; of the others a sixth in CI, by turns, and all of them by night.
 OFTEN = {"amp", "batchnorm", "dropout", "main_guard", "ragged", "resume"}
 # A quarter of a minute each: by night.
 SLOW = {
@@ -40,7 +40,7 @@ SLOW = {
 
 def by_day(name: str, devices: int) -> bool:
     """Whether a fixture runs on so many devices in CI."""
-    usual = name in OFTEN or (name not in SLOW and turn(name, 3) == 0)
+    usual = name in OFTEN or (name not in SLOW and turn(name, 6) == 0)
     return (devices == 2 and usual) or (devices == 1 and name in ALONE)
 
 

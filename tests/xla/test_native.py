@@ -9,7 +9,7 @@ from tests.e2e import fixtures, harness
 from tests.xla import test_equivalence
 
 
-@pytest.mark.parametrize("name", ["main_guard", "two_backwards"])
+@pytest.mark.parametrize("name", [pytest.param("main_guard", marks=pytest.mark.nightly), "two_backwards"])
 def test_one_all_reduce_trains_the_same(name: str) -> None:
     fixture = fixtures.load(name)
     converted = test_equivalence.on_devices(fixture, 2, xla_reduce="native")

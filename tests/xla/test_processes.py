@@ -188,9 +188,11 @@ def test_a_process_that_torch_xla_launch_made_says_why_it_failed(tmp_path: Path)
     ("environment", "line"),
     [
         ({}, "launch"),
-        ({"DDPIFY_NPROC": "1"}, "None"),
+        pytest.param({"DDPIFY_NPROC": "1"}, "None", marks=nightly),
         pytest.param({"DDPIFY_NPROC": "4"}, "launch", marks=nightly),
-        ({"DDPIFY_NPROC": "8"}, "ddpify: 8 processes do not fit the 4 TPU chips of this machine"),
+        pytest.param(
+            {"DDPIFY_NPROC": "8"}, "ddpify: 8 processes do not fit the 4 TPU chips of this machine", marks=nightly
+        ),
         pytest.param({"DDPIFY_NPROC": "2"}, "DDPIFY_NPROC=2, but this TPU is set up for 4 processes", marks=nightly),
         pytest.param({"TPU_PROCESS_BOUNDS": "1,2,1", "DDPIFY_NPROC": "2"}, "launch", marks=nightly),
         ({"TORCHELASTIC_RUN_ID": "x", "LOCAL_WORLD_SIZE": "4", "RANK": "0", "WORLD_SIZE": "4"}, "xla://"),
@@ -214,9 +216,12 @@ def test_wrong_device_is_one_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("what", "devices", "message"),
     [
-        ("sparse", 1, ":14: torch_xla 2.9.0 cannot do this on its devices (torch.sparse_coo_tensor("),
+        pytest.param(
+            *("sparse", 1, ":14: torch_xla 2.9.0 cannot do this on its devices (torch.sparse_coo_tensor("),
+            marks=nightly,
+        ),
         ("packed", 1, ":17: torch_xla 2.9.0 cannot do this on its devices (rnn("),
-        ("cuda", 2, ":19: this needs an NVIDIA GPU (x.cuda()): "),
+        pytest.param("cuda", 2, ":19: this needs an NVIDIA GPU (x.cuda()): ", marks=nightly),
     ],
 )
 def test_what_xla_lacks_is_one_line(tmp_path: Path, what: str, devices: int, message: str) -> None:
@@ -234,7 +239,10 @@ def test_without_torch_xla_the_script_says_what_to_install(tmp_path: Path) -> No
     assert done.stderr.count("\n") == 1
 
 
-@pytest.mark.parametrize(("how", "message"), [("gone", ""), ("elsewhere", "ddpify: rank 0 lost the other processes")])
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [pytest.param("gone", "", marks=nightly), ("elsewhere", "ddpify: rank 0 lost the other processes")],
+)
 def test_a_rank_that_is_lost_ends_the_run(tmp_path: Path, how: str, message: str) -> None:
     done = started(tmp_path, "lost.py", how, devices=2)
     assert done.returncode

@@ -154,7 +154,13 @@ def test_what_is_not_installed_is_one_line(tmp_path: Path, missing: str) -> None
     [
         ("rows = ", "rows = undefined, ", [], "NameError: name 'undefined'"),
         pytest.param("range(2)", "range(0)", [], "made no step of a torch optimizer", marks=pytest.mark.nightly),
-        ("        optimizer.step()", "        while True: pass", ["--timeout", "8"], "the original was at step 0"),
+        pytest.param(
+            "        optimizer.step()",
+            "        while True: pass",
+            ["--timeout", "8"],
+            "the original was at step 0",
+            marks=pytest.mark.nightly,
+        ),
     ],
     ids=["error", "no steps", "hang"],
 )
@@ -165,6 +171,7 @@ def test_original_that_cannot_run(tmp_path: Path, old: str, new: str, words: lis
     assert message in done.stdout.decode()
 
 
+@pytest.mark.nightly
 def test_absolute_path_into_the_project_is_not_written(tmp_path: Path) -> None:
     folder = project(tmp_path / "project")
     (folder / "train.py").write_text(SCRIPT.replace('"model.pt"', repr(str(folder / "model.pt"))))
@@ -173,6 +180,7 @@ def test_absolute_path_into_the_project_is_not_written(tmp_path: Path) -> None:
     assert (folder / "model.pt").read_bytes() == b"precious"
 
 
+@pytest.mark.nightly
 def test_what_the_runtime_stops_is_not_equal(tmp_path: Path) -> None:
     script = SCRIPT.replace("import sys\n", "import os\n").replace("model(x)", "model(x + os.getpid() % 97)")
     done = ddpify("verify", "train.py", cwd=project(tmp_path / "project", script), code=1)
@@ -242,6 +250,7 @@ def test_a_script_in_the_folder_of_temporary_files_may_write_to_its_copy(tmp_pat
     assert contents(folder) == before
 
 
+@pytest.mark.nightly
 def test_a_plain_conversion_that_fails_is_told_from_an_original_that_does(tmp_path: Path) -> None:
     raises = "if os.environ.get('MASTER_PORT'):\n    raise ValueError('unwell')\n"
     folder = project(tmp_path / "project", SCRIPT.replace("import sys\n", "import os\nimport sys\n") + raises)

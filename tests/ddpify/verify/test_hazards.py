@@ -16,7 +16,7 @@ from tests.test_hazards import IDS, ROOT
 from tests.turns import in_turn
 
 
-@pytest.mark.parametrize("name", in_turn(((name,) for name in CASES), 3))
+@pytest.mark.parametrize("name", in_turn(((name,) for name in CASES), 6))
 def test_mistake_is_found_and_named(name: str) -> None:
     """A third of them at every change; all by night."""
     case = CASES[name]

@@ -73,6 +73,7 @@ def test_an_exception_on_one_rank_alone_ends_the_run(tmp_path: Path) -> None:
     assert "ddpify: ValueError in the training forward of Careful on rank 1 alone: out of range." in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_rank_that_leaves_alone_ends_the_run(tmp_path: Path) -> None:
     done = train(tmp_path, ":", "if get_rank(): sys.exit(0)\ntorch.distributed.barrier()")
     assert done.returncode == 1
@@ -136,6 +137,7 @@ def run_interrupted(folder: Path, before: str, *, from_outside: bool) -> None:
     assert set(torch.load(folder / "interrupted.pt")) == {"weight", "bias"}
 
 
+@pytest.mark.nightly
 def test_what_is_saved_when_a_run_is_interrupted_is_saved_once(tmp_path: Path) -> None:
     """Ctrl-C stops the ranks at different places (P9)."""
     run_interrupted(tmp_path, "", from_outside=True)
