@@ -365,6 +365,17 @@ def test_libcst_is_only_imported_to_rewrite() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_what_follows_values_is_only_imported_for_the_plain_style() -> None:
+    code = (
+        "import sys, pathlib, ddpify_codemods as d\n"
+        f"text = {TRAINING!r}\n"
+        "assert d.convert({pathlib.Path('a.py'): text}, 'cpu')[pathlib.Path('a.py')].code != text\n"
+        "assert 'ddpify_codemods.rules.plain' not in sys.modules\n"
+        "assert 'ddpify_codemods.facts.flow.program' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 @pytest.mark.parametrize("style", ["exact", "plain"])
 def test_helpers_that_are_never_called_join_no_group(style: str) -> None:
     """A file of helpers for several processes, of which the program uses the question alone."""
