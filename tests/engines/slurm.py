@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from tests.engines.hosts import Host
+from tests.forked import free_port
 
 LIMIT = 60.0  # seconds until both nodes have to be there
 
@@ -50,7 +51,7 @@ def cluster(folder: Path, hosts: Sequence[Host] = ()) -> Iterator[dict[str, str]
 
 
 def _settings(folder: Path, hosts: Sequence[Host]) -> str:
-    name, ports = socket.gethostname(), [_free_port() for _ in range(3)]
+    name, ports = socket.gethostname(), [int(free_port()) for _ in range(3)]
     if hosts:
         nodes = [f"NodeName={host.name} NodeAddr={host.name} Port={ports[1]}" for host in hosts]
         controller = hosts[0].name
@@ -83,12 +84,6 @@ SlurmctldLogFile={folder}/slurmctld.log
 SlurmdLogFile={folder}/slurmd.%n.log
 PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """ + "".join(f"{node} CPUs=4 RealMemory=1000\n" for node in nodes)
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("", 0))
-        return int(probe.getsockname()[1])
 
 
 def _wait(environment: dict[str, str], host: Host | None) -> None:
