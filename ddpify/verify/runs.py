@@ -79,7 +79,8 @@ class Record:
 
     looks: forwards of DistributedDataParallel without gradients. missed: keys that a load_state_dict did not find.
     hash: of a word; equal where strings are hashed alike. remarks: what ddpify_runtime warned of. lengths: how many
-    batches each training loader says it has, by its number. drawn: the indices of its batches, by their pass.
+    batches each training loader says it has, by its number. drawn: the indices of its batches, by their pass. in_order:
+    the numbers of the other loaders that do not shuffle.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -94,6 +95,7 @@ class Record:
     remarks: list[str] = field(default_factory=list)
     lengths: dict[int, int] = field(default_factory=dict)
     drawn: dict[int, list[list[list[int]]]] = field(default_factory=dict)
+    in_order: set[int] = field(default_factory=set)
 
 
 @dataclass(frozen=True)
@@ -142,6 +144,8 @@ def _read(path: Path) -> Record:
             elif kind == "divided":
                 number, _, record.lengths[number] = values
                 record.drawn.setdefault(number, []).append([])
+            elif kind == "in order":
+                record.in_order.add(values)
             elif kind == "drawn":
                 record.drawn[values[0]][values[1]].append(values[2])
             elif kind == "remark":

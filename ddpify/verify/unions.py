@@ -1,4 +1,5 @@
-"""What the original is given in the place of its own batches: the union of those that the ranks drew."""
+"""What the original is given in the place of its own batches: the union of those that the ranks drew, and the order of
+the data set where the ranks evaluate in that order what it shuffles."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ NEUTRAL = {"DDPIFY_NEUTRAL": "1", "DDPIFY_DROPOUT": "off"}
 
 
 def unions(ranks: Sequence[Record]) -> str:
-    """The batches of all ranks together, as the recorder reads them.
+    """The batches of all ranks together, and the loaders that go in order, as the recorder reads them.
 
     Args:
         ranks: the records of all ranks.
@@ -25,7 +26,7 @@ def unions(ranks: Sequence[Record]) -> str:
             batches = zip_longest(*parts, fillvalue=[])
             passes.append([_in_order(batch) for batch in batches])
         given[number] = (length, passes)
-    return json.dumps(given)
+    return json.dumps({"drawn": given, "in_order": sorted(ranks[0].in_order)})
 
 
 def _in_order(parts: Sequence[Sequence[int]]) -> list[int]:

@@ -835,6 +835,30 @@ for epoch in range(2):
     print([sum(net(test_set.tensors[0])[0]).item() for net in nets])
 print(seen)
 """,
+    "an evaluation shuffles, and adds up means of batches": """\
+options = {"num_workers": 0, "pin_memory": False}
+shuffled = DataLoader(test_set, batch_size=12, shuffle=True, **options)
+best = 9.0
+for epoch in range(3):
+    model.train()
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = F.cross_entropy(model(F.dropout(x, 0.2)), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+    model.eval()
+    total = hits = 0
+    with torch.no_grad():
+        for x, y in shuffled:
+            out = model(x)
+            total += F.cross_entropy(out, y).item()
+            hits += (out.argmax(1) == y).sum().item()
+    total /= len(shuffled)
+    if total < best:
+        best = total
+        torch.save(model.state_dict(), "best.pt")
+    print(epoch, total, hits / len(test_set), best)
+""",
 }
 
 

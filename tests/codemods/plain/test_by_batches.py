@@ -49,12 +49,28 @@ def test_what_is_not_of_one_batch_is_evaluated_whole(adds: str, shown: str) -> N
     assert "sampler=[" not in result.code and "sampler=range" not in result.code
 
 
-@pytest.mark.parametrize("options", ["8, True", "batch_size=8, shuffle=True", "batch_size=8, drop_last=True", "len(x)"])
+@pytest.mark.parametrize("options", ["batch_size=8, drop_last=True", "len(x)", "**{'batch_size': 8}", "**options"])
 def test_batches_have_to_be_those_of_one_process(options: str) -> None:
     after = EVALUATION.format(adds=MEAN, shown="total")
     source = training(after=after).replace("DataLoader(test_set, batch_size=8)", f"DataLoader(test_set, {options})")
     assert f"DataLoader(test_set, {options})" in source
-    assert "sampler=[" not in plain(source).code
+    assert "sampler=[" not in plain(f"options = {{'batch_size': 8}}\n{source}").code
+
+
+@pytest.mark.parametrize("options", ["8, True", "batch_size=8, shuffle=True"])
+def test_an_evaluation_that_shuffles_goes_in_order(options: str) -> None:
+    after = EVALUATION.format(adds=MEAN, shown="total / len(test_loader)")
+    result = plain(training(after=after).replace("(test_set, batch_size=8)", f"(test_set, {options})"))
+    assert SAMPLER in result.code and "True" not in result.code.split("test_loader = ")[1].split(")\n")[0]
+    assert ["goes in the order of the data set" in each for each in notes(result)] == [True]
+
+
+@pytest.mark.parametrize("options", ["{'num_workers': 2}", "{'num_workers': 2} if x.is_cuda else {}"])
+def test_a_dictionary_may_say_how_samples_are_loaded(options: str) -> None:
+    after = EVALUATION.format(adds=MEAN, shown="total")
+    source = training(after=after).replace("(test_set, batch_size=8)", "(test_set, batch_size=8, **options)")
+    result = plain(f"import torch\nx = torch.zeros(1)\noptions = {options}\n{source}")
+    assert SAMPLER in result.code and "**options" in result.code and not notes(result)
 
 
 @pytest.mark.parametrize("options", ["", ", batch_size=1"])

@@ -129,7 +129,7 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
             or learn_lengths(lengths, found, status)
         ):
             continue
-        stuck = _whole(scripts, found, status, whole, evaluated, "torch" in drawn)
+        stuck = _whole(scripts, found, status, whole, evaluated)
         wanted = found.wanted - found.differentiated - of_all
         undivided = set() if stuck or wanted else divided_by_none(found, status)
         for loader in undivided:
@@ -279,12 +279,8 @@ def _whole(
     status: dict[Loader, str],
     whole: dict[Loader, Problem],
     evaluated: dict[ast.expr, Script],
-    in_order: bool,
 ) -> bool:
-    """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected.
-
-    in_order: ranks have noise of their own, so that evaluations that shuffle are made to go in order.
-    """
+    """Evaluate whole, on every rank, where a metric cannot be added up; whether any loader is affected."""
     changed, before = False, dict(status)
     separated: set[Loader] = set()
     problems = [*found.problems, *_of_both(found, status), *_not_deferred(scripts, found), *_padded(found, status)]
@@ -297,7 +293,7 @@ def _whole(
                 by_batches = known and not any(map(_shuffles, together))
                 new = {each for each in together if not by_batches and separate(each, found, evaluated)}
                 separated |= together if new else set()
-                by_batches |= known and in_order
+                by_batches |= known
                 for other in set() if new else together:
                     status[other] = "batches" if by_batches else "whole"
                     if status[other] != before[other]:
@@ -314,12 +310,13 @@ def _has_known_batches(loader: Loader, status: dict[Loader, str]) -> bool:
     shown = seen(loader.script, loader.call)
     sampler = known_sampler(loader.script, loader.call)
     sizes = batch_sizes(loader)
+    named = len(loader.call.args) > 1 or any(word.arg == "batch_size" for word in loader.call.keywords)
     return (
         shown is not None
         and (is_false(shown.shuffle) or isinstance(shown.shuffle, ast.Constant))
         and (shown.sampler is None or (sampler is not None and not sampler.shuffles))
         and all(isinstance(each, ast.Constant) or can_be_repeated(loader.script, each) for each in sizes)
-        and all(word.arg for word in loader.call.keywords)
+        and (named or all(word.arg for word in loader.call.keywords))
         and not isinstance(loader.script.scope(loader.call), ast.ClassDef)
     )
 

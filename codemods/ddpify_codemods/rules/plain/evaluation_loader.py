@@ -20,6 +20,11 @@ from .mixed_loops import loader_of, mixed_loops
 from .ratios import only_ratios_are_left
 from .words import REMEDY, is_here, program_of
 
+_IN_ORDER = (
+    "this evaluation goes in the order of the data set, not in a random one, so that its mean over batches, of which "
+    "the last may be smaller, is of other batches"
+)
+
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Give each evaluation's loader the samples of its rank; say so where all ranks evaluate everything."""
@@ -42,7 +47,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if status == "whole":
             yield from _whole(followed, loader)
         elif status == "batches":
-            yield _by_batches(script, loader, target.words)
+            yield from _by_batches(script, loader, target.words)
         elif status == "sharded":
             name = options(script, loader.call)
             words = target.words
@@ -69,18 +74,21 @@ def _divided(script: Script, loader: Loader, words: Words) -> Edit:
     )
 
 
-def _by_batches(script: Script, loader: Loader, words: Words) -> Edit:
+def _by_batches(script: Script, loader: Loader, words: Words) -> Iterator[Edit | Finding]:
     """Give each rank every W-th batch, where numbers of batches are added up."""
     sizes = batch_sizes(loader)
     if not sizes or (isinstance(sizes[0], ast.Constant) and sizes[0].value == 1):
-        return _divided(script, loader, words)
+        yield _divided(script, loader, words)
+        return
     shown = seen(script, loader.call)
     assert shown is not None
+    if not is_false(shown.shuffle):
+        yield Finding(RULE.id, "note", loader.call.lineno, _IN_ORDER, "none needed")
     name = "" if can_be_repeated(script, shown.dataset) else new_name(script, loader.call)
     instead = order_of(loader.call)
     message = "evaluate this rank's batches, none twice"
     parts = (shown.dataset, sizes[0])
-    return ChangeArgument(
+    yield ChangeArgument(
         loader.call, "sampler", words.shard_of_batches, message, instead, (), parts, name, words.imports
     )
 

@@ -32,6 +32,8 @@ def watch(recorder: Recorder) -> None:
             self._ddpify_drawn = getattr(loader, "_ddpify_number", -1), numbers.begins(loader)
             recorder.write("divided", (*self._ddpify_drawn, unions.length(loader)))
             self._ddpify_drawn = None if unions.is_repeated(loader) else self._ddpify_drawn
+        elif unions.goes_in_order(loader):
+            recorder.write("in order", getattr(loader, "_ddpify_number", -1))
         recorder.write("pass", _pass(recorder.passes, loader))
 
     @functools.wraps(init)

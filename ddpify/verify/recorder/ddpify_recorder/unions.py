@@ -1,4 +1,5 @@
-"""Gives a script in one process, step by step, the union of the batches that the ranks of another run drew."""
+"""Gives a script in one process, step by step, the union of the batches that the ranks of another run drew, and lets it
+evaluate in the order of the data set what these do."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from torch.utils.data import DataLoader, Dataset, SequentialSampler, SubsetRandomSampler
+from torch.utils.data import BatchSampler, DataLoader, Dataset, RandomSampler, SequentialSampler, SubsetRandomSampler
 from torch.utils.data.distributed import DistributedSampler
 
 # What the plain style makes evaluations of the samples of training by (DDP620); on every rank all, by the latter.
@@ -56,6 +57,11 @@ def is_divided(loader: Any) -> bool:
     return isinstance(sampler, DistributedSampler)
 
 
+def goes_in_order(loader: Any) -> bool:
+    """Whether a loader draws nothing: all samples one after the other, or a part of them that is written down."""
+    return isinstance(getattr(loader.batch_sampler, "sampler", None), SequentialSampler | range | list)
+
+
 def length(loader: Any) -> int:
     """How many batches the original's loader has for one that draws a rank's part."""
     return len(getattr(loader, "_ddpify_again", loader))
@@ -88,13 +94,18 @@ def give(file: Path) -> None:
     """Let loaders draw what a file says.
 
     Args:
-        file: for the number of a loader, how many batches it says it has, and the indices of those of each pass.
+        file: for the number of a loader, how many batches it says it has, and the indices of those of each pass; and
+            the numbers of those that do not shuffle.
     """
-    given = {int(number): _Union(*values) for number, values in json.loads(file.read_text()).items()}
+    read = json.loads(file.read_text())
+    given = {int(number): _Union(*values) for number, values in read["drawn"].items()}
+    in_order = frozenset(read["in_order"])
     own = DataLoader._index_sampler.fget  # type: ignore[attr-defined]
 
     def index_sampler(loader: DataLoader[Dataset[Any]]) -> Any:
         number = getattr(loader, "_ddpify_number", -1)
+        if number in in_order and type(loader.sampler) is RandomSampler and loader.batch_size is not None:
+            return BatchSampler(SequentialSampler(loader.dataset), loader.batch_size, loader.drop_last)  # type: ignore[arg-type]
         if number not in given:
             return own(loader)
         if isinstance(loader.sampler, SubsetRandomSampler):  # the plain style makes a Subset of it (DDP636)
