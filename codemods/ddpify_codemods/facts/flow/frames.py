@@ -382,14 +382,13 @@ def settled(value: Value, in_place: bool = False) -> Value:
 
 
 def local_entries(value: Value) -> bool:
-    """Whether something in a list or dict differs between the ranks."""
-    return any(
-        entry.is_local or local_entries(entry)
-        for thing in value.only(Items)
-        if isinstance(thing, Items)
-        for entry in thing.all()
-        if entry is not value
+    """Whether something differs between the ranks that is in a list or dict, or that is run over: `zip(a, b)`."""
+    parts = (
+        thing.all() if isinstance(thing, Items) else thing.inner
+        for thing in value.things
+        if isinstance(thing, Items | Iteration)
     )
+    return any(entry.is_local or local_entries(entry) for part in parts for entry in part if entry is not value)
 
 
 def local_runs(value: Value) -> list[Value]:
