@@ -68,6 +68,9 @@ class Assignments(Branches):
         into_tensor = item is not None and not self.value(item, frame).only(Items)
         before = self.value(item if into_tensor and item is not None else node.target, frame)
         added = self.value(node.value, frame)
+        if (own := self.own_operator(node, before, added, frame)) is not None:
+            self.assign(node.target, own, frame, node.value)
+            return
         if any(isinstance(thing, Items) for thing in before.things):  # losses += [loss.item()]
             for thing in added.only(Items):
                 assert isinstance(thing, Items)
@@ -172,6 +175,8 @@ class Assignments(Branches):
                 self.problem(frame, target, f"`{ast.unparse(target)}` gets a number of this rank", value.loaders)
             else:
                 self.demand(source, self.value(source, frame), frame)
+        elif source is not None:
+            self.found.read_same.add(source)
 
     def assign_attribute(
         self, owner: Value, target: ast.Attribute, value: Value, frame: Frame, source: ast.expr | None

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from .arithmetic import combined
 from .batches import sure_size
-from .comprehensions import Comprehensions
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
@@ -17,6 +16,7 @@ from .operands import measures, operands, says_places
 from .operation_names import LOSS_CLASSES, REORDERS
 from .operations import one_behind_the_other
 from .own_decisions import is_drawn, only_takes
+from .own_operators import OwnOperators
 from .values import (
     ADDITIVE,
     CHOSEN,
@@ -93,7 +93,7 @@ _DIMENSIONS = 9  # more than a tensor and what is listed behind its shape have
 _METHODS = {kind: f"on_{kind.__name__.lower()}" for kind in ast.expr.__subclasses__()}
 
 
-class Expressions(Comprehensions):
+class Expressions(OwnOperators):
     """What expressions hold."""
 
     def value(self, node: ast.expr | None, frame: Frame) -> Value:
@@ -196,6 +196,8 @@ class Expressions(Comprehensions):
         if isinstance(node.op, ast.Mod) and (isinstance(left.constant, str) or right.only(Items)):
             self.formatted(node.right, right, frame)
             return SAME
+        if (own := self.own_operator(node, left, right, frame)) is not None:
+            return own
         kinds = (Items, Parameters)
         if isinstance(node.op, ast.Add) and any(left.only(kind) or right.only(kind) for kind in kinds):
             return self.with_samples(left, right) or one_behind_the_other(left, right) or join(left, right)

@@ -8,7 +8,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
 
-from ...facts.flow.frames import AfterLoop, Reduction
+from ...facts.flow.frames import AfterLoop, FlowFacts, Reduction
 from ...facts.flow.shown_parameters import may_be_text
 from ...facts.header import functions_place
 from ...facts.meters import meters
@@ -105,7 +105,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         (script_of, kind), *others = {(each.script, each.kind) for each in reductions}
         if not is_here(script, script_of):
             continue
-        also_same = node in found.read_same
+        also_same = _is_read_same(script, node, found)
         asked = asked_at(script, node) if also_same and kind != "mean" and target.words.name == "torch" else None
         if asked and kind != "rows" and in_ratio(script, node, found.reductions):
             asked = None
@@ -138,6 +138,13 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield Insert(loop, told_before(script, loop), message, modules=(*target.words.imports, *SAMPLER))
     yield from _full_batches(script, target)
     yield from _helpers(script, kinds, target)
+
+
+def _is_read_same(script: Script, node: ast.AST, found: FlowFacts) -> bool:
+    """Whether an expression, or a tuple that it is in, is read where it is the same on all ranks, too."""
+    while node not in found.read_same and isinstance(script.parents[node], ast.Tuple | ast.List):
+        node = script.parents[node]
+    return node in found.read_same
 
 
 def _weighs(script: Script) -> bool:
