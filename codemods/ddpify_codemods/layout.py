@@ -13,6 +13,7 @@ CALLS = (
     "EquallyPaddedLoader",
     "pad_packed_sequence",
     "auto_dataloader",
+    "__init__",  # of a class that is derived from DataLoader
     "ZeroRedundancyOptimizer",
     "restore",
 )

@@ -49,6 +49,42 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "classes derived from DataLoader, which a configuration names": """\
+class Loader(DataLoader):
+    def __init__(self, dataset, batch_size, shuffle):
+        self.dataset, self.count = dataset, len(dataset)
+        super().__init__(self.dataset, batch_size, shuffle, num_workers=1)
+
+    def progress(self, number):
+        return f"{number}/{len(self)} of {self.count}"
+
+
+class Points(Loader):
+    def __init__(self, count, batch_size=6, shuffle=True):
+        super().__init__(TensorDataset(torch.rand(count, 4), torch.randint(3, (count,))), batch_size, shuffle)
+
+
+def made(settings):
+    return {"Points": Points, "Loader": Loader}[settings["type"]](**settings["args"])
+
+
+config = {"type": "Points", "args": {"count": 65}}
+other = {"type": "Points", "args": {"count": 47, "batch_size": 7, "shuffle": False}}
+points, others = made(config), made(other)
+for epoch in range(2):
+    for number, (x, y) in enumerate(points):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(points.progress(number), loss.item())
+    correct = 0
+    with torch.no_grad():
+        for x, y in others:
+            correct += (model(x).argmax(1) == y).sum().item()
+    print(correct / others.count, others.count)
+    evaluate(model, others)
+""",
     "lists of samples that are put together anew, and pairs of them": """\
 train(model, optimizer, DataLoader(train_set, batch_size=6, shuffle=True))
 labels, scores, worst = [], [], []

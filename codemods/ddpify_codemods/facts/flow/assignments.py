@@ -183,6 +183,7 @@ class Assignments(Branches):
     ) -> None:
         value = value.settled
         kept = [thing for thing in owner.only(Instance) if thing not in self.settings.values()]
+        kept += [thing for thing in owner.only(Loader) if thing in self.own_loaders]
         known = kept or (owner.only(Module) and self.in_forward)
         if not known:
             self.written(value, frame, target, source)
@@ -192,7 +193,7 @@ class Assignments(Branches):
         self.keeps_decision(target, value, frame)
         if self.in_forward and not self.undecided:
             self.set_now |= {(thing, target.attr) for thing in owner.things}
-        if target.attr == "collate_fn" and owner.only(Loader):
+        if target.attr == "collate_fn" and owner.only(Loader) and not owner.things.intersection(self.loaders_begun):
             reason = "a loader gets another collate function, by which ranks may weigh samples differently (L3)"
             self.problem(frame, target, reason)
         if target.attr == "__class__" and owner.only(Module):
@@ -204,7 +205,8 @@ class Assignments(Branches):
         if owner.only(Module) or owner.only(Class):
             self.written_in(owner, target.attr, value)
         for thing in owner.things:
-            if isinstance(thing, Module | Instance):
+            if isinstance(thing, Module | Instance) or thing in self.own_loaders:
+                assert isinstance(thing, Module | Instance | Loader)
                 if isinstance(thing, Module):
                     for inner in value.only(Module):
                         assert isinstance(inner, Module)

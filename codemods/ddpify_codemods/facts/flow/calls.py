@@ -93,7 +93,7 @@ class Calls(Methods):
         if isinstance(node.func, ast.Attribute) and node.func.attr == "backward":
             return self.backward(node, frame)
         called = called_model(node)
-        function = self.value(called, frame)
+        function = self.of_own_loader(node) or self.value(called, frame)
         if called is not node.func and not (function.things and all(map(is_network, function.things))):
             function = self.value(node.func, frame)
         makes = any(isinstance(thing, Library) and _makes_tensor(thing.name) for thing in function.things)
@@ -397,6 +397,14 @@ class Calls(Methods):
         """Make an instance of a class of the program."""
         if (fields := instance(cls, args, keywords)) is not None:
             return fields
+        if (loader := self.own_loader(cls, node, frame)) is not None:
+            self.loaders_begun.append(loader)
+            if loader.call is node:
+                return self.library("torch.utils.data.DataLoader", node, args, keywords, frame, False)
+            initial = self.method_of(cls, "__init__", of(loader))
+            assert initial is not None
+            self.enter(initial, node, args, keywords, frame)
+            return of(loader)
         made: Module | Instance = Module(node, cls=cls) if self.is_module_class(cls) else Instance(cls)
         initial = self.method_of(cls, "__init__", of(made))
         key = node, cls.node, frame.owners

@@ -76,7 +76,7 @@ _AS_THEY_ARE = frozenset(
 # They run over no loader that they are given, or give it to a loop.
 _LOOK = frozenset(
     {"print", "len", "isinstance", "type", "str", "repr", "id", "hasattr", "getattr", "setattr", "dict", "enumerate"}
-    | {"zip", "iter", "reversed", "itertools.islice", "islice"}
+    | {"zip", "iter", "reversed", "itertools.islice", "islice", "super"}
 )
 
 _NOT_ALL = "which batches are taken, and what with, would be others in a rank's part of an evaluation"
@@ -102,6 +102,8 @@ class Libraries(LibraryResults, Told):
             self.leaves(given)
         if name in LOADERS:
             return self.loader(node, frame)
+        if name in ("isinstance", "hasattr", "type"):
+            self.asks_for_class(node, args, frame)
         if name == "functools.partial" and args and (made := bound(args, keywords)) is not None:
             return made
         if any(node in calls for calls in loggers(frame.script).values()):

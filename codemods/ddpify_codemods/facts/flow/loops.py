@@ -149,7 +149,7 @@ class Loops(OneByOne, ByName):
         for value in values if depth else ():
             found |= self.loaders_in(value)
             for thing in value.things:
-                if isinstance(thing, Items | Instance):
+                if isinstance(thing, Items | Instance | Loader):
                     inner = thing.all() if isinstance(thing, Items) else thing.attributes.values()
                     found |= self.loaders_within(inner, depth - 1)
         return found

@@ -23,6 +23,7 @@ from .modes import trains
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .own_containers import OwnContainers
+from .own_loaders import OwnLoaders
 from .own_sizes import batch_sizes
 from .packed import is_packed, steps_of
 from .padding import code_for
@@ -58,7 +59,7 @@ from .values import (
 )
 
 
-class Objects(Loops, OwnContainers):
+class Objects(Loops, OwnContainers, OwnLoaders):
     """What attributes, classes and loaders are."""
 
     def attribute_of(self, owner: Value, name: str, node: ast.expr, frame: Frame) -> Value:
@@ -171,7 +172,10 @@ class Objects(Loops, OwnContainers):
         return None
 
     def attribute_of_loader(self, loader: Loader, name: str, node: ast.expr, frame: Frame) -> Value | None:
-        """The size of the batches of a loader, its data set or its sampler; None for anything else."""
+        """The size of the batches of a loader, its data set or its sampler, and what a class of the program adds to it;
+        None for anything else."""
+        if (own := self.added_to_loader(loader, name, node, frame)) is not None:
+            return own
         if isinstance(node, ast.Attribute) and name in ("dataset", "sampler"):
             self.found.of_loaders.setdefault(node, set()).add(loader)
             self.found.scripts[node] = frame.script
@@ -184,6 +188,22 @@ class Objects(Loops, OwnContainers):
         if name in ("sampler", "batch_sampler"):
             return Value("unknown", frozenset({loader}), reason="the sampler of this loader is another one here")
         return None
+
+    def added_to_loader(self, loader: Loader, name: str, node: ast.expr, frame: Frame) -> Value | None:
+        """What a class of the program that is derived from DataLoader adds to a loader; None for anything else."""
+        cls = loader.cls or (loader.source.cls if loader.source is not None else None)
+        if cls is None:
+            return None
+        owner = loader if loader.cls is not None else loader.source
+        assert owner is not None
+        found = owner.attributes.get(name) or self.class_attributes.get(cls.node, {}).get(name)
+        method = self.method_of(cls, name, of(owner)) if found is None else None
+        if method is not None:
+            found = self.enter(method, node, [], {}, frame) if self.is_property(method) else of(method)
+        if found is not None and loader is not owner:
+            reason = f"a loader of torch, which stands here for the samples of training, has no `{name}`"
+            self.problem(frame, node, reason)
+        return found
 
     def reads_attribute(self, thing: Instance, name: str, node: ast.expr, frame: Frame) -> None:
         """Note where an attribute is read: in the attribute itself, or in the object that a text shows."""
@@ -307,7 +327,7 @@ class Objects(Loops, OwnContainers):
     def loader(self, node: ast.Call, frame: Frame) -> Value:
         """A DataLoader is made."""
         variant = (*self.variant, *frame.calls)
-        found = self.known_loaders.setdefault((node, variant), Loader(node, frame.script, variant))
+        found = self.begun(node) or self.known_loaders.setdefault((node, variant), Loader(node, frame.script, variant))
         self.found.loaders.add(found)
         named = [word.value for word in node.keywords if word.arg == "dataset"]
         shuffles = [word.value for word in node.keywords if word.arg == "shuffle"]
@@ -328,13 +348,15 @@ class Objects(Loops, OwnContainers):
         collates = [word.value for word in node.keywords if word.arg == "collate_fn"]
         hidden = not collates and may_say(frame.script, node, "collate_fn")
         if hidden or not all(self.stacks(each, frame) for each in collates):
-            laid_out = None if hidden or len(collates) > 1 else self.laid_out(node, collates[0], frame)
+            unseen = hidden or len(collates) > 1 or found.cls is not None  # DDP638 has a class of its own
+            laid_out = None if unseen else self.laid_out(node, collates[0], frame)
             if laid_out is None:
                 self.found.not_stacked.add(node)
             else:
                 self.layouts[node] = laid_out
             if self.status.get(found) == "sharded" and (laid_out is None or paddings(laid_out)):
                 self.problem(frame, node, NOT_STACKED, frozenset({found}))
+        self.ends(found)
         return of(found)
 
     def end_datasets(self) -> None:

@@ -128,11 +128,13 @@ class State:
         self.files: dict[Script, Module] = {}
         self.loggers: dict[ast.Call, Logger] = {}
         self.known_loaders = loaders
+        self.own_loaders: set[Loader] = set()  # of classes that the program derives from DataLoader
+        self.loaders_begun: list[Loader] = []  # those of them that are being made, before `super().__init__(…)`
         self.made_loaders: dict[ast.expr, Value] = {}
         self.scores: set[tuple[ast.AST, str]] = set()  # variables of functions that losses take for scores of classes
         self.layouts: dict[ast.Call, Part] = {}  # of batches whose collate functions do not only stack
         self.variant: tuple[object, ...] = ()
-        self.sources: dict[tuple[Module | Instance, str], set[ast.expr]] = {}
+        self.sources: dict[tuple[Module | Instance | Loader, str], set[ast.expr]] = {}
         self.wrapped, self.undecided, self.without_gradients = False, 0, 0
         self.quiet_around, self.in_factory = 0, 0
         self.frozen_since: dict[ast.AST, Freeze] = {}  # and in training

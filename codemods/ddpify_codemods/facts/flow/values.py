@@ -75,13 +75,16 @@ UNEVEN = frozenset({"sharded", "batches"})
 class Loader:
     """What a call of DataLoader makes. variant: the constants that it is made for, in a comprehension over phases, and
     the calls of functions by which it is made. source: the loader whose samples a loop that does not train takes, by
-    this one of its own. given: its batch size, where the function that makes it is given it."""
+    this one of its own. given: its batch size, where the function that makes it is given it. cls: its class where the
+    program derives it from DataLoader, which `super().__init__(…)` calls then; attributes: what it holds beside."""
 
     call: ast.Call
     script: Script
     variant: tuple[object, ...] = ()
     source: Loader | None = None
     given: tuple[ast.expr, Script] | None = None
+    cls: Class | None = None
+    attributes: dict[str, Value] = field(default_factory=dict)
 
 
 @dataclass(eq=False)

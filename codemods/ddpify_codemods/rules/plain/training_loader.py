@@ -67,7 +67,8 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     hidden = size not in call.args and all(word.value is not size for word in call.keywords)
     ordered = shared_order(script, call)
     epoch, sampler = _made_in_epoch(script, call), known_sampler(script, call)
-    if words.loader and not epoch and not hidden and ordered is None and set(statuses.values()) == {"training"}:
+    by_torch = epoch or hidden or ordered is not None or any(each.cls is not None for each in statuses)
+    if words.loader and not by_torch and set(statuses.values()) == {"training"}:
         yield from divided_by_engine(call, shown, sampler, size, words, program_of(script).per_process)
         return
     if drawing_sampler(script, call) is not None:
