@@ -6,7 +6,9 @@ import ast
 from collections.abc import Iterable, Iterator
 
 from .bindings import arguments, bindings
+from .keyword_dictionaries import keyword_dictionary, may_say, said
 from .known_sampler import known_sampler, only_length_of, uses
+from .origins import origins, sources
 from .script import Script
 from .unset_sampler import is_shared
 
@@ -15,6 +17,9 @@ _NAMES = frozenset(
     for module in ("", "sampler.")
     for name in ("WeightedRandomSampler", "RandomSampler", "SubsetRandomSampler")
 )
+
+_ORDER = ("shuffle", "sampler", "batch_sampler")
+_IN_ORDER = frozenset({"range", "SequentialSampler"})
 
 
 def drawing_sampler(script: Script, call: ast.Call) -> ast.expr | None:
@@ -48,6 +53,29 @@ def _is_given(script: Script, node: ast.expr) -> bool:
     """Whether an expression is the sampler of a loader."""
     parent = script.parents[node]
     return isinstance(parent, ast.keyword) and parent.arg == "sampler"
+
+
+def order_may_be_drawn(script: Script, call: ast.Call) -> bool:
+    """Whether a loader may go in an order that is drawn, or may draw its samples, by a sampler that is not known or by
+    options that are not seen."""
+    if known_sampler(script, call) is not None:
+        return False
+    words = said(script, call)
+    given = [words[key] for key in ("sampler", "batch_sampler") if key in words]
+    hidden = keyword_dictionary(script, call) is None and any(may_say(script, call, key) for key in _ORDER)
+    return hidden or not all(_goes_in_order(script, each) for each in given)
+
+
+def _goes_in_order(script: Script, sampler: ast.expr) -> bool:
+    """Whether a sampler is none, or is seen to draw nothing: a list of indices, a range."""
+    for each in origins(script, sampler):
+        if isinstance(each, ast.Name) and each.id in arguments(script.scope(each)):
+            return False  # other files may give it something else
+        in_order = isinstance(each, ast.Call) and script.qualified(each.func).rpartition(".")[2] in _IN_ORDER
+        listed = isinstance(each, ast.List | ast.ListComp | ast.Tuple | ast.Constant)
+        if not in_order and not listed and not sources(script, each):
+            return False
+    return True
 
 
 def changed_in_place(scripts: Iterable[Script], script: Script, sampler: ast.expr) -> ast.AST | None:

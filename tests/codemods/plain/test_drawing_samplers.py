@@ -83,6 +83,37 @@ def test_an_evaluation_that_draws_where_ranks_have_noise() -> None:
     assert any("other samples" in each for each in refusals(plain(noisy + TRAINING + tested)))
 
 
+@pytest.mark.parametrize(
+    ("options", "draws"),
+    [
+        ("sampler=made(data)", True),
+        ("sampler=splits.valid", True),
+        ("batch_sampler=batches", True),
+        ("**splits.options", True),
+        ("sampler=[0, 1, 2, 3]", False),
+        ("sampler=some", False),
+        ("batch_size=8", False),
+    ],
+)
+def test_an_evaluation_in_an_order_that_is_not_seen(options: str, draws: bool) -> None:
+    """Each rank would compute other batches, and stop by other numbers, where it has drawn its dropout before."""
+    tested = f"""\
+    some = range(9) if epoch else None
+    total = 0.0
+    for x, y in DataLoader(data, {options}):
+        total += {CE}.item() ** 2
+    if total < 0.1:
+        break
+"""
+    known = f"from splits import batches, made, splits\nprint('shuffle')\n{HEAD}".replace(
+        "sampler=sampler", "shuffle=True"
+    )
+    noisy = known.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout(), nn.Linear(4, 3))")
+    evaluated = TRAINING.replace("    for x", "    model.train()\n    for x", 1) + "    model.eval()\n" + tested
+    assert not any("another order" in each for each in refusals(plain(known + evaluated)))
+    assert any("another order" in each for each in refusals(plain(noisy + evaluated))) is draws
+
+
 def test_a_class_of_the_same_name() -> None:
     own = HEAD.replace("labels =", "class DistributedSamplerWrapper:\n    pass\n\n\nlabels =", 1)
     assert any("of its own" in each for each in refusals(plain(own + TRAINING)))

@@ -37,6 +37,12 @@ def test_the_call_of_the_class_that_it_is_derived_from() -> None:
     assert "hits = sum_over_ranks(hits)" in code and "Loader(test_set, 5, shuffle=False)" in code
 
 
+def test_the_conversion_leads_back() -> None:
+    source, path = HEAD + CLASS + MADE + TRAINING + COUNTED, Path("train.py")
+    back = convert({path: plain(source).code}, "none")[path].code
+    assert back == source.replace("size, shuffle)", "size, shuffle=shuffle)")
+
+
 @pytest.mark.parametrize("super_", ["super()", "super(Digits, self)"])
 def test_classes_of_such_classes(super_: str) -> None:
     digits = f"""\
@@ -111,6 +117,21 @@ class Digits(Loader):
 )
 def test_what_is_not_seen_is_refused(old: str, new: str) -> None:
     assert refusals(plain(HEAD + CLASS.replace(old, new) + MADE + TRAINING))
+
+
+def test_one_of_several_classes_that_loads_in_a_way_of_its_own() -> None:
+    other = "\nclass Twice(Loader):\n    def __iter__(self):\n        yield from [*super().__iter__()] * 2\n"
+    known = (
+        HEAD + CLASS + "{}\nclasses = {{'loader': Loader, {}}}\ntrain_loader = classes[name](train_set)\n" + TRAINING
+    )
+    assert not refusals(plain(known.format("name = input", "'one': Loader")))
+    found = refusals(plain(known.format(other + "name = input", "'twice': Twice")))
+    assert any("Twice, which this may make, loads in a way of its own" in each for each in found)
+
+
+def test_the_size_of_batches_where_one_call_makes_several_loaders() -> None:
+    code = plain(HEAD + CLASS + MADE + TRAINING + COUNTED + "print(test_loader.batch_size)\n").code
+    assert "size // dist.get_world_size() if shuffle else size," in code and "print(test_loader.batch_size)" in code
 
 
 def test_batches_that_a_class_pads_are_refused() -> None:

@@ -139,6 +139,7 @@ class Calls(Methods):
             return cut(found)
         if own and found.only(Loader):
             self.made_loaders[node] = found
+            self.may_load_otherwise(found, node, frame)
         measured = measures(function, computed, found) if own and not self.in_forward else None
         if measured is not None and self.may_join(made_of("same", computed).loaders):
             self.found.measuring.setdefault(measured.node, set()).add(node)

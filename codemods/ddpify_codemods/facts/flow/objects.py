@@ -185,6 +185,10 @@ class Objects(Loops, OwnContainers, OwnLoaders):
             return None
         if name == "batch_size" and self.status[loader] == "training":
             return Value("size", frozenset({loader}), host=True, batches=sure_size(loader))
+        shared = any(each.call is loader.call and self.status[each] == "training" for each in self.status)
+        if name == "batch_size" and shared and loader.source is None:
+            reason = "the call that makes this loader makes one of training, too, whose batches are a rank's"
+            return Value("unknown", frozenset({loader}), reason=reason)
         if name in ("sampler", "batch_sampler"):
             return Value("unknown", frozenset({loader}), reason="the sampler of this loader is another one here")
         return None

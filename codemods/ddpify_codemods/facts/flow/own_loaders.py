@@ -10,7 +10,7 @@ from ..script import Script
 from .draws import LOADERS
 from .frames import Frame
 from .state import State
-from .values import Class, Library, Loader, Value, of
+from .values import Class, Instance, Library, Loader, Value, of
 
 # What DataLoader gives its objects, whatever they held under these names before.
 _GIVEN = frozenset(
@@ -73,6 +73,20 @@ class OwnLoaders(State):
             self.loaders_begun.remove(loader)
             for name in _GIVEN & loader.attributes.keys():
                 del loader.attributes[name]
+
+    def may_load_otherwise(self, found: Value, node: ast.Call, frame: Frame) -> None:
+        """A call makes a loader that is followed, or an object of another class of loaders: of which is not known."""
+        others = [
+            each for each in found.only(Instance) if isinstance(each, Instance) and self.is_loader_class(each.cls)
+        ]
+        for each in others if found.only(Loader) else ():
+            self.problem(frame, node, f"{each.cls.node.name}, which this may make, loads in a way of its own")
+
+    def is_loader_class(self, cls: Class, depth: int = 5) -> bool:
+        """Whether a class is derived from DataLoader, in whatever way."""
+        if any(cls.script.qualified(base) in LOADERS for base in cls.node.bases):
+            return True
+        return depth > 0 and any(self.is_loader_class(base, depth - 1) for base in self.bases_of(cls))
 
     def asks_for_class(self, node: ast.Call, given: Sequence[Value], frame: Frame) -> None:
         """What kind of loader something is, or what it has, is asked: an evaluation of the samples of training gets one

@@ -75,7 +75,8 @@ def _is_whole(script: Script, node: ast.BinOp | ast.AugAssign) -> bool:
         return isinstance(node.target, ast.Subscript) and ast.unparse(node.target.slice) == "'batch_size'"
     parent = script.parents[node]
     if isinstance(parent, ast.Call):
-        return parent.args[1:2] == [node] and script.qualified(parent.func).endswith("DataLoader")
+        sampled = any(word.arg == "sampler" for word in parent.keywords)  # `super().__init__(…)` of a loader's class
+        return parent.args[1:2] == [node] and (sampled or script.qualified(parent.func).endswith("DataLoader"))
     is_compared = isinstance(parent, ast.Compare) and len(parent.ops) == 1  # len(x) == batch_size
     return is_compared or (isinstance(parent, ast.keyword) and parent.arg == "batch_size")
 

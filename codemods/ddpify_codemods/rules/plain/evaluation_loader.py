@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.drawing_samplers import drawing_sampler
+from ...facts.drawing_samplers import order_may_be_drawn
 from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
@@ -102,8 +102,8 @@ def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
 
 
 def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
-    if followed.drawn and drawing_sampler(loader.script, loader.call) is not None:
-        message = "ranks have noise of their own, and each would evaluate other samples that this sampler draws"
+    if followed.drawn and order_may_be_drawn(loader.script, loader.call):
+        message = "ranks have noise of their own, and each would evaluate other samples, or in another order"
         yield Finding(RULE.id, "refused", loader.call.lineno, message, REMEDY)
         return
     problem = followed.whole.get(loader)
