@@ -165,7 +165,7 @@ class Objects(Loops, OwnContainers, OwnLoaders):
             inherited = next((each for each in methods if each is not None), None)
             return of(inherited) if inherited is not None else None
         if isinstance(thing, Class):
-            method = self.method_of(thing, name, None)
+            method = self.method_of(thing, name, of(thing))
             if method is not None:
                 return of(method)
             return self.class_attributes.get(thing.node, {}).get(name)
@@ -264,11 +264,11 @@ class Objects(Loops, OwnContainers, OwnLoaders):
         return any(ast.unparse(each).split(".")[-1] in ("property", "cached_property") for each in decorators)
 
     def method_of(self, cls: Class, name: str, owner: Value | None) -> Function | None:
-        """A method of a class of the program, or of one that it is derived from."""
+        """A method of a class of the program, or of one that it is derived from; owner: the object that it is asked of,
+        or the class."""
         for part in cls.node.body:
             if isinstance(part, ast.FunctionDef) and part.name == name:
-                is_static = any(ast.unparse(each) == "staticmethod" for each in part.decorator_list)
-                return Function(part, cls.script, self.frames.get(cls.script), None if is_static else owner)
+                return Function(part, cls.script, self.frames.get(cls.script), _bound(part, owner))
         inherited = (self.method_of(base, name, owner) for base in self.bases_of(cls))
         return next((method for method in inherited if method is not None), None)
 
@@ -430,6 +430,17 @@ class Objects(Loops, OwnContainers, OwnLoaders):
         on a rank's samples."""
         self.found.pads.add(node)
         return all(keeps_masks(each.nodes, TOKENS) for each in self.scripts)
+
+
+def _bound(method: ast.FunctionDef, owner: Value | None) -> Value | None:
+    """What a method gets first, where it is asked of an object or of a class; None where it gets nothing."""
+    decorators = {ast.unparse(each) for each in method.decorator_list}
+    if owner is None or "staticmethod" in decorators:
+        return None
+    if "classmethod" not in decorators:
+        return None if owner.only(Class) else owner
+    classes = [thing if isinstance(thing, Class) else getattr(thing, "cls", None) for thing in owner.things]
+    return Value(things=frozenset(each for each in classes if each is not None))
 
 
 def called_here(node: ast.expr, frame: Frame) -> bool:

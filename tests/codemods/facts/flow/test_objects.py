@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from ddpify_codemods import convert
 
-from tests.codemods.facts.flow.followed import HEAD, TRAINING, followed
+from tests.codemods.facts.flow.followed import HEAD, TRAINING, followed, undivided
 
 TRAINER = """
 class Trainer:
@@ -62,3 +62,51 @@ def test_a_file_of_a_package_that_its_own_init_imports_is_an_attribute_of_it(mad
     paths = {Path("train.py"): source, **{Path(name): text for name, text in PACKAGE.items()}}
     result = convert(paths, "cpu", style="plain")[Path("train.py")]
     assert ("DistributedDataParallel(model" in result.code) is is_known
+
+
+CLASS_METHODS = """\
+class Net(nn.Module):
+    def __init__(self, width, scale=1):
+        super().__init__()
+        self.layer = nn.Linear(4, width)
+
+    @classmethod
+    def of(cls, width):
+        return cls(width)
+
+    @classmethod
+    def hits(cls, rate, out, y):
+        return (out.argmax(1) == y).sum().item()
+
+    def forward(self, x):
+        return self.layer(x)
+
+class Coupled(Net):
+    @classmethod
+    def of(cls, width):
+        return super().of(width)
+
+    def forward(self, x):
+        return self.layer(x @ x.t() @ x)
+"""
+USED = """\
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        total += {counts}
+print(total)
+"""
+
+
+@pytest.mark.parametrize("counts", ["Net.hits(2, model(x), y)", "model.hits(2, model(x), y)"])
+def test_a_class_method_gets_its_class_first(counts: str) -> None:
+    known = followed(f"{CLASS_METHODS}model = Net.of(3)\n{USED.format(counts=counts)}")
+    assert not known.problems and {each.kind for each in known.found.after} == {"sum"}
+
+
+def test_a_class_method_that_is_inherited_makes_what_it_is_asked_of() -> None:
+    source = f"{CLASS_METHODS}model = Coupled.of(3)\n{USED.format(counts='0')}"
+    assert undivided(source) and not undivided(source.replace("Coupled.of", "Net.of"))
