@@ -31,7 +31,10 @@ def laid_out(before: str, after: str, functions: Collection[str]) -> str:
         return after
     known = set(before.splitlines())
     lines = after.splitlines(keepends=True)
-    calls = [node for node in ast.walk(parsed(after)) if isinstance(node, ast.Call)]
+    tree = parsed(after)
+    shown = {part for node in ast.walk(tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+    # An f-string may have no line break before Python 3.12.
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node not in shown]
     done: set[int] = set()
     for call in sorted(calls, key=lambda node: (-node.lineno, node.col_offset)):
         number = call.lineno - 1

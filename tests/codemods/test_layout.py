@@ -30,3 +30,10 @@ def test_a_call_that_fits_again_is_on_one_line() -> None:
     assert joined("", "loader = DataLoader(\n    data,\n    shuffle=True,\n)\n", ["DataLoader"]) == (
         "loader = DataLoader(data, shuffle=True)\n"
     )
+
+
+def test_a_call_within_an_f_string_stays_on_its_line() -> None:
+    """No line may end there before Python 3.12."""
+    text = 'print(f"{accuracy(DataLoader(' + "a_long_name, " * 9 + 'sampler=1)):.3f}")\n'
+    assert laid_out("", text, {"DataLoader"}) == text
+    assert laid_out("", text.replace('f"{', "(").replace(':.3f}"', ")"), {"DataLoader"}).count("\n") > 1

@@ -43,6 +43,11 @@ EARLY = 4  # the call at which what started at zero is looked at
 ROOM = 8  # samples on each process below which a device has little to do
 
 
+def _is_recorded() -> bool:
+    """Whether torch.compile or torch.jit.trace records what a forward computes, for batches of any size."""
+    return torch.compiler.is_compiling() or bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
 class RoutedCall:
     """Stands in front of one module's call."""
 
@@ -84,7 +89,7 @@ class RoutedCall:
         routes.calls.add(self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if torch.compiler.is_compiling() or region.current() or region.alone() or default_group() is None:
+        if _is_recorded() or region.current() or region.alone() or default_group() is None:
             return self.call(*args, **kwargs)
         if self.root is not None and not parts.active(self.root.module):
             return self.call(*args, **kwargs)

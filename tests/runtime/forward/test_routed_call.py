@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any
 
+import pytest
 import torch
 from ddpify_runtime import DistributedDataParallel
 from torch import Tensor, nn
@@ -43,3 +44,24 @@ def train() -> list[float]:
 def test_ranks_that_fail_in_ways_of_their_own_do_the_same() -> None:
     (alone,) = run(1, train)
     assert run(2, train) == [alone, alone]
+
+
+def traced(train: bool) -> list[float]:
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Sequential(nn.Linear(4, 3), nn.Tanh(), nn.Linear(3, 1)))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x = torch.randn(6, 4)
+    for _ in range(2 * train):
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        optimizer.step()
+    with torch.no_grad(), warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        copy = torch.jit.trace(model, x)
+    return [round(float(value), 5) for value in copy(torch.ones(5, 4)).detach().flatten()]
+
+
+@pytest.mark.parametrize("train", [False, True])
+def test_a_trace_is_of_the_forward_of_one_process(train: bool) -> None:
+    (alone,) = run(1, traced, train)
+    assert run(2, traced, train) == [alone, alone]

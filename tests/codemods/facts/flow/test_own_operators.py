@@ -39,7 +39,7 @@ def test_a_sum_of_objects_is_brought_together(adds: str) -> None:
 
 def test_its_length_is_that_of_what_it_counts() -> None:
     code = converted("log.values.extend(y.tolist())", "len(log)")
-    assert code == "refused" or "extend(whole_batch(y.tolist()))" in code or "print(len(log))" not in code
+    assert "return len(whole_batch(self.values))" in code
 
 
 @pytest.mark.parametrize("function", ["sum", "list", "max", "sorted"])
