@@ -9,6 +9,7 @@ from .after_loops import begins_in, mentions
 from .arithmetic import combined
 from .branches import Branches
 from .frames import Frame, additive, local_entries
+from .libraries import zipped_rows
 from .reading import makes_numbers
 from .subscripts import is_turn
 from .values import (
@@ -72,6 +73,7 @@ class Assignments(Branches):
             self.assign(node.target, own, frame, node.value)
             return
         if any(isinstance(thing, Items) for thing in before.things):  # losses += [loss.item()]
+            added = zipped_rows([added]) or added
             for thing in added.only(Items):
                 assert isinstance(thing, Items)
                 for entry in thing.all():

@@ -394,7 +394,7 @@ def local_entries(value: Value) -> bool:
 def local_runs(value: Value) -> list[Value]:
     """What it runs over whose entries differ between the ranks: `counts.items()`."""
     inner = [each for thing in value.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
-    return [found for each in inner for found in ([each] if local_entries(each) else local_runs(each))]
+    return [found for each in inner for found in ([each] if each.is_local or local_entries(each) else local_runs(each))]
 
 
 def ancestors(script: Script, node: ast.AST, until: ast.AST) -> Iterator[ast.stmt]:

@@ -92,8 +92,8 @@ class Libraries(LibraryResults, Told):
     ) -> Value:
         """Call a function or class of a library, or of Python."""
         last = name.rpartition(".")[2]
-        if name == "len" and args and (length := self.own_length(args[0], node, frame)) is not None:
-            return length
+        if (number := self.own_number(name, args, node, frame)) is not None:
+            return number
         self.given_to_run_over(name, args, node, frame)
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]

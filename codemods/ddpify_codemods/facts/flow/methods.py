@@ -17,6 +17,7 @@ from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
+from .libraries import zipped_rows
 from .modes import is_conditional, sets_modes
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
@@ -338,6 +339,7 @@ class Methods(InPlace):
         if isinstance(thing, Items):
             if name in _LIST_METHODS and args:
                 for value in args[-1:]:
+                    value = (zipped_rows([value]) if name == "extend" else None) or value
                     entries = value.only(Items) if name == "extend" else []
                     inner = [each for one in entries if isinstance(one, Items) for each in one.all()]
                     on_every_rank = any(isinstance(one, Items) and one.on_every_rank for one in entries)

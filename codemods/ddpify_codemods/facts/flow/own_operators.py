@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .comprehensions import Comprehensions
 from .frames import Frame, local_entries
-from .values import Instance, Value, entries, join, of
+from .values import SAME, Function, Instance, Value, entries, join, of
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -21,6 +21,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitOr: "or",
     ast.BitAnd: "and",
 }
+_NUMBERS = {name: f"__{name}__" for name in ("abs", "bool", "complex", "float", "int", "len", "round")}
 # What runs over an object.
 _RUN_OVER = frozenset(
     {"all", "any", "dict", "enumerate", "filter", "frozenset", "iter", "list", "map", "max", "min", "next", "reversed"}
@@ -31,6 +32,9 @@ _RUN_OVER = frozenset(
 class OwnOperators(Comprehensions):
     """What operators give that classes of the program define."""
 
+    def can_be_followed(self, function: Function, given: Sequence[Value]) -> bool:
+        raise NotImplementedError
+
     def own_operator(self, node: ast.BinOp | ast.AugAssign, left: Value, right: Value, frame: Frame) -> Value | None:
         """What an operator gives by a method of one of its sides; None where neither has one."""
         name = _OPERATORS.get(type(node.op), "")
@@ -40,9 +44,10 @@ class OwnOperators(Comprehensions):
                 return result
         return self._by_method(right, f"__r{name}__", [left], node, frame)
 
-    def own_length(self, value: Value, node: ast.AST, frame: Frame) -> Value | None:
-        """What `len` gives of an object of the program; None for anything else."""
-        return self._by_method(value, "__len__", [], node, frame)
+    def own_number(self, name: str, args: Sequence[Value], node: ast.AST, frame: Frame) -> Value | None:
+        """What `len`, `float` and the like give of an object of the program; None for anything else."""
+        method = _NUMBERS.get(name, "")
+        return self._by_method(args[0], method, [*args[1:]], node, frame) if method and args else None
 
     def given_to_run_over(self, name: str, args: Sequence[Value], node: ast.Call, frame: Frame) -> None:
         """A function of Python runs over objects of the program, which cannot be brought together by themselves."""
@@ -57,7 +62,8 @@ class OwnOperators(Comprehensions):
         methods = [self.method_of(thing.cls, name, of(thing)) for thing in things]
         result: Value | None = None
         for method in methods:
-            if method is not None:
+            # A loop follows what gives batches, turn by turn.
+            if method is not None and not (name == "__iter__" and self.can_be_followed(method, [method.owner or SAME])):
                 given = self.enter(method, node, args, {}, frame)
                 result = given if result is None else join(result, given)
         return result

@@ -17,6 +17,8 @@ class Log:
         self.values = []
     def __len__(self):
         return len(self.values)
+    def __float__(self):
+        return sum(self.values) / 64
     def __iter__(self):
         return iter(self.values)
 meter, log = Meter(), Log()
@@ -40,6 +42,11 @@ def test_a_sum_of_objects_is_brought_together(adds: str) -> None:
 def test_its_length_is_that_of_what_it_counts() -> None:
     code = converted("log.values.extend(y.tolist())", "len(log)")
     assert "return len(whole_batch(self.values))" in code
+
+
+def test_its_value_is_that_of_what_it_adds_up() -> None:
+    code = converted(f"log.values.append({HITS})", "float(log)")
+    assert code == "refused" or "sum_over_ranks(" in code
 
 
 @pytest.mark.parametrize("function", ["sum", "list", "max", "sorted"])
