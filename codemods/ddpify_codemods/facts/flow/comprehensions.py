@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Literal
 
-from .frames import Frame
+from .frames import Frame, local_runs
 from .operations import runs_over_samples
 from .own_decisions import is_drawn, only_takes
 from .phases import written_down
@@ -58,6 +58,12 @@ class Comprehensions(Subscripts):
             merged = value.merged or bool(reason)
             value = made_of("picked" if picks else "rows", [value, *overs], host=value.host, reason=reason)
             value = replace(value, merged=merged)
+        elif by_sample and not (self.in_forward or value.is_local or value.things or isinstance(node, ast.DictComp)):
+            rows = [
+                each for over in overs for each in local_runs(over)
+            ]  # `1 for a, b in zip(labels, guesses) if a == b`
+            picks = any(part.ifs for part in node.generators)
+            value = made_of("picked" if picks else "rows", rows, host=True) if rows else value
         shape: Literal["dict", "list"] = "dict" if isinstance(node, ast.DictComp) else "list"
         unclear = any(over.is_local for over in overs)
         return of(Items(shape, {}, value, by_sample=by_sample and shape == "list", may_be_by_sample=unclear))
