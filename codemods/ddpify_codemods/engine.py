@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from .facts import distribution, plain_code
-from .facts.script import Script
 from .moves.by_hand import in_words_of_torch, moved_by_hand
 from .moves.converted_file import starts_itself, target_of, to_one_device, to_target
 from .moves.from_exact import moved
@@ -19,7 +18,6 @@ from .plain_words import TORCH
 from .reading import SourceError, read
 from .result import Result, unchanged
 from .targets import NATIVE_REDUCTION, TARGETS, Target
-from .view import View
 
 
 def convert(
@@ -58,7 +56,9 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         if first:
             return first
     if target.only_plain:
-        return _to_plain(program, views, scripts, target, options)
+        from .moves.to_plain import to_plain  # it follows the values of a program, which nothing else need import
+
+        return to_plain(program, views, scripts, target, options, _convert)
     if options.entry == "spawn" or (not options.entry and starts_itself(views.values())):
         target = target.starting_itself() if target.processes else target
     if target.words is not TORCH and distribution.speaks(scripts, target.words):
@@ -72,7 +72,9 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         kind = "one process"
     target = _with_arguments(target, options, kind)
     if options.style == "plain":
-        return _to_plain(program, views, scripts, target, options)
+        from .moves.to_plain import to_plain
+
+        return to_plain(program, views, scripts, target, options, _convert)
     asked = options.xla_reduce == "native" or options.batch_norm or options.entry
     if source and (source.backend != target.backend or asked):
         moves = {path: to_target(seen, source, target, bool(options.batch_norm)) for path, seen in views.items()}
@@ -83,19 +85,6 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
     if kind != "one process":
         return to_xla(program, scripts, target, kind, options)
     return to_exact(program, views, scripts, target, options)
-
-
-def _to_plain(
-    program: Mapping[Path, str],
-    views: Mapping[Path, View],
-    scripts: Sequence[Script],
-    target: Target,
-    options: ConversionOptions,
-) -> dict[Path, Result]:
-    """Convert in the plain style. It alone follows the values of a program, which the others need not import."""
-    from .moves.to_plain import to_plain
-
-    return to_plain(program, views, scripts, target, options, _convert)
 
 
 def _chosen(options: ConversionOptions, source: Target | None) -> Target:

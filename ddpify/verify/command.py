@@ -157,7 +157,8 @@ def _verify_plain(options: VerifyOptions, script: Path, program: Subject, settin
             pictures=program.pictures,
         )
     found.notes += [
-        "the order of samples is that of DistributedSampler: the original drew what the ranks drew",
+        "the order of samples is that of DistributedSampler: the original drew what the ranks drew, and where an "
+        "evaluation shuffles and its conversion does not, the original went in order, too",
         "in both, BatchNorm normalized each sample by itself, dropout was switched off, noise was left out of steps, "
         "and what a data set draws depended on the sample alone: plain code cannot draw what one process draws",
     ]

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable
 from functools import lru_cache
+from itertools import product
 
 from .script import KEPT, Script
 
@@ -24,6 +25,7 @@ if hasattr(value, "__index__") and not torch.is_tensor(value) and total == total
     return int(total)
 {_TO_ALL}"""
 _ARRAY = "if isinstance(value, numpy.ndarray):\n    return total.cpu().numpy()\n"
+_TUPLE = "if isinstance(value, tuple):\n    return tuple(total.tolist())\n"
 _MEAN = _SUM.replace("return", "total = total / dist.get_world_size()\nreturn", 1)
 _OF_RANK_0 = "values = [value]\ndist.broadcast_object_list(values)\nreturn values[0]"
 _GATHER = """\
@@ -47,18 +49,22 @@ _DIFFERENTIABLE = (
 )
 _IN_EVALUATIONS = "if not torch.is_grad_enabled():\n    return value\n"
 _MAX = _SUM.replace("total", "largest").replace("largest)", "largest, dist.ReduceOp.MAX)", 1).replace("tolist", "item")
+
+
+def _of(sum_or_mean: str, array: bool, is_tuple: bool) -> str:
+    """What brings together arrays of numpy, too, or tuples."""
+    kinds = ", numpy.ndarray" * array + ", tuple" * is_tuple
+    text = sum_or_mean.replace("torch.Tensor)", f"torch.Tensor{kinds})")
+    before = "if hasattr" if "if hasattr" in text else _TO_ALL
+    return text.replace(before, _ARRAY * array + _TUPLE * is_tuple + before)
+
+
 _BODIES = frozenset(
     ast.unparse(ast.parse(each))  # as it is read
     for each in {
-        *(each.replace(_TO_ALL, _ARRAY + _TO_ALL) for each in (_SUM, _MEAN)),
-        _SUM_OF_BATCHES.replace("torch.Tensor)", "torch.Tensor, numpy.ndarray)").replace(
-            "if hasattr", _ARRAY + "if hasattr"
-        ),
+        *(_of(each, *more) for each in (_SUM, _SUM_OF_BATCHES, _MEAN) for more in product((False, True), repeat=2)),
         _MAX,
         _IN_EVALUATIONS + _MAX,
-        _SUM,
-        _SUM_OF_BATCHES,
-        _MEAN,
         _OF_RANK_0,
         _GATHER,
         _GATHER_TEXTS + _GATHER,

@@ -1,38 +1,64 @@
-"""DDP130: what asks for the very type of a tensor."""
-
 from __future__ import annotations
 
 import pytest
-from ddpify_codemods.rules.exact.tensor_types import RULE
 
-from ..checks import assert_refused, assert_silent
-
-HEAD = "import torch\nfrom torch import Tensor\n"
+from .snippet import check_noop, check_transformed
 
 
-@pytest.mark.parametrize(
-    "source",
-    [
-        "if type(x) == torch.Tensor:\n    x = x / 10",
-        "y = [v.cuda() if type(v) is Tensor else v for v in batch]",
-        "if torch.Tensor is not type(x):\n    save()",
-        "if type(x) in (torch.Tensor, list):\n    save()",
-        "if x.__class__ is torch.Tensor:\n    save()",
-    ],
-)
-def test_what_is_false_for_a_batch_is_refused(source: str) -> None:
-    assert_refused(RULE, HEAD + source, 3)
+def test_gpus_keep_their_types() -> None:
+    check_noop("x = torch.cuda.FloatTensor(3)")
+
+
+def test_a_type_in_a_dead_branch_stays() -> None:
+    lines = "cuda = False\ncuda = torch.cuda.is_available()\nkind = torch.FloatTensor"
+    check_transformed(lines, lines.replace("torch.cuda.is_available()", "False"), "cpu")
 
 
 @pytest.mark.parametrize(
-    "source",
+    ("before", "after"),
     [
-        "if isinstance(x, torch.Tensor):\n    save()",
-        "if type(x) is list:\n    save()",
-        "if type(layer) == torch.nn.Linear:\n    save()",
-        "if kind is torch.Tensor:\n    save()",
-        "class Data:\n    def __getitem__(self, i):\n        return i if type(self.x) is torch.Tensor else 0",
+        ("x = torch.cuda.FloatTensor(3)", "x = torch.FloatTensor(3)"),
+        ("x = torch.ones(2).type('torch.cuda.LongTensor')", "x = torch.ones(2).type('torch.LongTensor')"),
+        ("kind = torch.cuda.FloatTensor if torch.cuda.is_available() else torch.FloatTensor",
+         "kind = torch.FloatTensor"),
+    ],
+)  # fmt: skip
+def test_cpu_types(before: str, after: str) -> None:
+    check_transformed(before, after, "cpu")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("x = torch.cuda.FloatTensor(3)", "x = ddpify_runtime.xla.FloatTensor(3)"),
+        ("kind = torch.cuda.LongTensor if torch.cuda.is_available() else torch.LongTensor",
+         "kind = ddpify_runtime.xla.LongTensor"),
+        ("kind = torch.cuda.LongTensor if flag else torch.LongTensor",
+         "kind = ddpify_runtime.xla.LongTensor if flag else torch.LongTensor"),
+        ("torch.set_default_tensor_type('torch.cuda.FloatTensor')",
+         "torch.set_default_tensor_type('torch.xla.FloatTensor')"),
+        ("flag = torch.ones(2).type() == 'torch.cuda.FloatTensor'",
+         "flag = torch.ones(2).type() == 'torch.xla.FloatTensor'"),
+        ("T = torch.cuda if flag else torch\nx = T.FloatTensor(2)",
+         "T = ddpify_runtime.xla if flag else torch\nx = T.FloatTensor(2)"),
+    ],
+)  # fmt: skip
+def test_xla_types(before: str, after: str) -> None:
+    check_transformed(before, after, "xla")
+
+
+@pytest.mark.parametrize(
+    ("imports", "line"),
+    [
+        ("from torch.cuda import FloatTensor as Tensor", "x = Tensor(3)"),
+        ("import torch.cuda as gpu", "x = gpu.FloatTensor(3)"),
     ],
 )
-def test_other_questions_stay(source: str) -> None:
-    assert_silent(RULE, HEAD + source)
+def test_types_are_known_however_they_are_imported(imports: str, line: str) -> None:
+    check_transformed(line, "x = torch.FloatTensor(3)", "cpu", imports)
+    check_transformed(line, "x = ddpify_runtime.xla.FloatTensor(3)", "xla", imports)
+
+
+@pytest.mark.parametrize("line", ["print(torch.cuda)", "T = [torch.cuda, torch]", "x = torch.FloatTensor(3)"])
+def test_what_is_no_type_of_a_gpu_stays(line: str) -> None:
+    check_noop(line, "xla")

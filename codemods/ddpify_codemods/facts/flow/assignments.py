@@ -8,9 +8,8 @@ from dataclasses import replace
 from .after_loops import begins_in, mentions
 from .arithmetic import combined
 from .branches import Branches
+from .extended import lengthening
 from .frames import Frame, additive, local_entries
-from .libraries import zipped_rows
-from .reading import makes_numbers
 from .subscripts import is_turn
 from .values import (
     ADDED,
@@ -73,15 +72,7 @@ class Assignments(Branches):
             self.assign(node.target, own, frame, node.value)
             return
         if any(isinstance(thing, Items) for thing in before.things):  # losses += [loss.item()]
-            added = zipped_rows([added]) or added
-            for thing in added.only(Items):
-                assert isinstance(thing, Items)
-                for entry in thing.all():
-                    self.append(before, entry, thing.on_every_rank)
-            if makes_numbers(node.value):
-                added = replace(added, part=False, host=True)
-            if not added.only(Items):
-                self.append(before, self.keyed(added) if isinstance(node.op, ast.BitOr) else added)
+            self.extend(before, self.keyed(added) if isinstance(node.op, ast.BitOr) else added, node.value)
             return
         uneven = [context for context in self.contexts if self.uneven(context)]
         by_batches = len(uneven) == 1 and self.by_batches(uneven[0])
@@ -270,6 +261,7 @@ class Assignments(Branches):
                     thing.rest = value
                 thing.known[key] = value if old is None or anew else join(old, value)
             elif isinstance(key, slice) or key is None:
+                thing.lengthened |= lengthening(value) if isinstance(key, slice) else self.lengthening_here()
                 thing.rest = value if thing.rest is None else join(thing.rest, value)
         chosen = _chooses(index, owner) and not (rows and (self.in_forward or owner.is_local or value.is_local))
         adds = owner.zero or owner.is_local or chosen

@@ -59,9 +59,8 @@ class Comprehensions(Subscripts):
             value = made_of("picked" if picks else "rows", [value, *overs], host=value.host, reason=reason)
             value = replace(value, merged=merged)
         elif by_sample and not (self.in_forward or value.is_local or value.things or isinstance(node, ast.DictComp)):
-            rows = [
-                each for over in overs for each in local_runs(over)
-            ]  # `1 for a, b in zip(labels, guesses) if a == b`
+            # `1 for a, b in zip(labels, guesses) if a == b`
+            rows = [each for over in overs for each in ([over] if over.is_local else local_runs(over))]
             picks = any(part.ifs for part in node.generators)
             value = made_of("picked" if picks else "rows", rows, host=True) if rows else value
         shape: Literal["dict", "list"] = "dict" if isinstance(node, ast.DictComp) else "list"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .arithmetic import combined
 from .batches import sure_size
+from .extended import lengthening
 from .frames import Frame, Reduction, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
@@ -145,6 +146,8 @@ class Expressions(OwnOperators):
             learned |= bool(value.forwards or value.bypasses)
             if value.is_local or local_entries(value) or local_runs(value):
                 self.demand(part, value, frame, gathers=True)
+            elif loaders := lengthening(value):
+                self.problem(frame, part, f"`{ast.unparse(part)}` is not as long on each rank", loaders)
             elif not adds_nothing(value):
                 self.found.read_same.add(part)
         if isinstance(node, ast.Call):
@@ -364,6 +367,8 @@ class Expressions(OwnOperators):
         if shape == "tuple":
             known = dict(enumerate(values))
             return of(Items("tuple", known))
+        if any(isinstance(part, ast.Starred) for part in node.elts):
+            return self.listed(node.elts, values)
         for value in values:
             rest = value if rest is None else join(rest, value)
         return replace(of(Items("list", {}, rest, in_order=not values)), zero=not values)

@@ -105,7 +105,7 @@ class AfterLoop:
     at: ast.stmt
     name: str
     kind: Kind
-    form: str  # number, list, arrays, tensors, dict or defaultdict
+    form: str  # number, list, tuple, arrays, tensors, dict or defaultdict
 
 
 @dataclass(frozen=True)
@@ -393,8 +393,11 @@ def local_entries(value: Value) -> bool:
 
 def local_runs(value: Value) -> list[Value]:
     """What it runs over whose entries differ between the ranks: `counts.items()`."""
-    inner = [each for thing in value.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
-    return [found for each in inner for found in ([each] if each.is_local or local_entries(each) else local_runs(each))]
+    found: list[Value] = []
+    for each in (each for thing in value.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner):
+        runs = [] if each.is_local else local_runs(each)
+        found += runs or ([each] if each.is_local or local_entries(each) else [])
+    return found
 
 
 def ancestors(script: Script, node: ast.AST, until: ast.AST) -> Iterator[ast.stmt]:

@@ -15,6 +15,7 @@ from .bound_arguments import bound
 from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
 from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
+from .extended import zipped_rows
 from .frames import Frame, local_entries, local_runs
 from .input_gradients import gradients_of
 from .library_results import LibraryResults
@@ -208,7 +209,10 @@ class Libraries(LibraryResults, Told):
         if name == "len":
             return self.length(node, args, frame)
         if name in ("tuple", "list") and len(args) == 1 and args[0].only(Items) and not args[0].is_local:
-            return Value(things=frozenset(args[0].only(Items)))  # tuple(part.to(device) for part in batch)
+            # tuple(part.to(device) for part in batch)
+            lists = [each for each in args[0].things if isinstance(each, Items)]
+            as_tuple = name == "tuple" and all(each.shape == "list" for each in lists)
+            return Value(things=frozenset(replace(each, shape="tuple") if as_tuple else each for each in lists))
         if (sequences := packed(name, given) or bags(name, [*given[:1], *given[2:]])) is not None:
             return sequences
         if pads_again(name, node):
@@ -239,7 +243,7 @@ class Libraries(LibraryResults, Told):
             local = [value for value in given if value.is_local or local_entries(value)]
         if name in ("list", "tuple") and (pairs := zipped_rows(args)) is not None:
             return pairs
-        if over := [inner for value in given for inner in [*local_runs(value), *rows_run_over(value)]]:
+        if over := [inner for value in given for inner in local_runs(value)]:
             return made_of("unknown", over, reason=f"{ast.unparse(node.func)} runs over numbers of this rank")
         if not local:
             return self.of_own_size(self.of_common(name, last, node, args, frame), name, last, node)
@@ -357,22 +361,6 @@ class Libraries(LibraryResults, Told):
         if is_bar(name):
             return of(Iteration("bar", (args[0],)))
         return None
-
-
-def rows_run_over(value: Value) -> list[Value]:
-    """What differs between the ranks of what a value runs over: `zip(labels.tolist(), names)`."""
-    inner = [each for thing in value.only(Iteration) if isinstance(thing, Iteration) for each in thing.inner]
-    return [found for each in inner for found in ([each] if each.is_local else rows_run_over(each))]
-
-
-def zipped_rows(args: Sequence[Value]) -> Value | None:
-    """`list(zip(labels.tolist(), guesses.tolist()))`: an entry for each sample, in their order; None for others."""
-    things = args[0].things if len(args) == 1 else frozenset()
-    [run] = things if len(things) == 1 else [None]
-    if not isinstance(run, Iteration) or run.how != "zip":
-        return None
-    rows = all(each.kind in ("batch", "rows") and not each.things and not each.merged for each in run.inner)
-    return replace(made_of("rows", run.inner, host=True), dimensions=None) if rows else None
 
 
 def is_bar(name: str) -> bool:

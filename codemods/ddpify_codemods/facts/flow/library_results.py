@@ -367,7 +367,7 @@ class LibraryResults(UnseenLayers):
         kinds = {entry.kind for entry in inner if entry.is_local or not entry.zero}
         if (
             name in ("sum", "math.fsum")
-            and kinds == {"rows"}
+            and kinds in ({"rows"}, {"picked"})
             and all(thing.by_sample for thing in lists)
             and not args[1:]
         ):
@@ -395,12 +395,17 @@ class LibraryResults(UnseenLayers):
             return of_batches(size, value.batches if value.kind != "picked" else ())
         if value.kind == "unknown":
             return value
-        lists = [thing for thing in value.only(Items) if isinstance(thing, Items) and thing.by_sample]
-        if lists and not any(entry.host for thing in lists if thing.grows for entry in thing.all()):
-            return made_of("size", entries([value]), host=True)
+        lists = [thing for thing in value.only(Items) if isinstance(thing, Items)]
+        by_sample = [thing for thing in lists if thing.by_sample]
+        only_samples = all(each.by_sample and (each.in_order or not each.grows) for each in lists if each.all())
+        if by_sample and only_samples and not any(e.host for each in by_sample if each.grows for e in each.all()):
+            picks = any(entry.kind == "picked" for thing in by_sample for entry in thing.all())
+            return made_of("sum" if picks else "size", entries([value]), host=True)
         of_samples = [
             each for each in entries([value]) if each.reason == KEYED or (each.kind in LOCAL_ROWS and each.host)
         ]
+        of_samples += [Value("rows", thing.lengthened) for thing in lists if thing.lengthened]
+        of_samples += [entry for thing in by_sample for entry in thing.all() if entry.is_local]
         return made_of("unknown", of_samples, reason="it has an entry for each sample") if of_samples else SAME
 
     def dimension(self, node: ast.Call, place: int, frame: Frame) -> object:

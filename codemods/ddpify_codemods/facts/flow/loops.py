@@ -303,6 +303,11 @@ class Loops(OneByOne, ByName):
         """A number that counts the turns of a loop over a rank's part of an evaluation."""
         return Value("unknown", context.loaders, reason="it counts the batches of this rank")
 
+    def lengthening_here(self) -> frozenset[Loader]:
+        """The loaders by whose samples or batches a rank comes here as often as no other one does."""
+        here = (context.loaders for context in self.contexts if context.how == "rows" or self.uneven(context))
+        return frozenset().union(*here)
+
     def grows(self, value: Value) -> bool:
         """Whether a list gets an entry for each batch."""
         return any(isinstance(thing, Items) and thing.grows for thing in value.things)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from typing import TypeGuard
@@ -12,12 +13,12 @@ from ..script import KEPT, Script
 from .arithmetic import combined, on_number
 from .dimensions import of_dimensions
 from .draws import DRAWING, SAMPLING
+from .extended import lengthen, lengthening, zipped_rows
 from .frames import Frame, local_entries
 from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
-from .libraries import zipped_rows
 from .modes import is_conditional, sets_modes
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
@@ -338,15 +339,13 @@ class Methods(InPlace):
             return SAME
         if isinstance(thing, Items):
             if name in _LIST_METHODS and args:
-                for value in args[-1:]:
-                    value = (zipped_rows([value]) if name == "extend" else None) or value
-                    entries = value.only(Items) if name == "extend" else []
-                    inner = [each for one in entries if isinstance(one, Items) for each in one.all()]
-                    on_every_rank = any(isinstance(one, Items) and one.on_every_rank for one in entries)
-                    if makes_numbers(node.args[-1]):
-                        value = replace(value, part=False)
-                    for each in inner or [value]:
-                        self.append(owner, self.one_of_several(each, name), on_every_rank)
+                value = args[-1]
+                if name == "extend":
+                    self.extend(owner, value, node.args[-1])
+                    return SAME
+                if makes_numbers(node.args[-1]):
+                    value = replace(value, part=False)
+                self.append(owner, self.one_of_several(value, name))
                 return SAME
             if name in ("items", "values", "keys"):
                 return of(
@@ -408,8 +407,8 @@ class Methods(InPlace):
 
     def one_of_several(self, value: Value, name: str) -> Value:
         """What a method puts into a list or set."""
-        if value.kind in LOCAL_ROWS and (name == "extend" or not self.in_rows()):
-            return replace(value, host=name == "extend")  # an entry for each sample, or for each batch
+        if value.kind in LOCAL_ROWS and not self.in_rows():
+            return replace(value, host=False)  # an entry for each batch
         return self.keyed(value) if name == "add" else value
 
     def keyed(self, value: Value) -> Value:
@@ -426,10 +425,13 @@ class Methods(InPlace):
         uneven = [context for context in self.contexts if self.uneven(context)]
         if uneven and not value.is_local and not local_entries(value):
             value = self.counted(uneven[0])
+        one_each = by_sample or (value.kind in LOCAL_ROWS and value.host)
         on_every_rank |= not value.is_local and any(context.how == "whole" for context in self.contexts)
         for thing in owner.only(Items):
             assert isinstance(thing, Items)
             thing.on_every_rank |= on_every_rank
+            thing.in_order &= not thing.all() or one_each is (thing.by_sample or thing.extended)
+            thing.lengthened |= self.lengthening_here()
             thing.rest = value if thing.rest is None else join(thing.rest, value)
             rows = self.rows_in(thing.rest)  # also of what it runs over, as zip(labels, guesses)
             if thing.on_every_rank and (rows is not None or local_entries(thing.rest)):
@@ -437,6 +439,31 @@ class Methods(InPlace):
             thing.grows = True
             thing.extended |= value.kind in LOCAL_ROWS and value.host
             thing.by_sample = thing.by_sample or by_sample
+
+    def extend(self, owner: Value, value: Value, node: ast.expr) -> None:
+        """Put what a value runs over into a list, one by one."""
+        lengthen(owner, lengthening(value))
+        value = zipped_rows([value]) or value
+        lists = [thing for thing in value.things if isinstance(thing, Items)]
+        for thing in lists:
+            for entry in thing.all():
+                one_each = entry.kind in LOCAL_ROWS and (thing.by_sample or thing.extended)
+                entry = replace(entry, host=True, part=False) if one_each else entry
+                self.append(owner, entry, thing.on_every_rank)
+        if not lists:
+            numbers = value.kind in LOCAL_ROWS
+            part = value.part and not makes_numbers(node)
+            self.append(owner, replace(value, host=True, part=part) if numbers else value)
+
+    def listed(self, parts: Sequence[ast.expr], values: Sequence[Value]) -> Value:
+        """`[*seen, *labels.tolist(), 0]`: parts, and what each is, or is made of where it has a star."""
+        made = of(Items("list", in_order=isinstance(parts[0], ast.Starred)))
+        for part, value in zip(parts, values, strict=True):
+            if isinstance(part, ast.Starred):
+                self.extend(made, value, part.value)
+            else:
+                self.append(made, value)
+        return made
 
     def with_samples(self, left: Value, right: Value) -> Value | None:
         """`seen + labels.tolist()`: another list, with an entry for each sample, too; None for others."""
@@ -453,8 +480,10 @@ class Methods(InPlace):
             made.by_sample |= other.by_sample
             made.may_be_by_sample |= other.may_be_by_sample
             made.on_every_rank |= other.on_every_rank
+            made.lengthened |= other.lengthened
             made.in_order &= other.in_order
         made.in_order &= old is left
+        made.lengthened |= rows.loaders
         self.append(of(made), replace(rows, part=False, host=True))
         return of(made)
 

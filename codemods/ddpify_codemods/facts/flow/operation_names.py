@@ -292,7 +292,7 @@ MEET = frozenset(
     {"eq", "ne", "lt", "le", "gt", "ge", "equal", "not_equal", "less", "greater", "logical_and", "logical_or"}
     | {"add", "sub", "subtract", "mul", "multiply", "div", "true_divide", "maximum", "minimum", "where"}
 )
-PARTS = frozenset({"tolist", "interpolate", "upsample", "upsample_bilinear", "upsample_nearest", "pad"})
+PARTS = frozenset({"interpolate", "upsample", "upsample_bilinear", "upsample_nearest", "pad"})
 CUTS = frozenset({"chunk", "split", "unbind", "split_with_sizes", "tensor_split"})
 # With a dimension other than the first they work on each sample for itself.
 ALONG = frozenset(

@@ -196,6 +196,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         return made_of("unknown", all_of, reason=COUPLES)
     if name == "pad" and any(each.kind == "unknown" for each in entries(given)):  # to the longest sample, as a rule
         return made_of("unknown", [*all_of, *given], reason=COUPLES)
+    if name == "tolist":
+        return made_of("rows" if kind == "batch" else kind, all_of)
     if name in PARTS:
         return made_of("batch" if kind == "rows" else kind, all_of)
     if name in ("numel", "nelement", "__len__"):

@@ -79,6 +79,7 @@ class Reading(Objects, Longest, OwnDecisions):
         if any(entry.array for entry in entries([value])):
             self.found.arrays.add((owner.script, at, name))
             form = "arrays" if form == "list" else form
+        form = "tuple" if form == "list" and is_tuple(value) else form
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
@@ -143,6 +144,8 @@ class Reading(Objects, Longest, OwnDecisions):
                 self.found.forms[node] = found[1]
             elif found and found[1] == "list" and any(entry.array for entry in entries([value])):
                 self.found.forms[node] = "arrays"
+            elif found and found[1] == "list" and is_tuple(value):
+                self.found.forms[node] = "tuple"
             found = found if found and found[1] != "defaultdict" else None  # of which ranks may have other keys
             if found is None and (samples := _of_samples(value)) and self.can_be_gathered(samples):
                 value, gathers = samples, True
@@ -334,6 +337,11 @@ def _of_samples(value: Value) -> Value | None:
     rest = one.rest
     plain = rest.kind in ("batch", "rows") and not (rest.part or rest.things or rest.reason)
     return made_of("rows", [rest], host=True) if plain and one.extended and not one.by_sample else None
+
+
+def is_tuple(value: Value) -> bool:
+    """Whether it is a tuple in any case, which is shown otherwise than a list."""
+    return bool(value.things) and all(isinstance(each, Items) and each.shape == "tuple" for each in value.things)
 
 
 def makes_numbers(node: ast.expr) -> bool:

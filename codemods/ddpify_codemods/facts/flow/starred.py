@@ -22,6 +22,6 @@ def parts_given(value: Value, number: int, part: Callable[[Value, int], Value]) 
     lists = [thing for thing in value.only(Items) if isinstance(thing, Items)]
     if value.is_local or len(lists) != len(value.things) or not local_entries(value):
         return []
-    if any(each.shape != "list" or each.known or each.extended or each.by_sample for each in lists):
+    if any(each.shape == "dict" or each.known or each.extended or each.by_sample for each in lists):
         return []
     return [element(value, place) for place in range(number)]

@@ -206,6 +206,9 @@ class State:
     def is_generated(self, value: Value) -> bool:
         raise NotImplementedError
 
+    def listed(self, parts: Sequence[ast.expr], values: Sequence[Value]) -> Value:
+        raise NotImplementedError
+
     def with_samples(self, left: Value, right: Value) -> Value | None:
         raise NotImplementedError
 

@@ -75,7 +75,8 @@ class Subscripts(Comparisons):
             if chosen.kind == "unknown":  # `[f, g][int(x.max() > 1)]`
                 return made_of("unknown", [*entries([owner]), chosen])
             layers = self.held(Value(things=frozenset(owner.only(Module))), key)  # of nn.Sequential(*self.layers)
-            return element(owner, key) if layers is None else join(element(owner, key), layers)
+            part = element(owner, key) if layers is None else join(element(owner, key), layers)
+            return part if self.in_forward else self.as_many_as_samples(part, node.slice, frame)
         if (layers := self.held(owner, key)) is not None:
             return layers
         index = SAME if isinstance(node.slice, ast.Slice) else self.place_taken(node.slice, frame)
@@ -117,6 +118,15 @@ class Subscripts(Comparisons):
             return made_of("unknown", [owner, index])
         parameters = owner.only(Parameters)
         return Value(things=frozenset(owner.only(Module)) | frozenset(parameters))
+
+    def as_many_as_samples(self, taken: Value, slice_: ast.expr, frame: Frame) -> Value:
+        """`names[:len(y)]`: what is taken of a list, which is not as long on each rank."""
+        ends = (slice_.lower, slice_.upper, slice_.step) if isinstance(slice_, ast.Slice) else ()
+        bounds = [self.value(each, frame) for each in ends if each is not None]
+        loaders = frozenset().union(*(each.loaders for each in bounds if each.is_local))
+        lists = [thing for thing in taken.only(Items) if isinstance(thing, Items)] if loaders else []
+        parts = {replace(each, known=dict(each.known), lengthened=each.lengthened | loaders) for each in lists}
+        return replace(taken, things=taken.things - {*lists} | parts)
 
     def place_taken(self, slice_: ast.expr, frame: Frame) -> Value:
         """What says which part is taken; the number of a sample that a training loop has come to, `y[i]`, says nothing

@@ -203,7 +203,8 @@ class Items:
     default: what an entry is that is not there, of a defaultdict. by_sample: whether there is one for each sample;
     may_be_by_sample: whether that is not known. extended: whether it got numbers of samples, one behind the other;
     in_order: whether it began as `[]`, and none went. on_every_rank: whether some were put in by a loop over an
-    evaluation that every rank goes through as a whole."""
+    evaluation that every rank goes through as a whole. lengthened: the loaders by whose samples or batches each rank
+    puts in a number of entries of its own."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -215,6 +216,7 @@ class Items:
     extended: bool = False
     in_order: bool = False
     on_every_rank: bool = False
+    lengthened: frozenset[Loader] = frozenset()
 
     def all(self) -> list[Value]:
         """Every entry."""

@@ -72,6 +72,10 @@ _ARRAY = """\
     if isinstance(value, {numpy}.ndarray):
         return total.cpu().numpy()
 """
+_TUPLE = """\
+    if isinstance(value, tuple):
+        return tuple(total.tolist())
+"""
 FUNCTIONS = {"mean": "mean_over_ranks", "sum": "sum_over_ranks", "size": "sum_over_ranks", "rows": "whole_batch"}
 
 
@@ -274,6 +278,15 @@ def _has_arrays(script: Script, name: str) -> bool:
     )
 
 
+def _has_tuples(script: Script, name: str) -> bool:
+    """Whether what a function brings together in a file, "sum" or "mean", may be a tuple, which is shown as one."""
+    found = program_of(script).followed.found
+    kinds = [each.kind for each in found.after if is_here(script, each.script) and each.form == "tuple"]
+    read = (node for node, form in found.forms.items() if form == "tuple")
+    kinds += [each.kind for node in read for each in found.reductions.get(node, ()) if is_here(script, each.script)]
+    return any((kind == "mean") is (name == "mean") for kind in kinds)
+
+
 def _binds(parent: ast.AST, node: ast.expr) -> bool:
     """Whether an operation takes an operand before a product with it is computed."""
     if not isinstance(parent, ast.BinOp) or isinstance(parent.op, ast.Pow):
@@ -313,13 +326,14 @@ def _helpers(script: Script, kinds: set[str], target: Target) -> Iterator[Insert
         by_batches = name == "sum" and program_of(script).followed.found.by_batches
         helper = _HELPER_OF_BATCHES if by_batches else _HELPER
         numpy = _numpy(script) if _has_arrays(script, name) else ""
+        has_tuples = _has_tuples(script, name)
         code = helper.format(
             name=name,
             device=device(target),
             all_reduce=all_reduce,
             mean=mean,
-            array=_ARRAY.format(numpy=numpy) if numpy else "",
-            of_array=f", {numpy}.ndarray" if numpy else "",
+            array=(_ARRAY.format(numpy=numpy) if numpy else "") + (_TUPLE if has_tuples else ""),
+            of_array=(f", {numpy}.ndarray" if numpy else "") + (", tuple" if has_tuples else ""),
         ).rstrip("\n")
         if numpy:
             code = code.replace("a number, a list of numbers or a tensor", "numbers, a tensor or an array")

@@ -104,7 +104,7 @@ def give(file: Path) -> None:
 
     def index_sampler(loader: DataLoader[Dataset[Any]]) -> Any:
         number = getattr(loader, "_ddpify_number", -1)
-        if number in in_order and type(loader.sampler) is RandomSampler and loader.batch_size is not None:
+        if number in in_order and _shuffles(loader.sampler) and loader.batch_size is not None:
             return BatchSampler(SequentialSampler(loader.dataset), loader.batch_size, loader.drop_last)  # type: ignore[arg-type]
         if number not in given:
             return own(loader)
@@ -113,6 +113,13 @@ def give(file: Path) -> None:
         return given[number]
 
     DataLoader._index_sampler = property(index_sampler)  # type: ignore[assignment]
+
+
+def _shuffles(sampler: object) -> bool:
+    """Whether a sampler draws each sample once, in any order: what goes in order instead draws the same samples."""
+    if type(sampler) is not RandomSampler:
+        return False
+    return not sampler.replacement and sampler.num_samples == len(sampler.data_source)
 
 
 def is_given(loader: Any) -> bool:

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
-from ddpify_codemods.facts.flow.libraries import rows_run_over, zipped_rows
-from ddpify_codemods.facts.flow.values import Iteration, Value, of
 
 from tests.codemods.facts.flow.followed import TRAINING, reasons, undivided
 
@@ -53,14 +49,3 @@ TO = "def to_device(part):\n    return part.to('cpu')\n"
 def test_what_map_makes_of_a_batch_that_is_unpacked(takes: str, fine: bool) -> None:
     source = TRAINING.replace("for x, y in", "for batch in").replace("        opt", f"        {takes}\n        opt", 1)
     assert (reasons(TO + source) == []) is fine
-
-
-def test_a_list_of_pairs_has_one_for_each_sample() -> None:
-    rows, number = Value("rows"), Value("sum")
-    pairs = zipped_rows([of(Iteration("zip", (rows, rows)))])
-    assert pairs is not None and pairs.kind == "rows" and pairs.host
-    others = [Iteration("zip", (rows, Value())), Iteration("enumerate", (rows,)), Iteration("as_is", (rows,))]
-    assert all(zipped_rows([of(each)]) is None for each in others)
-    assert zipped_rows([of(Iteration("zip", (rows, replace(rows, merged=True))))]) is None
-    nested = Iteration("enumerate", (of(Iteration("zip", (rows, number, Value()))),))
-    assert rows_run_over(of(nested)) == [rows, number] and not rows_run_over(rows)
