@@ -69,15 +69,16 @@ NUMBERS = [
 
 @pytest.mark.parametrize("draw", NUMBERS)
 @pytest.mark.parametrize(
-    "step",
+    ("step", "taken"),
     [
-        "if {draw} < 0.5: optimizer.step()",
-        "lr = {draw}; optimizer.param_groups[0]['lr'] = lr",
-        "for p in model.parameters(): p.data.mul_({draw})",
+        ("if {draw} < 0.5: optimizer.step()", "if from_rank_0({draw} < 0.5):"),
+        ("lr = {draw}; optimizer.param_groups[0]['lr'] = lr", "optimizer.param_groups[0]['lr'] = from_rank_0(lr)"),
+        ("for p in model.parameters(): p.data.mul_({draw})", "p.data.mul_(from_rank_0({draw}))"),
     ],
 )
-def test_a_decision_by_a_generator_that_ranks_use_unequally_is_refused(step: str, draw: str) -> None:
-    assert refusals(plain(noisy(training(step=step.format(draw=draw)), draw)))
+def test_a_decision_by_a_generator_that_ranks_use_unequally_is_that_of_rank_0(step: str, taken: str, draw: str) -> None:
+    result = plain(noisy(training(step=step.format(draw=draw)), draw))
+    assert not refusals(result) and taken.format(draw=draw) in result.code
 
 
 @pytest.mark.parametrize(
@@ -115,7 +116,7 @@ DECIDES = "if random.random() < 0.5: optimizer.step()"
 
 
 @pytest.mark.parametrize(
-    ("workers", "draw", "step", "refused"),
+    ("workers", "draw", "step", "sent"),
     [
         (2, "random.random()", DECIDES, False),
         (0, "random.random()", DECIDES, True),
@@ -124,14 +125,14 @@ DECIDES = "if random.random() < 0.5: optimizer.step()"
         (2, "random.random()", DECIDES.replace("random.random()", "torch.rand(1).item()"), True),
     ],
 )
-def test_workers_seed_python_s_generator_by_torch_s(workers: object, draw: str, step: str, refused: bool) -> None:
+def test_workers_seed_python_s_generator_by_torch_s(workers: object, draw: str, step: str, sent: bool) -> None:
     """So the process itself draws by it what all ranks draw, if none of its loaders loads there."""
     source = noisy(training(step=step).replace("batch_size=8, shuffle=True", WORKERS.format(workers)), draw)
-    if not refused:
+    if not sent:
         source = source.replace("DataLoader(test_set, batch_size=8", "DataLoader(test_set, num_workers=1, batch_size=8")
     result = plain(source)
-    assert bool(refusals(result)) is refused
-    assert refused or (SEED in result.code and "random.seed(torch.initial_seed" not in result.code)
+    assert not refusals(result) and ("if from_rank_0(" in result.code) is sent
+    assert sent or (SEED in result.code and "random.seed(torch.initial_seed" not in result.code)
 
 
 def test_torch_s_generator_goes_apart_with_those_that_it_seeds() -> None:
@@ -140,8 +141,9 @@ def test_torch_s_generator_goes_apart_with_those_that_it_seeds() -> None:
         "    for x, y in train_loader", "    on = torch.rand(1).item() < 0.5\n    for x, y in train_loader"
     )
     epoch = epoch.replace("optimizer.step()", "if on: optimizer.step()")
-    assert not refusals(plain(epoch))
-    assert refusals(plain(noisy(epoch)))
+    alike, apart = plain(epoch), plain(noisy(epoch))
+    assert not refusals(alike) and "from_rank_0(on)" not in alike.code
+    assert not refusals(apart) and "if from_rank_0(on):" in apart.code
 
 
 def test_what_a_whole_evaluation_draws_for_each_sample_all_ranks_draw() -> None:

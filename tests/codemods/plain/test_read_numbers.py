@@ -36,6 +36,10 @@ def script(within: str = "", after: str = "", adds: str = ADDS) -> str:
         ("all = {**counts}\nprint(all)", "print({key: sum_over_ranks(value) for key, value in all.items()})"),
         ("all = counts | {'n': n}\nprint(all['n'])", "print(sum_over_ranks(all['n']))"),
         ("all = {'epoch': epoch} | {'loss': loss.item()}\nprint(all['loss'])", "mean_over_ranks(all['loss'])"),
+        (
+            "all = {'loss': loss.item(), 'epoch': epoch}\nprint(all)",
+            "{key: value if isinstance(value, (int, str)) else mean_over_ranks(value) for key, value in all.items()}",
+        ),
         ("all = {**counts, 'epoch': epoch}\nprint(all)", None),  # a sum of what all have alike
         ("all = {'loss': loss.item(), 'name': 'x'}\nprint(all)", None),  # a text has no mean
         ("print(losses.copy())", "mean_over_ranks(losses.copy())"),

@@ -37,6 +37,8 @@ class Comparisons(Reading):
             kind = together(kinds) if len(kinds) > 1 else local[0].kind
             made = made_of(kind, local, host=all(value.host for value in local))
             return of_dimensions(made, after_arithmetic(*values) if len(values) == 2 else None, at_least_after(values))
+        if all(map(is_drawn, local)) and not self.in_forward:
+            return made_of("unknown", local, host=all(value.host for value in local))
         tensors = [value for value in local if value.kind == "unknown" and not value.host]
         tensors += [value for value in local if value.host and self.in_forward and is_drawn(value)]
         for side, value in zip(sides, values, strict=True):

@@ -8,7 +8,7 @@ from dataclasses import replace
 from .arithmetic import combined
 from .batches import sure_size
 from .extended import lengthening
-from .frames import Frame, Reduction, local_entries, local_runs
+from .frames import Frame, Reduction, is_tuple, local_entries, local_runs
 from .input_gradients import learns_samples
 from .joined import last_name
 from .longest import LARGEST
@@ -247,9 +247,9 @@ class Expressions(OwnOperators):
         return result if says_places(node, frame.script) else self.noted_join(result, node, SAME, [left, right])
 
     def formatted(self, node: ast.expr, value: Value, frame: Frame) -> None:
-        """What `text % values` shows; several values come in a tuple, which numbers of all ranks do not."""
-        several = [thing for thing in value.only(Items) if isinstance(thing, Items) and thing.shape == "tuple"]
-        if several and not isinstance(node, ast.Tuple) and local_entries(value):
+        """What `text % values` shows; a list of numbers of all ranks is no tuple."""
+        several = any(isinstance(thing, Items) and thing.shape == "tuple" for thing in value.things)
+        if several and not isinstance(node, ast.Tuple) and not is_tuple(value) and local_entries(value):
             loaders = made_of("same", [value]).loaders
             self.problem(frame, node, f"`{ast.unparse(node)}` is read here: it holds numbers of this rank", loaders)
         else:

@@ -105,7 +105,9 @@ class AfterLoop:
     at: ast.stmt
     name: str
     kind: Kind
-    form: str  # number, list, tuple, arrays, tensors, dict or defaultdict
+    form: (
+        str  # number, list, tuple, arrays, tensors, dict, "mixed dict" (with entries that are the same) or defaultdict
+    )
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,9 @@ class FlowFacts:
     a number of samples of training. may_be_texts: what is read of a batch, and may be a list of texts. agreed: the
     calls that ask how long the longest sample is, where all ranks train; agreed_quietly: where nothing is
     differentiated; agreed_apart: those that ask it elsewhere. own_decisions: the conditions in models that each
-    rank decides for its own samples. told: the calls of meters that keep the last numbers they got.
+    rank decides for its own samples. told: the calls of meters that keep the last numbers they got. of_rank_0: what is
+    decided by numbers that each rank draws for itself in evaluations that it goes through as a whole, and whether
+    these are tensors.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -327,6 +331,7 @@ class FlowFacts:
     agreed_apart: set[ast.Call] = field(default_factory=set)
     own_decisions: dict[ast.expr, Script] = field(default_factory=dict)
     told: set[ast.Call] = field(default_factory=set)
+    of_rank_0: dict[ast.expr, tuple[Script, bool]] = field(default_factory=dict)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:
@@ -389,6 +394,17 @@ def local_entries(value: Value) -> bool:
         if isinstance(thing, Items | Iteration)
     )
     return any(entry.is_local or local_entries(entry) for part in parts for entry in part if entry is not value)
+
+
+def is_mixed(value: Value) -> bool:
+    """Whether a dict that is brought together has entries that are the same on all ranks: `{"epoch": 3, "loss": …}`."""
+    inner = [entry for thing in value.things if isinstance(thing, Items) for entry in thing.all()]
+    return any(not entry.is_local and not local_entries(entry) and not entry.zero for entry in inner)
+
+
+def is_tuple(value: Value) -> bool:
+    """Whether it is a tuple in any case, which is shown otherwise than a list."""
+    return bool(value.things) and all(isinstance(each, Items) and each.shape == "tuple" for each in value.things)
 
 
 def local_runs(value: Value) -> list[Value]:

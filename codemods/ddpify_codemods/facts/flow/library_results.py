@@ -82,7 +82,7 @@ class LibraryResults(UnseenLayers):
         if not local:
             return of(Module(node, "", networks=True)) if not alone and not self.registers else SAME
         if alone or self.is_shown(node, frame):
-            self.shown(node, frame)
+            self.shown(node, frame, self.may_keep(node, frame))
             return SAME
         return made_of("unknown", local, reason=f"what {name} makes of it cannot be added up over ranks")
 

@@ -12,6 +12,7 @@ from .dimensions import of_dimensions, of_losses
 from .frames import Frame, Problem
 from .given import given_to
 from .operation_names import LOSS_CLASSES
+from .own_decisions import is_drawn
 from .packed import PACKED
 from .reductions import loss_of
 from .training import Training
@@ -67,7 +68,8 @@ class Losses(Training):
         one = weighed(frame.script, node, made, self.leaves_out(), origin)
         together = not self.own_ways and not any(context.how == "rows" for context in self.contexts)
         result = _as_if_of_rows(given, reduction)
-        if one is None or not together or result.kind not in ("same", "mean"):
+        drawn = all(map(is_drawn, [value for value in given if value.is_local]))  # all ranks have the same targets
+        if one is None or not together or not (drawn or result.kind == "mean"):
             self.found.not_weighed.add(made)
             return loss_of(given, reduction, True)
         this = self.in_forward[-1] if self.in_forward else None

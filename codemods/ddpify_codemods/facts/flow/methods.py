@@ -63,6 +63,24 @@ _SHOWN = frozenset(
     {"set_postfix", "set_description", "set_postfix_str", "set_description_str", "update", "refresh", "close"}
 )
 
+_KEEPS_ZERO = frozenset(
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "clone",
+        "copy",
+        "double",
+        "float",
+        "half",
+        "int",
+        "long",
+        "type",
+        "astype",
+        "detach",
+        "numpy",
+    }
+)
 _MODULE_SELF = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "float", "double", "half", "apply", "requires_grad_", "share_memory"}
 )
@@ -187,8 +205,8 @@ class Methods(InPlace):
         if owner.is_local:
             moved = COUPLES if owner.reason == NUMBERED and name in MOVE else ""
             made = made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
-            return replace(made, reason=moved or made.reason)
-        if owner.zero and name in ("to", "cuda", "cpu", "clone", "double", "float", "long"):
+            return replace(made, reason=moved or made.reason, host=name == "item" and made.reason == DRAWN)
+        if owner.zero and name in _KEEPS_ZERO:
             return owner
         if local and name in ("scale",) and len(args) == 1:
             return args[0]

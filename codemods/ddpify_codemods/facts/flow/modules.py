@@ -67,7 +67,7 @@ class Modules(Losses, Beginnings, Remembered):
         inside = bool(self.in_forward)
         alone = isinstance(frame.statement, ast.Expr) and frame.statement.value is node
         if alone and local and not inside and not module.cls and not module.name.startswith("torch.nn."):
-            self.shown(node, frame)  # to a meter of a library, as a rule
+            self.shown(node, frame, keeps=True)  # to a meter of a library, as a rule
         root = root_of(module)
         trained = root.made in self.trained and not inside
         if not inside and root.made not in self.trained and self.has_own_numbers(root):

@@ -7,14 +7,27 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 
+from ..called_modules import last_name
 from ..effects import effects
 from ..meters import is_made
 from .after_loops import is_of_last_turn
-from .frames import AfterLoop, Frame, Problem, Reduction, additive, ancestors, local_entries, local_runs, settled
+from .frames import (
+    AfterLoop,
+    Frame,
+    Problem,
+    Reduction,
+    additive,
+    ancestors,
+    is_mixed,
+    is_tuple,
+    local_entries,
+    local_runs,
+    settled,
+)
 from .longest import Longest
 from .objects import Objects
 from .operations import element
-from .own_decisions import OwnDecisions
+from .own_decisions import OwnDecisions, is_drawn
 from .sizes import is_sizes
 from .tensor_uses import is_tensor_here
 from .values import (
@@ -37,6 +50,23 @@ from .values import (
     join,
     made_of,
     of,
+)
+
+# Calls whose names begin so show or write what they are given, and do no more.
+_SHOWS = (
+    *("print", "show", "display", "plot", "draw", "imshow", "title", "text", "log", "write"),
+    *(
+        "info",
+        "debug",
+        "warn",
+        "error",
+        "critical",
+        "exception",
+        "add_scalar",
+        "add_image",
+        "add_text",
+        "add_histogram",
+    ),
 )
 
 
@@ -80,6 +110,7 @@ class Reading(Objects, Longest, OwnDecisions):
             self.found.arrays.add((owner.script, at, name))
             form = "arrays" if form == "list" else form
         form = "tuple" if form == "list" and is_tuple(value) else form
+        form = "mixed dict" if form == "dict" and is_mixed(value) else form
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
@@ -141,7 +172,7 @@ class Reading(Objects, Longest, OwnDecisions):
                 self.demand(node.value if isinstance(node, ast.DictComp) else node.elt, element(value, None), frame)
                 return
             if found and (found[1] == "dict" or (found[1] == "tensors" and not any(e.host for e in entries([value])))):
-                self.found.forms[node] = found[1]
+                self.found.forms[node] = "mixed dict" if found[1] == "dict" and is_mixed(value) else found[1]
             elif found and found[1] == "list" and any(entry.array for entry in entries([value])):
                 self.found.forms[node] = "arrays"
             elif found and found[1] == "list" and is_tuple(value):
@@ -151,9 +182,13 @@ class Reading(Objects, Longest, OwnDecisions):
                 value, gathers = samples, True
             else:
                 reason = "" if found else "it holds numbers of this rank"
-                value = made_of(found[0] if found else "unknown", [value, *local_runs(value)], reason=reason)
+                host = not found and _are_numbers(value)
+                value = made_of(found[0] if found else "unknown", [value, *local_runs(value)], host, reason)
         if not value.is_local:
             self.found.read_same.add(node)
+            return
+        if value.host and self.can_be_of_rank_0(value):
+            self.found.of_rank_0[node] = frame.script, False
             return
         if isinstance(node, ast.IfExp):  # all ranks take the same way
             for each in (node.body, node.orelse):
@@ -229,9 +264,17 @@ class Reading(Objects, Longest, OwnDecisions):
         if any(context.how == "rows" or self.uneven(context) for context in self.contexts):
             self.found.unequal_tests.add(node)
         own = self.is_own_decision(node, value, frame)
-        if value.is_local and not own:
+        if value.is_local and not own and self.can_be_of_rank_0(value):
+            self.found.of_rank_0[node] = frame.script, not value.host
+        elif value.is_local and not own:
             self.demand(node, value, frame)
         return own
+
+    def can_be_of_rank_0(self, value: Value) -> bool:
+        """Whether all ranks may take what rank 0 has for something that each of them has drawn otherwise, of no samples
+        of its own: where they are at the same place, and not of each batch."""
+        in_data = any(context.how in ("rows", "whole") or self.uneven(context) for context in self.contexts)
+        return is_drawn(value) and not (value.couples or self.in_forward or self.own_ways or in_data)
 
     def turns(self, node: ast.expr, over: Value, frame: Frame) -> None:
         """A loop of a model takes as many turns as a rank's longest sample has: `range(max(lengths))`; or any loop as
@@ -263,10 +306,14 @@ class Reading(Objects, Longest, OwnDecisions):
     def is_shown(self, node: ast.Call, frame: Frame) -> bool:
         return False
 
-    def shown(self, node: ast.Call, frame: Frame) -> None:
-        """A call shows or writes what it is given."""
+    def shown(self, node: ast.Call, frame: Frame, keeps: bool = False) -> None:
+        """A call shows or writes what it is given; keeps: it may keep it, to decide by it later."""
         changes = self.name_of(node.func).endswith("_")
-        self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame, changes)
+        self.shown_parts([*node.args, *(word.value for word in node.keywords)], frame, changes, keeps)
+
+    def may_keep(self, node: ast.Call, frame: Frame) -> bool:
+        """Whether a call of something unknown may do more than show what it is given: `scheduler.step(loss)`."""
+        return node not in effects(frame.script) and not last_name(node.func).startswith(_SHOWS)
 
     def pictured(self, node: ast.Call, frame: Frame) -> None:
         """A call draws samples: those of all ranks, or of this one where no way leads to the others."""
@@ -282,20 +329,20 @@ class Reading(Objects, Longest, OwnDecisions):
         can_be = value.kind in ADDITIVE or value.made_at or self.can_be_gathered(value)
         return value.is_local and divided and not can_be
 
-    def shown_parts(self, parts: Sequence[ast.expr], frame: Frame, changes: bool = False) -> None:
-        """Values are shown or written; changes: something that all ranks have is changed by them."""
+    def shown_parts(self, parts: Sequence[ast.expr], frame: Frame, changes: bool = False, keeps: bool = False) -> None:
+        """Values are shown or written; changes: something that all ranks have is changed by them; keeps: as above."""
         for part in parts:
             inner = part.value if isinstance(part, ast.Starred) else part
             if isinstance(inner, ast.Tuple | ast.List | ast.Set):
-                self.shown_parts(inner.elts, frame, changes)
+                self.shown_parts(inner.elts, frame, changes, keeps)
             elif isinstance(inner, ast.Dict):
-                self.shown_parts(inner.values, frame, changes)
+                self.shown_parts(inner.values, frame, changes, keeps)
             else:
                 value = self.value(inner, frame)
                 self.strings(value, inner, frame)
                 if not changes and self.is_printed_size(value, frame):
                     self.found.sizes_shown.add(inner)
-                elif changes or value.reason != DRAWN or value.couples:
+                elif changes or not _is_of_each_rank(value) or (keeps and _are_numbers(value)):
                     self.demand(inner, value, frame, gathers=True)
 
     def is_printed_size(self, value: Value, frame: Frame) -> bool:
@@ -328,6 +375,20 @@ class Reading(Objects, Longest, OwnDecisions):
                     break
 
 
+def _is_of_each_rank(value: Value, depth: int = 4) -> bool:
+    """Whether all that differs between the ranks in something is drawn by each of them: rank 0 shows its own."""
+    if value.is_local:
+        return value.reason == DRAWN and not value.couples
+    inner = [each for thing in value.only(Items) if isinstance(thing, Items) for each in thing.all()]
+    local = [each for each in inner if each.is_local or local_entries(each)]
+    return bool(local) and depth > 0 and not local_runs(value) and all(_is_of_each_rank(e, depth - 1) for e in local)
+
+
+def _are_numbers(value: Value) -> bool:
+    """Whether all that differs between the ranks in something are numbers of Python."""
+    return all(each.host for each in entries([value]) if each.is_local)
+
+
 def _of_samples(value: Value) -> Value | None:
     """What a list holds that has a number for each sample, one after the other: `preds.extend(out.tolist())`."""
     things = [*value.things]
@@ -337,11 +398,6 @@ def _of_samples(value: Value) -> Value | None:
     rest = one.rest
     plain = rest.kind in ("batch", "rows") and not (rest.part or rest.things or rest.reason)
     return made_of("rows", [rest], host=True) if plain and one.extended and not one.by_sample else None
-
-
-def is_tuple(value: Value) -> bool:
-    """Whether it is a tuple in any case, which is shown otherwise than a list."""
-    return bool(value.things) and all(isinstance(each, Items) and each.shape == "tuple" for each in value.things)
 
 
 def makes_numbers(node: ast.expr) -> bool:

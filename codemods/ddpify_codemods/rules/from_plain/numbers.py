@@ -39,6 +39,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield ChangeArgument(padding, "", "", "", "total_length")
                 continue
             taken = _taken(call)
+            if (whole := _entry_by_entry(script, call)) is not None:
+                listed = whole.generators[0].iter.func.value  # type: ignore[attr-defined]
+                yield Replace(whole, "{}", _MESSAGE, parts=(listed,), bare=is_bare(script, whole, listed))
+                continue
             yield Replace(call, "{}", _MESSAGE, parts=(taken,), bare=is_bare(script, call, taken))
     for name in script.find(ast.Name):
         if name.id in own and name not in called:
@@ -81,14 +85,27 @@ def _brings_together(script: Script, node: ast.Assign) -> bool:
     name, value = ast.unparse(node.targets[0]), node.value
     if len(node.targets) != 1:
         return False
-    if isinstance(value, ast.DictComp) and is_helper(script, value.value):
-        helper = ast.unparse(value.value.func)  # type: ignore[attr-defined]
-        return ast.unparse(value) == f"{{key: {helper}(value) for key, value in {name}.items()}}"
+    if isinstance(value, ast.DictComp):
+        calls = [each for each in ast.walk(value.value) if is_helper(script, each)]
+        whole = _entry_by_entry(script, calls[0]) if calls else None
+        return whole is value and ast.unparse(value.generators[0].iter) == f"{name}.items()"
     if isinstance(value, ast.Call) and len(value.args) == 1 and _makes_list(script, value.func):
         value = value.args[0]
         if ast.unparse(node.value.func) == "list":  # type: ignore[attr-defined]
             return is_helper(script, value) and _is_stacked(script, value.args[0], name)  # type: ignore[attr-defined]
     return is_helper(script, value) and ast.unparse(_taken(value)) == name
+
+
+def _entry_by_entry(script: Script, call: ast.AST) -> ast.DictComp | None:
+    """The expression that brings a dict together, entry by entry, of which this is the call; None for others."""
+    parent = script.parents[call]
+    whole = script.parents[parent] if isinstance(parent, ast.IfExp) else parent
+    if not isinstance(whole, ast.DictComp) or not isinstance(whole.generators[0].iter, ast.Call):
+        return None
+    helper, over = ast.unparse(call.func), ast.unparse(whole.generators[0].iter)  # type: ignore[attr-defined]
+    forms = (f"{helper}(value)", f"value if isinstance(value, (int, str)) else {helper}(value)")
+    known = (f"{{key: {form} for key, value in {over}}}" for form in forms)
+    return whole if over.endswith(".items()") and ast.unparse(whole) in known else None
 
 
 def _is_stacked(script: Script, node: ast.expr, name: str) -> bool:

@@ -10,6 +10,7 @@ from ...facts.called_modules import last_name
 from ...facts.devices import source
 from ...facts.effects import effects, makes_folder, sample_code
 from ...facts.flow.program import Program
+from ...facts.flow.values import DRAWN
 from ...facts.header import functions_place, is_in_group, joined_after
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
@@ -19,7 +20,7 @@ from .logged import answers
 from .looks import LOOKS, decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
 from .rank_0_seeds import rank_0_seeds
-from .words import REMEDY, program_of
+from .words import REMEDY, is_here, program_of
 
 _HELPER = '''\
 
@@ -55,6 +56,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                     sent = True
     for answer in answers(script):
         yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
+        sent = True
+    for node, (there, is_tensor) in program.followed.found.of_rank_0.items():
+        if not is_here(script, there) or any(each in written for each in script.ancestors(node)):
+            continue
+        if program.followed.found.own_decisions:
+            yield Finding(RULE.id, "refused", node.lineno, f"`{ast.unparse(node)}` is read here: {DRAWN}", REMEDY)
+            continue
+        template = "from_rank_0(bool({}))" if is_tensor else "from_rank_0({})"
+        yield Replace(node, template, "take what rank 0 has drawn", modules=words.imports)
         sent = True
     for item in rank_0_seeds(script, target):
         yield item

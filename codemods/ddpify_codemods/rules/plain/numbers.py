@@ -178,8 +178,8 @@ def _after(each: AfterLoop, keys: Sequence[object], trains: str, words: Words) -
     value = f"{function}({as_numbers(each.script, each.at, each.name) if each.form == 'list' else each.name})"
     if each.form == "arrays":
         value = f"list({function}({_numpy(each.script)}.stack({each.name})))"
-    if each.form == "dict":
-        value = f"{{key: {function}(value) for key, value in {each.name}.items()}}"
+    if each.form in ("dict", "mixed dict"):
+        value = _of_dict(function, each.name, each.form)
     if each.form == "tensors":
         value = f"list({function}(torch.stack({each.name})))"
     message = f"bring {each.name} together from all ranks"
@@ -252,11 +252,20 @@ def _replaced(script: Script, node: ast.expr, kind: str, trains: str, words: Wor
 def _brought_together(script: Script, node: ast.expr, kind: str, numbers: str | None) -> str:
     """The code that brings numbers together where they are read: one by one out of a dict."""
     function, form = FUNCTIONS[kind], program_of(script).followed.found.forms.get(node)
-    if form == "dict":
-        code = f"{{key: {function}(value) for key, value in {numbers}.items()}}"
+    if form in ("dict", "mixed dict"):
+        code = _of_dict(function, str(numbers), form)
         return f"({code})" if isinstance(script.parents[node], ast.FormattedValue) else code
     stack = {"tensors": "torch.stack", "arrays": f"{_numpy(script)}.stack"}.get(form or "")
     return f"list({function}({stack}({numbers})))" if stack else f"{function}({numbers})"
+
+
+def _of_dict(function: str, numbers: str, form: str) -> str:
+    """The code that brings the entries of a dict together; of a mixed one those that are no counts or texts, which all
+    ranks have: `{"epoch": 3, "loss": loss.item()}`."""
+    brought = f"{function}(value)"
+    if form == "mixed dict":
+        brought = f"value if isinstance(value, (int, str)) else {brought}"
+    return f"{{key: {brought} for key, value in {numbers}.items()}}"
 
 
 def _numpy(script: Script) -> str:

@@ -128,4 +128,4 @@ if score > 0.5:
 def test_what_one_of_several_models_draws_decides_on_no_rank_alone(drawn: str) -> None:
     nets = NETS.replace("self.out(x)", f"{drawn}, x").replace("{}", "self.out.kept, x")
     program = HEAD + nets + TRAINS.format("globals()[sys.argv[1]]()").replace("model(x)", "model(x)[0]") + DRAWS
-    assert ("ddp_model(x)" in plain(program)) is (drawn == "self.out(x)")
+    assert ("if from_rank_0(score > 0.5):" in plain(program)) is (drawn != "self.out(x)")

@@ -92,18 +92,20 @@ model = Net()"""
 def test_dropout_that_is_not_told_of_an_evaluation(told: str) -> None:
     loop = LOOP.format(evaluates="model.eval()", decides="if found > best: break")
     source = HEAD.replace("model = nn.Linear(4, 3)", FUNCTION.format(told=told)) + loop
-    assert bool(refusals(plain(source))) is (told == "")
+    result = plain(source)
+    assert not refusals(result) and ("if from_rank_0(bool(found > best)):" in result.code) is (told == "")
 
 
 @pytest.mark.parametrize(
-    ("evaluates", "decides", "refused"),
+    ("evaluates", "decides", "sent"),
     [
         ("pass", "if found > best: break", True),
         ("model.eval()", "if found > best: break", False),
         ("pass", "print(found)", False),
     ],
 )
-def test_a_decision_by_an_evaluation_that_drops(evaluates: str, decides: str, refused: bool) -> None:
+def test_a_decision_by_an_evaluation_that_drops(evaluates: str, decides: str, sent: bool) -> None:
     """Each rank would come to another one."""
     source = HEAD.replace("model = nn.Linear(4, 3)", NET) + LOOP.format(evaluates=evaluates, decides=decides)
-    assert bool(refusals(plain(source))) is refused
+    result = plain(source)
+    assert not refusals(result) and ("from_rank_0(bool(found > best))" in result.code) is sent

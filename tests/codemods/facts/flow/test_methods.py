@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.facts.flow.followed import TRAINING, followed, of_evaluation, reasons, undivided
+from tests.codemods.facts.flow.followed import HEAD, TRAINING, followed, of_evaluation, reasons, undivided
+from tests.codemods.plain.test_followed import plain
 
 
 def test_numbers_are_taken_out_of_tensors() -> None:
@@ -29,7 +30,7 @@ def test_what_a_distribution_draws_for_all_is_not_the_same_on_ranks_that_have_no
     decides = NOISE.format("noise.sample((len(x), 4))").replace(
         "loss.backward()", "if noise.sample() > 0:\n            print(1)\n        loss.backward()"
     )
-    assert any("drawn by a generator" in each for each in reasons(decides))
+    assert "if from_rank_0(bool(noise.sample() > 0)):" in plain(HEAD + decides).code
 
 
 def test_what_all_have_is_expanded_as_samples_are() -> None:

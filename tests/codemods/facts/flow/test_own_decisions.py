@@ -9,6 +9,7 @@ import pytest
 from ddpify_codemods import convert
 
 from tests.codemods.facts.flow.followed import HEAD, TRAINING, followed, reasons
+from tests.codemods.plain.test_followed import plain, refusals
 
 NET = """\
 class Block(nn.Module):
@@ -104,7 +105,7 @@ def test_a_generator_that_is_used_in_one_way_is_at_another_place_on_each_rank(dr
     source = "import random\nimport numpy as np\n" + program(decides)
     last = f"    if {draw} < 0.5: optimizer.step()\n"
     assert not reasons(source)
-    assert reasons(source + last)
+    assert refusals(plain(HEAD + source + last))  # rank 0's way is that of its own samples
     assert not reasons("import random\nimport numpy as np\n" + program() + last)
 
 
@@ -174,9 +175,9 @@ print("".join(names[i] for i in shown))
     ("reads", "fits"),
     [
         ("", True),
-        ("if shown[0] == 'a': torch.save(model.state_dict(), 'a.pt')", False),
-        ("if len(shown) > 2: torch.save(model.state_dict(), 'a.pt')", False),
-        ("print(model(torch.rand(2, 4)) if rest[0] else 0)", False),
+        ("if shown[0] == 'a': torch.save(model.state_dict(), 'a.pt')", True),  # as rank 0 does
+        ("if len(shown) > 2: torch.save(model.state_dict(), 'a.pt')", True),
+        ("print(model(torch.rand(2, 4)) if rest[0] else 0)", True),
         ("lr = 0.1 if rest[0] else 0.2\nfor group in optimizer.param_groups: group['lr'] = lr", False),
         ("kept = [model.train() for i in rest.tolist()]", False),
     ],

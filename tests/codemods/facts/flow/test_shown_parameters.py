@@ -68,7 +68,8 @@ def test_what_a_text_shows_is_that_of_all_ranks() -> None:
     result = shown(function, "log('%f', loss.item())")
     assert not refusals(result)
     assert "print(text % (mean_over_ranks(value),))" in result.code
-    assert refusals(shown("", "pair = loss.item(), 3\n        print('%f %d' % pair)"))
+    pair = shown("", "pair = loss.item(), 2 * loss.item()\n        print('%f %f' % pair)")
+    assert "% mean_over_ranks(pair))" in pair.code and "return tuple(total.tolist())" in pair.code
 
 
 SCALED = """
