@@ -80,7 +80,11 @@ def test_an_evaluation_that_draws_where_ranks_have_noise() -> None:
     )
     noisy = drawn.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout(), nn.Linear(4, 3))")
     assert not refusals(plain(drawn + TRAINING + tested))
-    assert any("other samples" in each for each in refusals(plain(noisy + TRAINING + tested)))
+    decides = tested.replace("print(", "total += ") + "    if total > 9:\n        break\n"
+    apart = plain(
+        noisy.replace("\nmodel =", "\ntotal = 0\nmodel =") + TRAINING + decides.replace(").item())", ").item()")
+    )
+    assert not refusals(apart) and "if from_rank_0(total > 9):" in apart.code
 
 
 @pytest.mark.parametrize(
@@ -110,8 +114,9 @@ def test_an_evaluation_in_an_order_that_is_not_seen(options: str, draws: bool) -
     )
     noisy = known.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Dropout(), nn.Linear(4, 3))")
     evaluated = TRAINING.replace("    for x", "    model.train()\n    for x", 1) + "    model.eval()\n" + tested
-    assert not any("another order" in each for each in refusals(plain(known + evaluated)))
-    assert any("another order" in each for each in refusals(plain(noisy + evaluated))) is draws
+    assert "from_rank_0(" not in plain(known + evaluated).code
+    apart = plain(noisy + evaluated)
+    assert not refusals(apart) and ("if from_rank_0(" in apart.code) is draws
 
 
 def test_a_class_of_the_same_name() -> None:

@@ -14,6 +14,7 @@ from ..script import Script
 from .by_name import ByName
 from .collate_parts import COLUMNS, Keyed, Part
 from .concatenated import Concatenated, Offsets
+from .drawn_samples import draws_apart
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
 from .layout import along
@@ -26,6 +27,7 @@ from .tensor_uses import is_tensor_here
 from .turns import counts_to, goes_on, takes_samples
 from .values import (
     CONCATENATED,
+    DRAWN,
     LOCAL_ROWS,
     NOT_FOLLOWED,
     NUMBERED,
@@ -334,7 +336,8 @@ class Loops(OneByOne, ByName):
     def each_of_thing(self, thing: Thing, node: ast.expr) -> Value:
         if isinstance(thing, Loader):
             if self.status.get(thing) == "whole":
-                return SAME
+                apart = self.drawn and draws_apart(thing, self.found.datasets.get(thing.call))
+                return Value("unknown", reason=DRAWN) if apart else SAME
             batch = self.of_layout(self.layouts.get(thing.call, "stacked"), frozenset({thing}))
             return self.with_parts(batch, thing) if thing.call not in self.layouts else batch
         if isinstance(thing, Generated):

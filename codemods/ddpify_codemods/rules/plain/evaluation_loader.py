@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.drawing_samplers import order_may_be_drawn
+from ...facts.flow.drawn_samples import draws_apart
 from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
@@ -102,9 +102,9 @@ def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
 
 
 def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
-    if followed.drawn and order_may_be_drawn(loader.script, loader.call):
-        message = "ranks have noise of their own, and each would evaluate other samples, or in another order"
-        yield Finding(RULE.id, "refused", loader.call.lineno, message, REMEDY)
+    if followed.drawn and draws_apart(loader, followed.found.datasets.get(loader.call)):
+        message = "every rank evaluates all of it, with samples or in an order of its own: its numbers are rank 0's"
+        yield Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
         return
     problem = followed.whole.get(loader)
     remedy = "right, but no faster; --style exact divides it"

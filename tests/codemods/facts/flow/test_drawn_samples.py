@@ -1,0 +1,49 @@
+"""Data sets that draw: where every rank goes through all of an evaluation, its numbers are others on each."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import CE, HEAD, LOOP, plain, refusals
+
+DATA = """\
+class Data(torch.utils.data.Dataset):
+    def __init__(self, base):
+        self.base, self.train = base, False
+    def __len__(self):
+        return len(self.base)
+    def changed(self, x):
+        return x + torch.randn(4)
+    def __getitem__(self, index):
+        x, y = self.base[index]
+        {}
+        return x, y
+test_loader = DataLoader(Data(test_set), batch_size=8)
+"""
+# Its largest distance cannot be added up.
+EVALUATION = """\
+    largest = 0
+    with torch.no_grad():
+        for x, y in test_loader:
+            largest = max(largest, torch.cdist(model(x), model(x)).max().item())
+    if largest > 3:
+        break
+"""
+
+
+@pytest.mark.parametrize(
+    ("changes", "apart"),
+    [
+        ("x = x + torch.randn(4)", True),
+        ("x = self.changed(x)", True),
+        ("x = x * random.choice([1, 2])", True),
+        ("x = 2 * x", False),
+        ("x = self.changed(x) if self.train else x", False),
+        ("if self.train:\n            x = self.changed(x)", False),
+        ("x = x + torch.randn(4, generator=self.generator)", False),
+    ],
+)
+def test_a_decision_by_samples_that_each_rank_draws_is_that_of_rank_0(changes: str, apart: bool) -> None:
+    result = plain(HEAD + DATA.format(changes) + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION)
+    assert not refusals(result)
+    assert ("if from_rank_0(largest > 3):" in result.code) is apart
