@@ -72,8 +72,26 @@ DECIDES = """\
 print("done")
 """
 TRAINING = EPOCHS.format(noise="", step="optimizer.step()")
+# Its data set draws noise for each sample, and nothing else draws.
+NOISY = """\
+
+
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return len(test_set)
+
+    def __getitem__(self, index):
+        x, y = test_set[index]
+        return x + torch.randn(4), y
+
+
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
+test_loader = DataLoader(Noisy(), batch_size=7)
+"""
 PROGRAMS = {
     "an evaluation that drops": EVALUATES + TRAINING + DECIDES,
+    "samples that are drawn": NOISY + EVALUATES + TRAINING + DECIDES,
     "a step at times": EPOCHS.format(
         noise=" + 0.1 * torch.randn_like(x)",
         step="if torch.rand(1).item() < 0.7:\n            optimizer.step()",
