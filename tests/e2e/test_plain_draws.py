@@ -85,14 +85,13 @@ class Noisy(torch.utils.data.Dataset):
         return x + torch.randn(4), y
 
 
-model = torch.nn.Linear(4, 3)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.3)
 test_loader = DataLoader(Noisy(), batch_size=7)
 """
 PROGRAMS = {
-    "an evaluation that drops": EVALUATES + TRAINING + DECIDES,
-    "samples that are drawn": NOISY + EVALUATES + TRAINING + DECIDES,
-    "a step at times": EPOCHS.format(
+    "an evaluation that drops": HEAD + EVALUATES + TRAINING + DECIDES,
+    "samples that are drawn": HEAD.replace("torch.nn.Dropout(0.5), ", "") + NOISY + EVALUATES + TRAINING + DECIDES,
+    "a step at times": HEAD
+    + EPOCHS.format(
         noise=" + 0.1 * torch.randn_like(x)",
         step="if torch.rand(1).item() < 0.7:\n            optimizer.step()",
     )
@@ -103,7 +102,7 @@ PROGRAMS = {
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_all_ranks_decide_as_rank_0_does(name: str, ranks: int, tmp_path: Path) -> None:
-    (tmp_path / "before.py").write_text(HEAD + PROGRAMS[name])
+    (tmp_path / "before.py").write_text(PROGRAMS[name])
     fixture = Fixture("program", tmp_path, "before.py", (), 1e-6, False, "", False, True, (), False, "", "", (), True)
     sources = of_fixture(fixture, "cpu")
     assert b"from_rank_0(" in sources["before.py"]
