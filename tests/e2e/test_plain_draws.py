@@ -93,7 +93,8 @@ PROGRAMS = {
     "a step at times": HEAD
     + EPOCHS.format(
         noise=" + 0.1 * torch.randn_like(x)",
-        step="if torch.rand(1).item() < 0.7:\n            optimizer.step()",
+        step="factor = 0.3 if torch.rand(1).item() < 0.5 else 0.2\n        optimizer.param_groups[0]['lr'] = factor\n"
+        "        if torch.rand(1).item() < 0.9 and torch.rand(1) < 0.8:\n            optimizer.step()",
     )
     + 'print("done")\n',
 }

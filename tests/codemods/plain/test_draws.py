@@ -74,6 +74,14 @@ NUMBERS = [
         ("if {draw} < 0.5: optimizer.step()", "if from_rank_0({draw} < 0.5):"),
         ("lr = {draw}; optimizer.param_groups[0]['lr'] = lr", "optimizer.param_groups[0]['lr'] = from_rank_0(lr)"),
         ("for p in model.parameters(): p.data.mul_({draw})", "p.data.mul_(from_rank_0({draw}))"),
+        (
+            "lr = 1.0 if {draw} < 0.5 else 0.5; optimizer.param_groups[0]['lr'] = lr",
+            "1.0 if from_rank_0({draw} < 0.5) else",
+        ),
+        (
+            "if {draw} < 0.5 and {draw} < 0.4: break",
+            "if from_rank_0({draw} < 0.5) and from_rank_0({draw} < 0.4): break",
+        ),
     ],
 )
 def test_a_decision_by_a_generator_that_ranks_use_unequally_is_that_of_rank_0(step: str, taken: str, draw: str) -> None:

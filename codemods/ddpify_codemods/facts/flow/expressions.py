@@ -331,6 +331,8 @@ class Expressions(OwnOperators):
                 return value  # the others are not computed
             if self.in_forward and is_drawn(value):
                 drawn = value
+            elif isinstance(part, ast.Compare) and self.can_be_of_rank_0(value):
+                self.found.of_rank_0[part] = frame.script, not value.host
             elif value.is_local:
                 self.demand(part, value, frame)
             result = join(result, replace(value, kind="same")) if value.things else result
@@ -340,6 +342,7 @@ class Expressions(OwnOperators):
     def on_ifexp(self, node: ast.IfExp, frame: Frame) -> Value:
         test = self.value(node.test, frame)
         takes = is_drawn(test) and only_takes(node.body) and only_takes(node.orelse)
+        takes = takes and not self.can_be_of_rank_0(test)
         own = not takes and self.decided(node.test, test, frame)
         if isinstance(test.constant, bool):
             return self.value(node.body if test.constant else node.orelse, frame)

@@ -279,8 +279,10 @@ class Reading(Objects, Longest, OwnDecisions):
     def turns(self, node: ast.expr, over: Value, frame: Frame) -> None:
         """A loop of a model takes as many turns as a rank's longest sample has: `range(max(lengths))`; or any loop as
         many as the rank has drawn."""
-        if over.kind == "unknown" and over.reason == DRAWN and not over.loaders:
-            self.demand(node, over, frame)
+        if is_drawn(over):
+            numbers = node.args if isinstance(node, ast.Call) and last_name(node.func) == "range" else [node]
+            for each in numbers:
+                self.demand(each, self.value(each, frame), frame)
         if self.in_forward and over.kind == "unknown" and over.reason in (COUPLES, LONGEST):
             self.demand(node, over, frame)
             for bound in node.args if isinstance(node, ast.Call) else ():

@@ -178,7 +178,7 @@ print("".join(names[i] for i in shown))
         ("if shown[0] == 'a': torch.save(model.state_dict(), 'a.pt')", True),  # as rank 0 does
         ("if len(shown) > 2: torch.save(model.state_dict(), 'a.pt')", True),
         ("print(model(torch.rand(2, 4)) if rest[0] else 0)", True),
-        ("lr = 0.1 if rest[0] else 0.2\nfor group in optimizer.param_groups: group['lr'] = lr", False),
+        ("lr = 0.1 if rest[0] else 0.2\nfor group in optimizer.param_groups: group['lr'] = lr", True),
         ("kept = [model.train() for i in rest.tolist()]", False),
     ],
 )
