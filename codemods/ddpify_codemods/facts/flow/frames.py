@@ -105,9 +105,7 @@ class AfterLoop:
     at: ast.stmt
     name: str
     kind: Kind
-    form: (
-        str  # number, list, tuple, arrays, tensors, dict, "mixed dict" (with entries that are the same) or defaultdict
-    )
+    form: str  # number, list, tuple, arrays, tensors, dict, mixed dict (some entries are the same), defaultdict
 
 
 @dataclass(frozen=True)

@@ -68,8 +68,10 @@ class Losses(Training):
         one = weighed(frame.script, node, made, self.leaves_out(), origin)
         together = not self.own_ways and not any(context.how == "rows" for context in self.contexts)
         result = _as_if_of_rows(given, reduction)
-        drawn = all(map(is_drawn, [value for value in given if value.is_local]))  # all ranks have the same targets
-        if one is None or not together or not (drawn or result.kind == "mean"):
+        alike = not any(value.is_local for value in given[1:]) and not any(
+            value.is_local and not is_drawn(value) for value in given[:1]
+        )  # all ranks have the same targets
+        if one is None or not together or not (alike or result.kind == "mean"):
             self.found.not_weighed.add(made)
             return loss_of(given, reduction, True)
         this = self.in_forward[-1] if self.in_forward else None

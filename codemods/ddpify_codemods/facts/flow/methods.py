@@ -64,22 +64,7 @@ _SHOWN = frozenset(
 )
 
 _KEEPS_ZERO = frozenset(
-    {
-        "to",
-        "cuda",
-        "cpu",
-        "clone",
-        "copy",
-        "double",
-        "float",
-        "half",
-        "int",
-        "long",
-        "type",
-        "astype",
-        "detach",
-        "numpy",
-    }
+    {"to", "cuda", "cpu", "clone", "copy", "detach"} | {"double", "float", "half", "int", "long", "type", "astype"}
 )
 _MODULE_SELF = frozenset(
     {"to", "cuda", "cpu", "train", "eval", "float", "double", "half", "apply", "requires_grad_", "share_memory"}

@@ -53,21 +53,11 @@ from .values import (
 )
 
 # Calls whose names begin so show or write what they are given, and do no more.
-_SHOWS = (
-    *("print", "show", "display", "plot", "draw", "imshow", "title", "text", "log", "write"),
-    *(
-        "info",
-        "debug",
-        "warn",
-        "error",
-        "critical",
-        "exception",
-        "add_scalar",
-        "add_image",
-        "add_text",
-        "add_histogram",
-    ),
-)
+_SHOW_NAMES = """
+    print show display plot draw imshow title text log write
+    info debug warn error critical exception add_scalar add_image add_text add_histogram
+"""
+_SHOWS = tuple(_SHOW_NAMES.split())
 
 
 class Reading(Objects, Longest, OwnDecisions):
