@@ -1,4 +1,4 @@
-"""DDP614: names that are made of the time or of chance are those of rank 0."""
+"""DDP614: names that are made of the time or of chance, and decisions by what is drawn, are those of rank 0."""
 
 from __future__ import annotations
 
@@ -164,13 +164,16 @@ def _can_be_sent(script: Script, use: ast.expr, program: Program) -> bool:
 
 RULE = Rule(
     id="DDP614",
-    title="Take rank 0's names",
+    title="Take rank 0's names and draws",
     why="""\
 A folder named after the time or a random number is another one in every process (I6). Rank 0 makes the name and sends
 it to the others. What only rank 0 writes needs no such name elsewhere. So for a temporary directory, which stays until
 all are done with it (I10), what a logger of rank 0 answers, and for
 whether a file is there that is written otherwise: a slower rank would find it, and pass by the barrier behind it.
-So for which folder is free for a run. By rank 0's clock all leave a loop, or save (E8).""",
+So for which folder is free for a run. By rank 0's clock all leave a loop, or save (E8).
+What is decided by a number that each rank draws for itself, `if random.random() < 0.5:` where ranks draw noise by that
+generator, or by an evaluation that draws (dropout without `model.eval()`, samples that a data set draws), is decided by
+rank 0's: `scheduler.step(from_rank_0(value))` (E4, E5).""",
     before="""\
 import time
 import torch
