@@ -49,6 +49,34 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "lists that get entries for samples, and their lengths": """\
+loader, tests = DataLoader(train_set, batch_size=12), DataLoader(test_set, batch_size=7)
+seen, right, pair, log = [], 0, (0.0, 0.0), {}
+for epoch in range(2):
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        labels, guesses = y.tolist(), out.argmax(1).tolist()
+        seen += [label + 1 for label in labels]
+        right += sum(1 for label, guess in zip(labels, guesses) if label == guess)
+        right += len([1 for label, guess in zip(labels, guesses) if label != guess])
+        pair = tuple(a + b for a, b in zip(pair, (loss.item(), 2 * loss.item())))
+        log = {"epoch": epoch, "loss": loss.item()}
+        print(log)
+print(len(seen), right, pair)
+kept, pairs, names = [], [], [str(place) for place in range(7)]
+with torch.no_grad():
+    for x, y in tests:
+        guesses = model(x).argmax(1).tolist()
+        kept = [*kept, *y.tolist()]
+        pairs += [(label, guess) for label, guess in zip(y.tolist(), guesses)]
+        pairs += names[:len(y)]
+        pairs.append(0)
+print(len(kept), len(pairs))
+""",
     "classes derived from DataLoader, which a configuration names": """\
 class Loader(DataLoader):
     def __init__(self, dataset, batch_size, shuffle):

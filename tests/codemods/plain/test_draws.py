@@ -89,6 +89,13 @@ def test_a_decision_by_a_generator_that_ranks_use_unequally_is_that_of_rank_0(st
     assert not refusals(result) and taken.format(draw=draw) in result.code
 
 
+def test_a_number_that_is_drawn_by_the_size_of_a_batch_decides_on_no_rank() -> None:
+    """Rank 0's batch is not that of one process."""
+    assert refusals(
+        plain(noisy(training(step="if random.randint(0, len(x)) > 3: optimizer.step()"), "random.random()"))
+    )
+
+
 @pytest.mark.parametrize(
     "loss", ["random.random() * F.cross_entropy(model(x), y)", "F.cross_entropy(model(x + random.random()), y)"]
 )

@@ -230,8 +230,8 @@ class FlowFacts:
     calls that ask how long the longest sample is, where all ranks train; agreed_quietly: where nothing is
     differentiated; agreed_apart: those that ask it elsewhere. own_decisions: the conditions in models that each
     rank decides for its own samples. told: the calls of meters that keep the last numbers they got. of_rank_0: what is
-    decided by numbers that each rank draws for itself in evaluations that it goes through as a whole, and whether
-    these are tensors.
+    decided by numbers that each rank draws for itself, and whether these are tensors. drawn_evaluations: the loaders of
+    evaluations that all ranks go through, with samples or in an order that each draws.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -330,6 +330,7 @@ class FlowFacts:
     own_decisions: dict[ast.expr, Script] = field(default_factory=dict)
     told: set[ast.Call] = field(default_factory=set)
     of_rank_0: dict[ast.expr, tuple[Script, bool]] = field(default_factory=dict)
+    drawn_evaluations: set[Loader] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -104,7 +104,7 @@ class LibraryResults(UnseenLayers):
         if changes(name):
             self.problem(frame, node, f"what {ast.unparse(node.func)} does is not the same on all ranks: {DRAWN}")
             return None
-        return Value("unknown", reason=DRAWN, host=library != "torch")
+        return replace(made_of("unknown", local, host=library != "torch"), reason=DRAWN)  # `randint(0, len(x))`, too
 
     def draws_apart(self, library: str, given: Sequence[Value]) -> bool:
         """Note that numbers are drawn; whether they are not for samples, and may be others on each rank."""
@@ -194,7 +194,9 @@ class LibraryResults(UnseenLayers):
             return SAME
         if name == f"torch.{last}" and last.islower() and last != "compile" and not any(each.things for each in args):
             return SAME  # torch.sqrt(betas): no network
-        return of(self.modules.setdefault((node, frame.owners), Module(node, name, networks=True)))
+        module = self.modules.setdefault((node, frame.owners), Module(node, name, networks=True))
+        module.told |= dict(enumerate(args))  # of a data set, others: `Subset(data, indices)`
+        return of(module)
 
     def of_local(
         self, name: str, last: str, node: ast.Call, args: list[Value], given: list[Value], frame: Frame, alone: bool

@@ -336,7 +336,8 @@ class Loops(OneByOne, ByName):
     def each_of_thing(self, thing: Thing, node: ast.expr) -> Value:
         if isinstance(thing, Loader):
             if self.status.get(thing) == "whole":
-                apart = self.drawn and draws_apart(thing, self.found.datasets.get(thing.call))
+                apart = self.drawn and draws_apart(thing, self.found.datasets.get(thing.call), self.method_of)
+                self.found.drawn_evaluations |= {thing} if apart else set()
                 return Value("unknown", reason=DRAWN) if apart else SAME
             batch = self.of_layout(self.layouts.get(thing.call, "stacked"), frozenset({thing}))
             return self.with_parts(batch, thing) if thing.call not in self.layouts else batch

@@ -206,6 +206,9 @@ class State:
     def is_generated(self, value: Value) -> bool:
         raise NotImplementedError
 
+    def method_of(self, cls: Class, name: str, owner: Value | None) -> Function | None:
+        raise NotImplementedError
+
     def listed(self, parts: Sequence[ast.expr], values: Sequence[Value]) -> Value:
         raise NotImplementedError
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.flow.drawn_samples import draws_apart
 from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.own_sizes import batch_sizes
 from ...facts.flow.program import Followed
@@ -102,7 +101,7 @@ def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
 
 
 def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
-    if followed.drawn and draws_apart(loader, followed.found.datasets.get(loader.call)):
+    if loader in followed.found.drawn_evaluations:
         message = "every rank evaluates all of it, with samples or in an order of its own: its numbers are rank 0's"
         yield Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
         return

@@ -10,6 +10,7 @@ from ...facts.called_modules import last_name
 from ...facts.devices import source
 from ...facts.effects import effects, makes_folder, sample_code
 from ...facts.flow.program import Program
+from ...facts.flow.unequal import comes_unequally
 from ...facts.flow.values import DRAWN
 from ...facts.header import functions_place, is_in_group, joined_after
 from ...facts.script import Script
@@ -60,7 +61,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for node, (there, is_tensor) in program.followed.found.of_rank_0.items():
         if not is_here(script, there) or any(each in written for each in script.ancestors(node)):
             continue
-        if program.followed.found.own_decisions:
+        followed = program.followed
+        unequal = comes_unequally(followed.found, followed.status, script, node)
+        if followed.found.own_decisions or unequal:
             yield Finding(RULE.id, "refused", node.lineno, f"`{ast.unparse(node)}` is read here: {DRAWN}", REMEDY)
             continue
         template = "from_rank_0(bool({}))" if is_tensor else "from_rank_0({})"

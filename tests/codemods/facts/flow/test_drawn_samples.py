@@ -31,6 +31,44 @@ EVALUATION = """\
 """
 
 
+# What is made of a data set that draws draws, too.
+MADE = """\
+class Test(Data):
+    pass
+class Noise:
+    def __call__(self, x):
+        return x + torch.randn(4)
+class Changed(Data):
+    def __init__(self, base, change):
+        self.base, self.change = base, change
+    def __getitem__(self, index):
+        x, y = self.base[index]
+        return self.change(x), y
+def parts(data):
+    first, second = torch.utils.data.random_split(data, [10, 20])
+    return DataLoader(second, batch_size=8)
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "apart"),
+    [
+        ("DataLoader(Test(test_set), batch_size=8)", True),
+        ("DataLoader(torch.utils.data.Subset(Data(test_set), range(20)), batch_size=8)", True),
+        ("DataLoader(torch.utils.data.Subset(test_set, range(20)), batch_size=8)", False),
+        ("DataLoader(torch.utils.data.ConcatDataset([Data(test_set), test_set]), batch_size=8)", True),
+        ("DataLoader(Changed(test_set, Noise()), batch_size=8)", True),
+        ("parts(Data(test_set))", True),
+        ("parts(test_set)", False),
+    ],
+)
+def test_what_is_made_of_a_data_set_that_draws(made: str, apart: bool) -> None:
+    data = DATA.format("x = x + torch.randn(4)") + MADE + f"test_loader = {made}\n"
+    result = plain(HEAD + data + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION)
+    assert not refusals(result)
+    assert ("if from_rank_0(largest > 3):" in result.code) is apart
+
+
 @pytest.mark.parametrize(
     ("changes", "apart"),
     [
