@@ -42,7 +42,9 @@ def cluster(folder: Path, hosts: Sequence[Host] = ()) -> Iterator[dict[str, str]
         for place, daemon in zip(places, daemons, strict=True):
             command = place.command(daemon) if place else daemon
             subprocess.run(command, check=True, timeout=LIMIT, env=os.environ | environment | {"PATH": path})
-        _wait(environment, hosts[0] if hosts else None)
+            if daemon[0] == "slurmctld":  # a node that does not find it is long in coming again
+                _wait(["scontrol", "ping"], "UP", environment, place)
+        _wait(["sinfo", "--noheader", "--format=%T"], "idle", environment, hosts[0] if hosts else None)
         yield environment
     finally:
         for file in [*sorted(folder.glob("*.pid"), reverse=True), folder / "munge.pid-file"]:  # slurmd before slurmctld
@@ -86,8 +88,8 @@ PartitionName=all Nodes=ALL Default=YES MaxTime=INFINITE State=UP
 """ + "".join(f"{node} CPUs=4 RealMemory=1000\n" for node in nodes)
 
 
-def _wait(environment: dict[str, str], host: Host | None) -> None:
-    command = ["sinfo", "--noheader", "--format=%T"]
+def _wait(command: list[str], answer: str, environment: dict[str, str], host: Host | None) -> None:
+    """Wait until what a command prints ends with an answer, in a line alone."""
     end = time.monotonic() + LIMIT
     while time.monotonic() < end:
         done = subprocess.run(
@@ -97,10 +99,11 @@ def _wait(environment: dict[str, str], host: Host | None) -> None:
             text=True,
             check=False,
         )
-        if done.stdout.split() == ["idle"]:
+        lines = done.stdout.splitlines()
+        if len(lines) == 1 and lines[0].split()[-1:] == [answer]:
             return
         time.sleep(0.1)
-    raise AssertionError(f"Slurm's nodes are not there: {done.stdout}{done.stderr}")
+    raise AssertionError(f"Slurm is not there: {command[0]} says {done.stdout}{done.stderr}")
 
 
 def _end(process: int) -> None:
