@@ -80,6 +80,8 @@ class Objects(Loops, OwnContainers, OwnLoaders):
                 return SAME
             if name == "shape":
                 return self.shape_of(owner)
+            if name == "size":  # of an array: how many numbers it has
+                return made_of("size" if owner.kind != "picked" else "sum", [owner], host=True)
             if name in ("T", "mT"):
                 return of_dimensions(made_of(mirrored(name, owner), [owner]), owner.dimensions, owner.at_least)
             if name == "grad":

@@ -1,5 +1,5 @@
-"""Places of all samples of a batch, one after the other, `torch.arange(len(x))`: with them, each takes of its own,
-`x[torch.arange(len(x)), chosen]`."""
+"""Places of all samples of a batch, one after the other, `torch.arange(len(x))`, `range(len(x))`: with them, each takes
+of its own, `x[torch.arange(len(x)), chosen]`."""
 
 from __future__ import annotations
 
@@ -27,5 +27,5 @@ def counted_places(script: Script, node: ast.expr) -> ast.expr | None:
         return None
     if isinstance(node.func, ast.Attribute) and node.func.attr in _KEEP:
         return counted_places(script, node.func.value)
-    counts = script.qualified(node.func) in ("torch.arange", "numpy.arange") and len(node.args) == 1
+    counts = script.qualified(node.func) in ("torch.arange", "numpy.arange", "range") and len(node.args) == 1
     return node.args[0] if counts and not any(word.arg in ("start", "end", "step") for word in node.keywords) else None
