@@ -105,7 +105,7 @@ class Generators(Assignments):
             value = {**dict(zip(names, args, strict=False)), **keywords}.get(again.loader, SAME)
             if value.things and all(isinstance(thing, Loader) for thing in value.things):
                 self.goes_on(function.script, again, value, node, frame)
-                return of(Iteration("endless", (value,)))
+                return of(Iteration("endless", (value,), again.part))
         result = super().enter(function, node, args, keywords, frame)
         yields = function.node in function.script.generators and not result.things
         loaders = self.loaders_within([*args, *keywords.values()]) if yields else set()

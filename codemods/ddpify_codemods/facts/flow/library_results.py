@@ -268,6 +268,8 @@ class LibraryResults(UnseenLayers):
             others = [*given[:place], *given[place + 1 :]]
             if last in ("matmul", "mm") and len(args) > 1:
                 return combined(ast.MatMult(), args[0], args[1])
+            if last == "addmm" and len(args) == 3:
+                return combined(ast.Add(), args[0], combined(ast.MatMult(), *args[1:]))
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
             if last in ("unfold", "fold") and axis(rows.kind) != 0:

@@ -367,6 +367,8 @@ class Loops(OneByOne, ByName):
                 return of(Items("tuple", {0: SAME, 1: inner}))
             if thing.how == "entries":
                 return element(thing.inner[0], None)
+            for place in thing.part:
+                parts = [self.part(parts[0], place)]
             return parts[0]
         if isinstance(thing, Items):
             if thing.shape == "dict":

@@ -163,6 +163,8 @@ class Methods(InPlace):
                 return of(Iteration("pairs" if name == "items" else "as_is", (owner,)))
             if name in ("mm", "matmul") and len(args) == 1 and not keywords:
                 return combined(ast.MatMult(), owner, args[0])
+            if name in ("addmm", "addmm_") and len(args) > 1 and not any(each.is_local for each in args[:-2]):
+                return combined(ast.Add(), owner, combined(ast.MatMult(), *args[-2:]))
             if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
                 return made
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)

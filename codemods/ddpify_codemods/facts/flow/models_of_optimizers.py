@@ -15,6 +15,7 @@ from .other_names import by_other_name
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
 from .signatures import argument
+from .values import root_of
 
 Bases: TypeAlias = list[tuple[Script, Optimizer, Base]]
 
@@ -91,9 +92,12 @@ def given_by_themselves(program: Program, bases: Bases) -> Bases:
     return found
 
 
-def by_other_names(bases: Bases) -> Bases:
+def by_other_names(program: Program, bases: Bases) -> Bases:
     """The models by their other names, as far as they have any."""
-    found = [(script, by_other_name(script, optimizer, base), optimizer, base) for script, optimizer, base in bases]
+    whole = {root_of(module).made for module in program.followed.found.trained}
+    found = [
+        (script, by_other_name(script, optimizer, base, whole), optimizer, base) for script, optimizer, base in bases
+    ]
     if all(other is None for _, other, _, _ in found):
         return []
     return [(script, *(other or (optimizer, base))) for script, other, optimizer, base in found]

@@ -1,23 +1,31 @@
-"""Models that have a second name, by which training may call them: `compiled_model = torch.compile(model)`."""
+"""Models that have a second name, by which training may call them: `compiled_model = torch.compile(model)`; and those
+that training calls as a part of another module, `trainer = Diffusion(net)`, which is wrapped with them."""
 
 from __future__ import annotations
 
 import ast
+from collections.abc import Set
 from typing import Any
 
 from ..bindings import bindings
+from ..eager import is_move
 from ..optimizers import Optimizer
 from ..script import Script
 from ..trained_modules import Base
 
 
-def by_other_name(script: Script, optimizer: Optimizer, base: Base) -> tuple[Optimizer, Base] | None:
+def by_other_name(
+    script: Script, optimizer: Optimizer, base: Base, whole: Set[ast.AST]
+) -> tuple[Optimizer, Base] | None:
     """A model by the one other name that it gets where its optimizer is made, and what it has to be wrapped before;
-    None where it gets none, or several."""
+    None where it gets none, or several.
+
+    whole: the calls that make what the trained models are, or are parts of.
+    """
     scope = script.scope(optimizer.call)
     made = bindings(script, scope).items()
     found = [
-        name for name, values in made if len(values) == 1 and name != base.code and _is_model(script, values[0], base)
+        name for name, values in made if len(values) == 1 and name != base.code and _is_model(script, values[0], base, whole)
     ]
     stored = [node for node in script.find(ast.Name) if [node.id] == found and not isinstance(node.ctx, ast.Load)]
     if len(stored) != 1 or script.scope(stored[0]) is not scope:
@@ -33,10 +41,12 @@ def by_other_name(script: Script, optimizer: Optimizer, base: Base) -> tuple[Opt
     return None if after is None else (Optimizer(after, (other,), False), other)
 
 
-def _is_model(script: Script, node: ast.expr, base: Base) -> bool:
-    """Whether an expression is the model, or the same one compiled."""
+def _is_model(script: Script, node: ast.expr, base: Base, whole: Set[ast.AST]) -> bool:
+    """Whether an expression is the model, the same one compiled, or what it is a part of, moved to a device or not."""
     if isinstance(node, ast.IfExp):
-        return _is_model(script, node.body, base) and _is_model(script, node.orelse, base)
+        return _is_model(script, node.body, base, whole) and _is_model(script, node.orelse, base, whole)
+    if node in whole or (is_move(node) and node.func.value in whole):  # type: ignore[attr-defined]
+        return True
     if isinstance(node, ast.Call) and script.qualified(node.func) == "torch.compile" and node.args:
         node = node.args[0]
     return isinstance(node, ast.Name) and node.id == base.code

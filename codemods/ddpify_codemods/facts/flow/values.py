@@ -90,10 +90,11 @@ class Loader:
 @dataclass(eq=False)
 class Iteration:
     """What loops run over: how it is made (enumerate, zip, bar, endless, as_is; NOT_FOLLOWED for a
-    generator), and of what."""
+    generator), of what, and where what it gives lies in what that gives."""
 
     how: str
     inner: tuple[Value, ...]
+    part: tuple[int, ...] = ()
 
 
 @dataclass(eq=False)

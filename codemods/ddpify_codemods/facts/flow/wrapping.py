@@ -51,7 +51,7 @@ def wrapping(program: Program) -> Wrapping:
     bases = list(given_models(program))
     result = _wrapped(program, bases)
     if any(UNFOLLOWED in each.reason for each in result.problems):
-        alone = (given_by_callers(program, bases), kept_by_object(program), by_other_names(bases))
+        alone = (given_by_callers(program, bases), kept_by_object(program), by_other_names(program, bases))
         for others in (*alone, given_by_themselves(program, bases)):
             again = _wrapped(program, others) if others else result
             if not again.problems:
