@@ -203,15 +203,21 @@ def _from(path: Path, folder: Path) -> str:
 
 
 def merge(entries: Sequence[FileReport]) -> tuple[FileReport, ...]:
-    """One report a file, where programs share files: a failure counts most, then a change."""
+    """One report a file, where programs share files: a change counts most, and takes with it why others are refused
+    in the same file, so that what is written is always told; then a failure."""
 
-    def weight(report: FileReport) -> tuple[bool, bool, bool]:
-        failed = report.status in FAILED and not (report.status == "untouched" and report.name in changed)
-        return failed, report.status not in ("nothing to do", "untouched"), bool(report.launch)
+    def weight(report: FileReport) -> tuple[bool, bool, bool, bool]:
+        failed = report.status in FAILED
+        told = report.status not in ("nothing to do", "untouched")
+        return bool(report.changes) and not failed, failed, told, bool(report.launch)
 
-    changed = {report.name for report in entries if report.changes and report.status not in FAILED}
     best: dict[str, FileReport] = {}
     for report in entries:
-        if report.name not in best or weight(report) > weight(best[report.name]):
-            best[report.name] = report
+        kept, other = best.get(report.name, report), report
+        if weight(other) > weight(kept):
+            kept, other = other, kept
+        refusals = [each for each in other.findings if each.severity == "refused" and each not in kept.findings]
+        if kept.changes and kept.status not in FAILED:
+            kept = replace(kept, findings=(*kept.findings, *refusals), problem=kept.problem or other.problem)
+        best[report.name] = kept
     return tuple(best.values())

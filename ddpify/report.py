@@ -54,7 +54,8 @@ class Report:
     @property
     def exit_code(self) -> int:
         """0 done or nothing to do, 1 a check found work, 2 something was refused or is bad."""
-        if any(file.status in FAILED for file in self.files):
+        refused = (each.severity == "refused" for file in self.files if file.changes for each in file.findings)
+        if any(file.status in FAILED or file.problem for file in self.files) or any(refused):
             return 2
         return int(self.checked and any(file.status == "would convert" for file in self.files))
 
@@ -108,7 +109,7 @@ def _remarks(file: FileReport) -> Iterator[str]:
     """What a conversion should be read with; of a file that is left as it is, the hazards that it has already."""
     is_shown = file.status not in FAILED and (bool(file.changes) or not file.silent)
     for finding in file.findings:
-        if is_shown or finding.rule.startswith(ADVICE):
+        if (is_shown and finding.severity != "refused") or finding.rule.startswith(ADVICE):
             yield _finding(file.name, finding)
 
 

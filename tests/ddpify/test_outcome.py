@@ -10,7 +10,7 @@ from ddpify_codemods.rule import Change, Finding
 from ddpify.conversion import Converted
 from ddpify.files import Problem, Source
 from ddpify.outcome import Outcome, left_out, merge, reports, settle
-from ddpify.report import FileReport
+from ddpify.report import FileReport, Report
 
 TRAIN, OTHER, NET = (
     Source(Path(f"/p/{name}"), name, b"x = 1\n", "x = 1\n", "utf-8") for name in ("a.py", "b.py", "net.py")
@@ -50,4 +50,14 @@ def test_one_report_for_each_file() -> None:
     told = reports(program(TRAIN), "converted", lambda source, own: "torchrun a.py", Path("/p"))
     assert [(file.name, file.status) for file in told] == [("a.py", "converted"), ("net.py", "converted")]
     failed = FileReport("net.py", "refused", findings=(refusal("DDP399"),), problem=Problem("net.py", 1, "no", "x"))
-    assert [file.status for file in merge([*told[1:], failed])] == ["refused"]
+    untouched = FileReport("net.py", "untouched")
+    assert [file.status for file in merge([untouched, failed])] == ["refused"]
+
+
+def test_what_is_written_is_told_whatever_another_program_is_refused_for_in_it() -> None:
+    told = reports(program(TRAIN), "converted", lambda source, own: "torchrun a.py", Path("/p"))
+    failed = FileReport("net.py", "refused", findings=(refusal("DDP399"),))
+    for entries in ([*told[1:], failed], [failed, *told[1:]]):
+        [file] = merge(entries)
+        assert file.status == "converted" and file.diff and refusal("DDP399") in file.findings
+        assert Report((file,)).exit_code == 2

@@ -56,6 +56,13 @@ class Beginnings(State):
             if isinstance(each, Module) and (made := root_of(each).made) in self.optimizers_of:
                 self.redrawn[made] = Problem(frame.script, node, f"parameters of a model are drawn here: {DRAWN}")
 
+    def loads(self, modules: Sequence[Thing]) -> None:
+        """Networks, or parts of them, get the numbers of a file, or of others."""
+        for each in (thing for thing in modules if isinstance(thing, Module)):
+            self.loaded.add(root_of(each))
+            if not self.undecided and root_of(each) is each:
+                self.redrawn.pop(each.made, None)
+
     def trains_drawn(self, model: ast.AST) -> None:
         """A model is trained with what parameters it has."""
         if model in self.redrawn:
@@ -70,6 +77,8 @@ class Beginnings(State):
         if not isinstance(node, ast.Attribute) or not node.attr.startswith(_OF_LAYERS):
             return False
         owners = self.value(node.value, frame).things
+        if isinstance(node.value, ast.Subscript):  # `self.layers[-1].weight`
+            return any(is_network(each) for each in self.value(node.value.value, frame).things)
         of_torch = [isinstance(each, Module) and each.name.startswith("torch.nn.") for each in owners]
         return all(of_torch) if of_torch else self._is_given_by(node.value, _LAYERS, frame)
 

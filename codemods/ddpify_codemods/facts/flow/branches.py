@@ -11,6 +11,7 @@ from .asserted import may_be_caught, parts
 from .calls import Calls, differs
 from .exhaustive import is_exhaustive
 from .frames import Frame
+from .own_decisions import is_drawn
 from .values import ADDITIVE, LOCAL_ROWS, SAME, Module, Value, join
 
 Names = dict[str, Value]
@@ -23,7 +24,7 @@ class Branches(Calls):
         if node is main_guard(frame.script.tree):
             self.block(node.body if frame.script is self.scripts[0] else (), frame)
             return
-        raises = len(node.body) == 1 and isinstance(node.body[0], ast.Raise)
+        raises = isinstance(node.body[-1], ast.Raise) and all(isinstance(each, ast.Assign) for each in node.body[:-1])
         test = self.asserts(node.test, True, frame) if raises else self.value(node.test, frame)
         if not raises and self.decided(node.test, test, frame):
             self.own_ways_of(node, frame)
@@ -61,7 +62,7 @@ class Branches(Calls):
         values = [self.value(each, frame) for each in several or ()]
         if several is None or any(value.kind in ADDITIVE for value in values):
             value = self.value(test, frame)
-            if negated or value.kind not in LOCAL_ROWS:
+            if (negated or value.kind not in LOCAL_ROWS) and not (is_drawn(value) and not may_be_caught(frame)):
                 self.decided(test, value, frame)
             return value
         return values[0] if len(values) == 1 and several == [test] else SAME

@@ -18,6 +18,7 @@ from .operation_names import LOSS_CLASSES, REORDERS
 from .operations import one_behind_the_other
 from .own_decisions import is_drawn, only_takes
 from .own_operators import OwnOperators
+from .sizes import sizes_behind
 from .values import (
     ADDITIVE,
     CHOSEN,
@@ -203,7 +204,9 @@ class Expressions(OwnOperators):
             return own
         kinds = (Items, Parameters)
         if isinstance(node.op, ast.Add) and any(left.only(kind) or right.only(kind) for kind in kinds):
-            return self.with_samples(left, right) or one_behind_the_other(left, right) or join(left, right)
+            alone = isinstance(node.left, ast.List | ast.Tuple) and len(node.left.elts) == 1
+            made = self.with_samples(left, right) or (sizes_behind(left, right) if alone else None)
+            return made or one_behind_the_other(left, right) or join(left, right)
         if isinstance(node.op, ast.Mult) and left.only(Items):
             return left
         if isinstance(node.op, ast.BitOr) and (left.only(Items) or right.only(Items)):
@@ -312,6 +315,9 @@ class Expressions(OwnOperators):
         value = self.value(node.operand, frame)
         if isinstance(node.op, ast.Not) and self.in_forward and is_drawn(value):
             return value
+        if isinstance(node.op, ast.Not) and self.can_be_of_rank_0(value):
+            self.found.of_rank_0[node.operand] = frame.script, not value.host
+            return SAME
         if isinstance(node.op, ast.Not) and value.is_local:
             self.demand(node.operand, value, frame)
             return SAME

@@ -17,6 +17,7 @@ from .einsum import einsum
 from .frames import Frame, local_entries
 from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
+from .looked_up import looked_up
 from .named_tuples import named_tuple
 from .operands import weighs_by_samples
 from .operation_names import COUPLE, FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
@@ -270,6 +271,8 @@ class LibraryResults(UnseenLayers):
                 return combined(ast.MatMult(), args[0], args[1])
             if last == "addmm" and len(args) == 3:
                 return combined(ast.Add(), args[0], combined(ast.MatMult(), *args[1:]))
+            if last == "gather" and args and (found := looked_up(args[0], self.dimension(node, 1, frame), given)):
+                return found
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
             if last in ("unfold", "fold") and axis(rows.kind) != 0:
@@ -331,6 +334,10 @@ class LibraryResults(UnseenLayers):
             of_sizes_alone = last in ("rand", "randn", "ones", "zeros", "empty") and not starred
             if last == "randint" and node.args and isinstance(node.args[-1], ast.Tuple):
                 made = of_dimensions(made, of_sizes_given(args[-1:]))
+            for word in (
+                each.value for each in node.keywords if each.arg == "size" and isinstance(each.value, ast.Tuple)
+            ):
+                made = of_dimensions(made, of_sizes_given([self.value(word, frame)]))
             alike = last in ("ones", "zeros")  # with whichever sample it meets
             dimensions = None if alike else of_sizes_given(args)
             return of_dimensions(of_sizes(args) or made, dimensions) if of_sizes_alone else made

@@ -19,6 +19,7 @@ from .hooks import only_counts
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
+from .looked_up import looked_up
 from .modes import is_conditional, sets_modes
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
@@ -115,7 +116,7 @@ class Methods(InPlace):
         if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
             self.drawn_anew(owner.only(Module), node, frame)
         elif name == "load_state_dict":
-            self.loaded |= {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
+            self.loads(owner.only(Module))
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
         if name in (*DRAWING, *SAMPLING) and owner.kind in LOCAL_ROWS and self.contexts:
@@ -189,6 +190,8 @@ class Methods(InPlace):
             return of_scaled(name, owner, given)
         if owner.reason == SHUFFLED and name in ("to", "cuda", "cpu", "long", "clone", "tolist"):
             return owner
+        if owner.is_local and name in ("dim", "ndimension"):
+            return SAME
         if owner.is_local:
             moved = COUPLES if owner.reason == NUMBERED and name in MOVE else ""
             made = made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
@@ -214,10 +217,8 @@ class Methods(InPlace):
             return made
         if name == "expand_as" and len(given) == 1 and given[0].kind in LOCAL_ROWS and owner.reason != OWN_SHAPE:
             return made_of(given[0].kind, [given[0]])
-        if name == "gather" and not owner.things and self.dimension(node, 0, frame) in (0, -1):
-            indices = args[1] if len(args) == 2 else SAME
-            if indices.dimensions == 1 and axis(indices.kind) == 0:  # `table.gather(-1, steps)` is `table[steps]`
-                return of_dimensions(made_of("rows", [indices]), 1)
+        if name == "gather" and (found := looked_up(owner, self.dimension(node, 0, frame), given)):
+            return found
         if local:
             return self.unknown_call(node, given, frame, alone)
         if not alone and not owner.things:

@@ -24,10 +24,10 @@ def by_other_name(
     """
     scope = script.scope(optimizer.call)
     made = bindings(script, scope).items()
-    found = [
-        name for name, values in made if len(values) == 1 and name != base.code and _is_model(script, values[0], base, whole)
-    ]
-    stored = [node for node in script.find(ast.Name) if [node.id] == found and not isinstance(node.ctx, ast.Load)]
+    others = {name: [each for each in values if not is_for_several(each, name)] for name, values in made}
+    others.pop(base.code, None)
+    found = [name for name, values in others.items() if len(values) == 1 and _is_model(script, values[0], base, whole)]
+    stored = [node for node in script.find(ast.Name) if [node.id] == found and _is_given(script, node)]
     if len(stored) != 1 or script.scope(stored[0]) is not scope:
         return None
     named, at = script.statement(stored[0]), script.statement(optimizer.call)
@@ -39,6 +39,20 @@ def by_other_name(
     block = next(each for each in _blocks(script.parents[named]) if named in each)
     after: Any = block[block.index(named) + 1] if block[-1] is not named else None
     return None if after is None else (Optimizer(after, (other,), False), other)
+
+
+def _is_given(script: Script, node: ast.Name) -> bool:
+    """Whether a name is given a value other than a wrapper for several GPUs."""
+    stored = script.parents[node]
+    wraps = isinstance(stored, ast.Assign) and is_for_several(stored.value, node.id)
+    return not isinstance(node.ctx, ast.Load) and not wraps
+
+
+def is_for_several(node: ast.expr, name: str) -> bool:
+    """Whether it is a wrapper for several GPUs, which DDP613 leaves out: `model = nn.DataParallel(model)`."""
+    if not isinstance(node, ast.Call) or not ast.unparse(node.func).endswith("nn.DataParallel"):
+        return False
+    return [ast.unparse(each) for each in node.args[:1]] == [name]
 
 
 def _is_model(script: Script, node: ast.expr, base: Base, whole: Set[ast.AST]) -> bool:

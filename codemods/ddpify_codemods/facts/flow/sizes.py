@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
+from dataclasses import replace
 
 from .batches import of_batches
 from .values import PICKED, SAME, Items, Value, made_of, of
@@ -58,3 +59,13 @@ def product(name: str, given: Sequence[Value]) -> Value | None:
     if name not in ("numel", *_PRODUCTS) or len(given) != 1 or len(local) != 1 or local[0].kind != "size":
         return None
     return made_of("size", local, host=True)
+
+
+def sizes_behind(left: Value, right: Value) -> Value | None:
+    """`[len(x)] + [1] * dimensions`: sizes of which the first is the number of samples, and alone in its list; None
+    for others."""
+    first = [each for thing in left.only(Items) if isinstance(thing, Items) for each in thing.all()]
+    others = [each for thing in right.only(Items) if isinstance(thing, Items) for each in thing.all()]
+    if [each.kind for each in first] != ["size"] or not others or any(each.is_local or each.things for each in others):
+        return None
+    return of(Items("tuple", {0: first[0]}, replace(others[0], constant=None)))

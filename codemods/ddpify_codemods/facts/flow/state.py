@@ -181,6 +181,9 @@ class State:
     def value(self, node: ast.expr | None, frame: Frame) -> Value:
         raise NotImplementedError
 
+    def part(self, value: Value, key: object) -> Value:
+        raise NotImplementedError
+
     def call(self, node: ast.Call, frame: Frame, alone: bool = False) -> Value:
         raise NotImplementedError
 
