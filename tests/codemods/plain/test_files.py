@@ -65,12 +65,24 @@ def test_the_ranks_wait_once_for_files_that_are_read_later() -> None:
     assert _saves(after=RESUME).endswith(GUARDED + "    dist.barrier()\n\n")
 
 
-@pytest.mark.parametrize("read", ["Image.open('out/model.pt')", "imageio.imread('out/a.png')", "load_file('out/a.pt')"])
+IMPORTS = "from PIL import Image\nimport imageio\nimport pandas\nfrom safetensors.torch import load_file\n"
+
+
+@pytest.mark.parametrize("read", ["load_file('out/a.pt')", "open('out/model.pt', 'rb')", "load_anything(sys.argv[1])"])
 def test_a_library_that_reads_is_waited_for(read: str) -> None:
-    code = _saves(
-        after="from PIL import Image\nimport imageio\nfrom safetensors.torch import load_file\nprint(" + read + ")"
-    )
+    code = _saves(after=f"import sys\n{IMPORTS}from others import load_anything\nprint({read})")
     assert code.endswith(GUARDED + "    dist.barrier()\n\n")
+
+
+@pytest.mark.parametrize(
+    "read", ["Image.open('out/a.png')", "imageio.imread(sys.argv[1])", "pandas.read_csv('out/a.csv')", "open('a.txt')"]
+)
+def test_nobody_waits_for_a_file_of_another_kind(read: str) -> None:
+    assert "barrier" not in _saves(after=f"import sys\n{IMPORTS}print({read})")
+
+
+def test_nobody_waits_for_what_no_call_reads() -> None:
+    assert "barrier" not in _saves(after="def forgotten(path):\n    return torch.load(path)\n")
 
 
 def test_a_loop_comes_back_to_what_reads() -> None:

@@ -39,9 +39,8 @@ class Branches(Calls):
         else:
             ends = leaves(node.body), leaves(node.orelse)
             turns = ends_turn(node.body), ends_turn(node.orelse)
-            self.either(
-                frame, lambda: self.block(node.body, frame), lambda: self.block(node.orelse, frame), ends, turns
-            )
+            first, other = partial(self.block, node.body, frame), partial(self.block, node.orelse, frame)
+            self.either(frame, first, other, ends, turns, node.test)
 
     def own_ways_of(self, node: ast.If, frame: Frame) -> None:
         """Follow two ways of which each rank takes its own."""
@@ -97,9 +96,10 @@ class Branches(Calls):
         other: Callable[[], None],
         ends: tuple[bool, bool],
         turns: tuple[bool, bool] = (False, False),
+        test: ast.expr | None = None,
     ) -> None:
         """Follow two ways of which the run takes one; ends: whether the function ends with them; turns: whether the
-        turn of a loop does."""
+        turn of a loop does; test: what decides."""
         before, gradients, had_begun = dict(frame.names), self.gradients, self.has_begun
         outer, self.always = self.always, set()
         self.undecided += 1
@@ -114,7 +114,7 @@ class Branches(Calls):
         self.undecided -= 1
         self.has_begun &= has_begun
         self.called_either_way = once, self.always
-        self.one_way_of_two(outer, once)
+        self.one_way_of_two(outer, once, test, frame)
         if turns[1] and not turns[0]:  # what the other way leaves is known at the end of the turn
             self.gradients = gradients
         elif turns[0] is turns[1]:
@@ -150,7 +150,7 @@ class Branches(Calls):
         outer, self.always = self.always, set()
         with self.deciding(frame.decides_alone):
             rest()
-        self.one_way_of_two(outer, once)
+        self.one_way_of_two(outer, once, left.test if isinstance(left, ast.If) else None, frame)
 
 
 def may_leave(node: ast.stmt, in_loop: bool = False) -> bool:

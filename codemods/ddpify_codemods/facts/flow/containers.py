@@ -7,9 +7,9 @@ import ast
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
+from .conditional_layers import ConditionalLayers
 from .frames import Frame
 from .operations import element
-from .state import State
 from .values import Items, Iteration, Module, Value, is_network, join, of, root_of
 
 CONTAINERS = {"torch.nn.ModuleList": "list", "torch.nn.ModuleDict": "dict", "torch.nn.Sequential": "list"}
@@ -27,7 +27,7 @@ _OF_MODULES = frozenset(
 _VIEWS = {"items": "pairs", "values": "entries", "keys": "keys"}
 
 
-class Containers(State):
+class Containers(ConditionalLayers):
     """What holds layers."""
 
     def fill(self, module: Module, given: Sequence[Value]) -> None:
@@ -129,11 +129,6 @@ class Containers(State):
         self, module: Module, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> Value:
         raise NotImplementedError
-
-    def one_way_of_two(self, before: set[Module], first: set[Module]) -> None:
-        """Note which layers are called in any case, of what was called before, in one way, and now in the other."""
-        self.at_times |= first ^ self.always
-        self.always = before | first & self.always
 
     def copied(self, name: str, node: ast.Call, args: Sequence[Value]) -> Value | None:
         """Copies of networks, which compute what these do; None for other copies."""

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
-from ..effects import sample_code
 from ..script import Script
+from .sample_draws import on_the_way_to_samples
 
 _NAMES = {
     "random": frozenset(
@@ -103,7 +103,10 @@ def changes(name: str) -> bool:
 
 def drawn_for_samples(scripts: Sequence[Script]) -> frozenset[str]:
     """The libraries whose numbers a data set of the program draws on the way to a sample."""
-    return frozenset(library for script in scripts for library in _in_sample_code(script))
+    calls = on_the_way_to_samples(scripts)
+    own = frozenset(library_of(script.qualified(call.func)) for script, call in calls)
+    names = (script.qualified(call.func) for script in scripts for call in script.find(ast.Call))
+    return own.union(*(each for name in names for start, each in _BESIDE_TORCH.items() if name.startswith(start)))
 
 
 def apart_for_samples(scripts: Sequence[Script]) -> set[str]:
@@ -126,12 +129,6 @@ def _loads_in_workers(scripts: Sequence[Script]) -> bool:
 def _has_workers(call: ast.Call) -> bool:
     workers = next((word.value for word in call.keywords if word.arg == "num_workers"), None)
     return isinstance(workers, ast.Constant) and isinstance(workers.value, int) and workers.value > 0
-
-
-def _in_sample_code(script: Script) -> Iterator[str]:
-    for node in sample_code(script):
-        if isinstance(node, ast.Call):
-            yield library_of(script.qualified(node.func))
 
 
 def differs_on_ranks(scripts: Sequence[Script]) -> bool:
@@ -171,4 +168,10 @@ _OF_TORCHVISION = (
     *("convnext", "maxvit", "fcn", "deeplab"),
 )
 _LIKE = frozenset({"randn_like", "rand_like", "bernoulli", "bernoulli_", "rsample", "reparameterize"})
+# The generators that transforms of libraries draw from, beside torch's.
+_BESIDE_TORCH = {
+    "albumentations.": frozenset({"random", "numpy"}),
+    "torchvision.transforms.RandomChoice": frozenset({"random"}),
+    "torchvision.transforms.RandomOrder": frozenset({"random"}),
+}
 _TRANSFORMS = frozenset({"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"})

@@ -359,7 +359,7 @@ class Expressions(OwnOperators):
             once, self.always = self.always, set()
             other = self.value(node.orelse, frame)
         self.undecided -= 1
-        self.one_way_of_two(outer, once)
+        self.one_way_of_two(outer, once, node.test, frame)
         found = made_of("unknown", [test, first, other]) if takes else join(first, other)
         return self.after_own_decision(found, frame, node) if own else found
 

@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from ..script import KEPT, Script
 from .arithmetic import combined, on_number
+from .chosen_lists import ChosenLists
 from .dimensions import of_dimensions
 from .draws import DRAWING, SAMPLING
 from .extended import lengthen, lengthening, zipped_rows
@@ -89,7 +90,7 @@ _BY_VALUE = frozenset({"index", "count", "sort", "remove", "most_common", "union
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
 
-class Methods(InPlace):
+class Methods(InPlace, ChosenLists):
     """What methods of tensors, lists and modules make."""
 
     def method(
@@ -97,6 +98,7 @@ class Methods(InPlace):
     ) -> Value:
         """Call a method; the names of a tensor that it changes in place hold another one afterwards."""
         self.redraws(method.name, method.owner, [*args, *keywords.values()], node, frame)
+        self.changes_chosen(method.name, node, args, frame)
         found = self.filled(method, node, args)
         if found is None:
             found = self.method_makes(method, node, args, keywords, frame, alone)

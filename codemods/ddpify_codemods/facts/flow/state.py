@@ -184,6 +184,9 @@ class State:
     def part(self, value: Value, key: object) -> Value:
         raise NotImplementedError
 
+    def place_taken(self, slice_: ast.expr, frame: Frame) -> Value:
+        raise NotImplementedError
+
     def call(self, node: ast.Call, frame: Frame, alone: bool = False) -> Value:
         raise NotImplementedError
 

@@ -10,6 +10,7 @@ from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Freeze
+from .other_names import is_for_several
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
 from .wrapped_names import Wrapped
@@ -58,7 +59,8 @@ def seen_from(program: Program, script: Script, call: ast.AST, base: Base) -> li
 def is_kept_there(at: ast.AST, code: str) -> bool:
     """Whether a model is wrapped behind a statement, the last that keeps it: `self.model = model.to(device)`; not
     before it, as where an optimizer is made, which may give the model its name again."""
-    return isinstance(at, ast.stmt) and _assigns(at, code)
+    parts = [each for each in ast.walk(at) if isinstance(each, ast.Assign)] if isinstance(at, ast.stmt) else []
+    return any(_assigns(each, code) and not is_for_several(each.value, code) for each in parts)
 
 
 def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:

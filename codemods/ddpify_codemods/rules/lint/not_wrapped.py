@@ -37,13 +37,18 @@ def _is_made_here(script: Script, base: Base) -> bool:
     if not isinstance(base.node, (ast.Name, ast.Attribute)) or base.each_of:
         return False
     values = _values(script, base)
-    made = values[0] if values else None
-    while isinstance(made, ast.Call) and isinstance(made.func, ast.Attribute) and made.func.attr in ("to", "cuda"):
-        made = made.func.value
+    made = _unmoved(values[0]) if values else None
     if len(values) != 1 or not isinstance(made, ast.Call):
         return False
     name = script.qualified(made.func)
     return name.startswith("torch.nn.") or any(part.name == name for part in script.find(ast.ClassDef))
+
+
+def _unmoved(node: ast.expr) -> ast.expr:
+    """What is moved to a device: `model` of `model.to(device)`."""
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda"):
+        node = node.func.value
+    return node
 
 
 def _values(script: Script, base: Base) -> list[ast.expr]:
@@ -56,7 +61,7 @@ def _values(script: Script, base: Base) -> list[ast.expr]:
 def _is_wrapped(script: Script, base: Base, calls: tuple[ast.Call, ...]) -> bool:
     """Whether it, or something that is made of it, is given to a DistributedDataParallel or a function of one's own."""
     inside = {ast.unparse(part) for call in calls for part in ast.walk(call)}
-    inside |= {ast.unparse(each) for call in calls for each in origins(script, call.args[0])}
+    inside |= {ast.unparse(_unmoved(each)) for call in calls for each in origins(script, call.args[0])}
     if base.code in inside | wrapped_names(script) or _is_handed_over(script, base, calls):
         return True
     if _is_part(script, base, calls):
@@ -93,8 +98,9 @@ def _is_handed_over(script: Script, base: Base, calls: tuple[ast.Call, ...]) -> 
 
 
 def _makes_module(script: Script, call: ast.Call, inside: set[str]) -> bool:
-    parent = script.parents[call]
-    return isinstance(parent, ast.Assign) and any(ast.unparse(made) in inside for made in parent.targets)
+    made = script.statement(call)
+    kept = isinstance(made, ast.Assign) and _unmoved(made.value) is call
+    return kept and any(ast.unparse(each) in inside for each in made.targets)  # type: ignore[attr-defined]
 
 
 RULE = Rule(

@@ -22,6 +22,7 @@ from ...facts.effects import (
 )
 from ...facts.header import is_in_group
 from ...facts.loggers import loggers
+from ...facts.same_file import is_ever_used, may_be_read_by, writes_a_file
 from ...facts.script import KEPT, Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
@@ -34,6 +35,8 @@ _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "scandir", "walk", "glob", "iglob", "rglob", "stat", "is_file", "getsize"}
     | {"iterdir", "File", "memmap", "ImageFolder", "DatasetFolder", "VideoCapture", "from_pretrained", "imread"}
 )
+_END_FOLDERS = frozenset({"shutil.rmtree", "os.rmdir", "os.removedirs"})
+_LEAVES = (ast.Return, ast.Continue, ast.Break)
 _READS = re.compile(r"(open|load|read)(?!_state_dict)")  # how what libraries read files with begins
 _ASKS = frozenset({"os.popen"})  # for what a command prints
 # What is computed for them, where it needs a name.
@@ -122,15 +125,35 @@ def _next(script: Script, statement: ast.stmt) -> ast.stmt | None:
     return block[place] if place < len(block) else None
 
 
-def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Insert]:
-    """Let the other ranks wait for a file that they may read later."""
+def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Finding]:
+    """Let the other ranks wait for a file that they may read later, or for the end of a folder that they make anew."""
     program = program_of(script)
     visits = program.followed.found.visits
     written, _ = visits.get(call, (0, 0))
-    reads = (read for each in program.scripts for read in _reads(each))
-    if any(visits.get(read, (0, math.inf))[1] > written for read in reads):
-        at, message = script.statement(call), "wait until the file is complete"
-        yield Insert(at, words.barrier, message, "after", modules=words.imports)
+    found = [(each, read) for each in program.scripts for read in _reads(each)] if writes_a_file(call) else []
+    later = ((each, read) for each, read in found if visits.get(read, (0, math.inf))[1] > written)
+    waits = any(
+        may_be_read_by(script, call, each, read) and is_ever_used(program.scripts, each.scope(read))
+        for each, read in later
+    )
+    if script.qualified(call.func) in _END_FOLDERS:
+        waits |= any(makes_folder(each, other) for each in program.scripts for other in each.find(ast.Call))
+    if not waits:
+        return
+    at = child = script.statement(call)
+    for around in script.ancestors(at):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+            break
+        if isinstance(around, ast.Try) and around.handlers and child in around.body:  # rank 0 alone may raise in it
+            if any(isinstance(each, _LEAVES) for handler in around.handlers for each in ast.walk(handler)):
+                message = (
+                    "where this fails, rank 0 goes another way than the ranks that wait until the file is complete"
+                )
+                yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+                return
+            at = around
+        child = around  # type: ignore[assignment]
+    yield Insert(at, words.barrier, "wait until the file is complete", "after", modules=words.imports)
 
 
 def _computed(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Finding]:

@@ -29,10 +29,25 @@ def test_training_calls_the_other_name(named: str) -> None:
 @pytest.mark.parametrize(
     "named",
     [
+        "fast = nn.Sequential(model, nn.ReLU())\n",
+        "fast = nn.Sequential(nn.Dropout(0.1), model).to(torch.device('cpu'))\n",
+    ],
+)
+def test_training_calls_what_the_model_is_a_part_of(named: str) -> None:
+    code = plain(HEAD + named + CALLED).code
+    assert code.index("fast = ") < code.index("ddp_fast = DistributedDataParallel(fast)") < code.index("for epoch")
+    assert "F.cross_entropy(ddp_fast(x), y)" in code and "SGD(model.parameters()" in code
+    several = named + "if total > 1:\n    fast = nn.DataParallel(fast)\n"
+    assert "ddp_fast = DistributedDataParallel(fast)" in plain(HEAD + several + CALLED).code
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
         "fast = torch.compile(nn.Linear(4, 3))\n",
         "fast = torch.compile(model)\nif total > 1:\n    fast = model\n",
         "if total < 1:\n    fast = torch.compile(model)\n",
-        "fast = nn.Sequential(model, nn.ReLU())\n",
+        "fast = nn.Sequential(model, nn.ReLU())\nif total > 1:\n    fast = model\n",
         "fast, other = torch.compile(model), 1\n",
     ],
 )

@@ -1,0 +1,109 @@
+"""Whether a call may read what another one writes: by what both are for, and by how the files are called."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterable
+
+from .bindings import bindings
+from .called_modules import last_name
+from .effects import mode_of
+from .script import Script
+
+# What only reads files of its kind, by its last name or its full one, and the kind.
+_READERS = {
+    **dict.fromkeys(("Image.open", "cv2.imread", "imread", "read_image", "decode_image", "VideoCapture"), "images"),
+    **dict.fromkeys(("torch.load", "torch.jit.load"), "tensors"),
+    **dict.fromkeys(("h5py.File", "numpy.load", "numpy.loadtxt", "numpy.genfromtxt", "numpy.memmap"), "arrays"),
+    **dict.fromkeys(("pandas.read_csv", "read_csv", "loadmat", "torchaudio.load", "librosa.load"), "arrays"),
+}
+# What writes files of a kind, by its last name or its full one.
+_WRITERS = {
+    **dict.fromkeys(("torch.save", "torch.jit.save", "torch.onnx.export"), "tensors"),
+    **dict.fromkeys(("savefig", "imwrite", "imsave", "save_image", "mimsave", "write_png", "write_jpeg"), "images"),
+    **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "to_csv", "savemat"), "arrays"),
+}
+_SHOWS = frozenset({"show", "pause", "configure"})
+_PATHS = frozenset({"f", "fp", "file", "fname", "filename", "path"})
+
+
+def writes_a_file(call: ast.Call) -> bool:
+    """Whether what a call does outside of the process may be a file that is read: a window is none."""
+    return last_name(call.func) not in _SHOWS
+
+
+def may_be_read_by(script: Script, write: ast.Call, other: Script, read: ast.Call) -> bool:
+    """Whether a call may read, or look for, what another one writes.
+
+    Args:
+        script, write: a call that writes, and its file. other, read: a call that reads, and its file.
+    """
+    paths = [_path(write), _path(read)]
+    if all(paths) and ast.dump(paths[0]) == ast.dump(paths[1]):  # type: ignore[arg-type]
+        return True
+    written, expected = _kind(script, write, _WRITERS), _kind(other, read, _READERS)
+    if written and expected and written != expected:
+        return False
+    if expected in ("images", "tensors") and not written and _opens_text(write):
+        return False
+    endings = _ending(script, paths[0]), _ending(other, paths[1])
+    return None in endings or endings[0] == endings[1]
+
+
+def is_ever_used(scripts: Iterable[Script], function: ast.AST) -> bool:
+    """Whether anything in a program names a function, or it is a method, which others may call."""
+    name = getattr(function, "name", "")
+    for script in scripts:
+        if function in script.parents and not isinstance(script.parents[function], ast.Module):
+            return True
+        named = (each.id for each in script.find(ast.Name))
+        if name in named or any(each.attr == name for each in script.find(ast.Attribute)):
+            return True
+    return not name
+
+
+def _kind(script: Script, call: ast.Call, kinds: dict[str, str]) -> str:
+    name = script.qualified(call.func)
+    short = ".".join(name.split(".")[-2:])
+    return kinds.get(name) or kinds.get(short) or kinds.get(last_name(call.func), "")
+
+
+def _opens_text(call: ast.Call) -> bool:
+    """Whether a call opens a file for text: `open(path, "w")`."""
+    mode = mode_of(call) if last_name(call.func) == "open" else None
+    return mode is not None and "b" not in mode
+
+
+def _path(call: ast.Call) -> ast.expr | None:
+    """What names the file that a call reads or writes."""
+    said = [word.value for word in call.keywords if word.arg in _PATHS]
+    place = 1 if last_name(call.func) in ("save", "save_image") and len(call.args) > 1 else 0
+    return said[0] if said else next(iter(call.args[place:]), None)
+
+
+def _ending(script: Script, node: ast.expr | None, depth: int = 4) -> str | None:
+    """What the name of a file ends with: ".pth"; None where that is not seen."""
+    if node is None or depth == 0:
+        return None
+    if isinstance(node, ast.Constant):
+        return os.path.splitext(node.value)[1] or None if isinstance(node.value, str) else None
+    if isinstance(node, ast.JoinedStr):
+        last = node.values[-1] if node.values else None
+        return _ending(script, last if isinstance(last, ast.Constant) else None, depth)
+    if isinstance(node, ast.BinOp):
+        return _ending(script, node.right if isinstance(node.op, ast.Add | ast.Div) else node.left, depth - 1)
+    if isinstance(node, ast.Call) and last_name(node.func) == "format" and isinstance(node.func, ast.Attribute):
+        return _ending(script, node.func.value, depth - 1)
+    if isinstance(node, ast.Call) and last_name(node.func) in ("join", "Path", "str") and node.args:
+        return _ending(script, node.args[-1], depth - 1)
+    if isinstance(node, ast.Name) and not _is_given(script, node):
+        values = bindings(script, script.scope(node)).get(node.id, [])
+        return _ending(script, values[0], depth - 1) if len(values) == 1 else None
+    return None
+
+
+def _is_given(script: Script, node: ast.Name) -> bool:
+    """Whether a name is a parameter of its function."""
+    given = getattr(script.scope(node), "args", None)
+    return given is not None and any(each.arg == node.id for each in ast.walk(given) if isinstance(each, ast.arg))
