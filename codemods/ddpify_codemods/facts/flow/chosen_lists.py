@@ -6,8 +6,9 @@ import ast
 from collections.abc import Sequence
 
 from .frames import Frame
+from .operations import element
 from .state import State
-from .values import KEYED, Items, Value, made_of
+from .values import KEYED, SAME, Items, Value, made_of
 
 _CHANGES = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault", "pop", "remove"})
 
@@ -20,8 +21,9 @@ class ChosenLists(State):
         owner = node.func.value if isinstance(node.func, ast.Attribute) and name in _CHANGES else None
         while isinstance(owner, ast.Subscript) and not self.in_forward:
             chosen = self.place_taken(owner.slice, frame)
-            held = self.value(owner.value, frame).only(Items) if chosen.kind == "unknown" else []
-            for thing in held:
+            held = self.value(owner.value, frame) if chosen.kind == "unknown" else SAME
+            of_lists = held.only(Items) and (element(held, None).only(Items) or not element(held, None).things)
+            for thing in held.only(Items) if of_lists else ():
                 assert isinstance(thing, Items)
                 entry = made_of("unknown", [chosen, *args], reason=KEYED)
                 thing.known = dict.fromkeys(thing.known, entry)
