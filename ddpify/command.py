@@ -20,6 +20,7 @@ from ddpify import files
 from ddpify.config import Settings, choose_target, read_settings
 from ddpify.conversion import Converted, added_of, convert_program, imports_of, on_all_cores
 from ddpify.files import BadInput, Source, shown
+from ddpify.importers import with_importers
 from ddpify.inputs import STDIN, Inputs, gather
 from ddpify.modules import started_as
 from ddpify.outcome import Outcome, diff_folder, left_out, merge, reports, settle
@@ -99,6 +100,7 @@ def run(options: CommandLine) -> tuple[Report, bytes]:
     reason = partial(_reason_to_leave, settings)
     outcomes = [Outcome(parts, result, parts[0].path not in inputs.named) for (parts, _), result in pairs]
     outcomes = settle([left_out(outcome, reason) for outcome in outcomes])
+    outcomes = with_importers(outcomes) if style == "plain" else outcomes
     output = _write(options, outcomes)
     template = "" if target == ONE_DEVICE else TARGETS[target].with_backend(options.xpu_backend).launch
     launch = partial(_launch, template, options.destination)

@@ -49,6 +49,43 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "metrics of numpy, by name, and one of each row": """\
+import numpy as np
+
+
+def loss_of(outputs, labels):
+    count = outputs.size()[0]
+    return -torch.sum(F.log_softmax(outputs, dim=1)[range(count), labels]) / count
+
+
+def accuracy(outputs, labels):
+    outputs = np.argmax(outputs, axis=1)
+    return np.sum(outputs == labels) / float(labels.size)
+
+
+metrics = {"accuracy": accuracy}
+loader, tests = DataLoader(train_set, batch_size=12, shuffle=True), DataLoader(test_set, batch_size=7)
+by_class = {0: [], 1: [], 2: []}
+for epoch in range(2):
+    summary = []
+    for i, (x, y) in enumerate(loader):
+        out = model(x)
+        loss = loss_of(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if i % 2 == 0:
+            out, y = out.data.cpu().numpy(), y.data.cpu().numpy()
+            summary.append({name: metrics[name](out, y) for name in metrics} | {"loss": loss.item()})
+    means = {name: np.mean([each[name] for each in summary]) for name in summary[0]}
+    print(" ; ".join("{}: {:05.3f}".format(name, mean) for name, mean in means.items()))
+    with torch.no_grad():
+        for x, y in tests:
+            out = model(x)
+            for i in range(len(y)):
+                by_class[y[i].item()].append(out[i, 0].item())
+    print(len(by_class[0]), np.mean(by_class[1]))
+""",
     "lists that get entries for samples, and their lengths": """\
 loader, tests = DataLoader(train_set, batch_size=12), DataLoader(test_set, batch_size=7)
 seen, right, pair, log = [], 0, (0.0, 0.0), {}
@@ -925,6 +962,122 @@ for epoch in range(3):
 """,
 }
 
+# Those that make their own model, of which there is one.
+MODELS = {
+    "a trainer that holds the network, a generator of pictures, and an average of it": """\
+import copy
+
+import torch.nn as nn
+
+
+def pictures(loader):
+    while True:
+        for x, y in iter(loader):
+            yield x
+
+
+def extract(table, steps, shape):
+    return torch.gather(table, index=steps, dim=0).float().view([steps.shape[0]] + [1] * (len(shape) - 1))
+
+
+class Block(nn.Module):
+    def __init__(self, size, grows):
+        super().__init__()
+        self.equal = not grows
+        self.layer = nn.Linear(4, size)
+        self.shortcut = (not self.equal) and nn.Linear(4, size) or None
+        self.scale = nn.Linear(size, size) if grows else None
+
+    def forward(self, x):
+        out = torch.add(x if self.equal else self.shortcut(x), self.layer(x))
+        return out if self.scale is None else self.scale(out)
+
+
+class Diffusion(nn.Module):
+    def __init__(self, network, steps):
+        super().__init__()
+        self.network, self.steps = network, steps
+        self.register_buffer("betas", torch.linspace(0.1, 0.2, steps).double())
+
+    def forward(self, x):
+        steps = (x[:, 0] * self.steps).long()
+        noisy = extract(self.betas, steps, x.shape) * x + 0.5 * x
+        return F.mse_loss(self.network(noisy), 0.5 * x, reduction="none")
+
+
+def average(source, target, decay):
+    source, target = source.state_dict(), target.state_dict()
+    for key in source.keys():
+        target[key].data.copy_(target[key].data * decay + source[key].data * (1 - decay))
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+batches = pictures(loader)
+network = nn.Sequential(Block(4, False), Block(4, True))
+averaged = copy.deepcopy(network)
+optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+device = torch.device("cpu")
+trainer = Diffusion(network, 10).to(device)
+for step in range(11):
+    optimizer.zero_grad()
+    loss = trainer(next(batches)).mean()
+    loss.backward()
+    optimizer.step()
+    average(network, averaged, 0.9)
+    print(loss.item())
+with torch.no_grad():
+    print(sum(p.sum().item() for p in averaged.parameters()))
+""",
+    "a loss with centers that are trained": """\
+import torch.nn as nn
+
+
+class CenterLoss(nn.Module):
+    def __init__(self, classes, size):
+        super().__init__()
+        self.classes = classes
+        self.centers = nn.Parameter(torch.randn(classes, size))
+
+    def forward(self, x, labels):
+        size = x.size(0)
+        distances = torch.pow(x, 2).sum(dim=1, keepdim=True).expand(size, self.classes) + torch.pow(
+            self.centers, 2
+        ).sum(dim=1, keepdim=True).expand(self.classes, size).t()
+        distances.addmm_(x, self.centers.t(), beta=1, alpha=-2)
+        classes = torch.arange(self.classes).long()
+        mask = labels.unsqueeze(1).expand(size, self.classes).eq(classes.expand(size, self.classes))
+        return (distances * mask.float()).clamp(min=1e-12, max=1e12).sum() / size
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features, self.head = nn.Linear(4, 2), nn.Linear(2, 3)
+
+    def forward(self, x):
+        features = self.features(x)
+        return features, self.head(features)
+
+
+net, centers = Net(), CenterLoss(3, 2)
+first = torch.optim.SGD(net.parameters(), lr=0.1)
+second = torch.optim.SGD(centers.parameters(), lr=0.5)
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    for x, y in loader:
+        features, out = net(x)
+        loss = F.cross_entropy(out, y) + 0.3 * centers(features, y)
+        first.zero_grad()
+        second.zero_grad()
+        loss.backward()
+        first.step()
+        for parameter in centers.parameters():
+            parameter.grad.data *= 1 / 0.3
+        second.step()
+        print(loss.item())
+""",
+}
+
 
 CASES = [(name, ranks) for name in SCRIPTS for ranks in (2, 3)]
 
@@ -935,6 +1088,11 @@ CASES = [(name, ranks) for name in SCRIPTS for ranks in (2, 3)]
 )
 def test_what_is_trained_is_that_of_one_process(name: str, ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + SCRIPTS[name], ranks, tmp_path)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_of_its_own_is_trained_as_by_one_process(name: str, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = ")[0] + MODELS[name], 2 + turn(name), tmp_path)
 
 
 def trains_alike(source: str, ranks: int, folder: Path) -> None:

@@ -271,8 +271,12 @@ class LibraryResults(UnseenLayers):
                 return combined(ast.MatMult(), args[0], args[1])
             if last == "addmm" and len(args) == 3:
                 return combined(ast.Add(), args[0], combined(ast.MatMult(), *args[1:]))
-            if last == "gather" and args and (found := looked_up(args[0], self.dimension(node, 1, frame), given)):
-                return found
+            if last == "gather" and args and not args[0].is_local:
+                at = self.dimension(node, 1, frame)
+                if at not in (0, -1):  # of each row of what all ranks have, as many as there are samples
+                    return made_of("unknown", local, reason=COUPLES)
+                if (found := looked_up(args[0], at, given)) is not None:
+                    return found
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
             if last in ("unfold", "fold") and axis(rows.kind) != 0:

@@ -1,0 +1,85 @@
+"""Scripts that stay as they are, and import modules that a conversion to plain PyTorch changes: there they run in one
+process, which has joined none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+from ddpify_codemods.imports import local_modules
+from ddpify_codemods.rule import Finding
+
+from ddpify.files import shown
+from ddpify.outcome import Outcome
+
+_NEEDS_GROUP = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "dist.all_reduce(", "dist.broadcast")
+_LOOKED_AT = 300  # files beside those that are converted
+_NAMED = 3
+_REMEDY = (
+    'begin it with torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, '
+    "world_size=1), or give it a copy of this file"
+)
+
+
+def with_importers(outcomes: Sequence[Outcome]) -> list[Outcome]:
+    """The outcomes, with a warning for each changed module that needs processes and that scripts beside it import.
+
+    Args:
+        outcomes: all programs of a run, converted to plain PyTorch or not.
+    """
+    entries = {outcome.entry.path for outcome in outcomes if outcome.codes and not outcome.failed}
+    return [outcome if outcome.failed else _told(outcome, entries) for outcome in outcomes]
+
+
+def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
+    shared = {
+        source.path
+        for source, code in outcome.codes.items()
+        if source is not outcome.entry and any(each in code for each in _NEEDS_GROUP)
+    }
+    if not shared:
+        return outcome
+    texts = {source.path: source.text for source in outcome.sources}
+    root = outcome.entry.path.parent
+    reach = {path: _reached(path, texts, root) for path in texts}
+    users: dict[Path, list[str]] = {}
+    for path, text in _scripts_beside(outcome, texts.keys() | entries):
+        imported = [each.resolve() for each in local_modules(path, text, path.parent)]
+        reached: set[Path] = set().union(*(reach.get(each, set()) for each in imported))
+        for module in sorted(shared & reached):
+            users.setdefault(module, []).append(shown(path))
+    results = dict(outcome.converted.results)
+    for module, names in users.items():
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        use = "imports" if len(names) == 1 else "import"
+        message = f"{', '.join(names[:_NAMED])}{more} {use} this file too, and will find no process group there"
+        finding = Finding("DDP601", "warning", 1, message, _REMEDY)
+        results[module] = replace(results[module], findings=(*results[module].findings, finding))
+    return replace(outcome, converted=replace(outcome.converted, results=results)) if users else outcome
+
+
+def _reached(path: Path, texts: dict[Path, str], root: Path) -> set[Path]:
+    """A file of a program, and those of it that it imports, directly or not."""
+    found, waiting = {path}, [path]
+    while waiting:
+        at = waiting.pop()
+        for each in local_modules(at, texts[at], root):
+            module = each.resolve()
+            if module in texts and module not in found:
+                found.add(module)
+                waiting.append(module)
+    return found
+
+
+def _scripts_beside(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:
+    """The scripts in the folder of a program's entry that are none of its files, and are not converted either."""
+    beside = sorted(outcome.entry.path.parent.glob("*.py"))
+    for path in islice((each for each in beside if each.resolve() not in known), _LOOKED_AT):
+        try:
+            text = path.read_text(encoding="utf-8")
+        except (OSError, ValueError):
+            continue
+        if "__main__" in text or "parse_args(" in text:
+            yield path.resolve(), text

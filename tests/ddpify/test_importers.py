@@ -1,0 +1,72 @@
+"""Scripts that stay as they are beside a conversion to plain PyTorch, and import a module that it changes."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.ddpify.command import ddpify, put
+
+TOOLS = """\
+import torch
+
+
+def evaluate(model, loader):
+    total = 0.0
+    with torch.no_grad():
+        for x, y in loader:
+            total += torch.nn.functional.mse_loss(model(x), y, reduction="sum").item()
+    return total / len(loader.dataset)
+"""
+TRAIN = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from tools import evaluate
+
+data = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+loader, tests = DataLoader(data, batch_size=8, shuffle=True), DataLoader(data, batch_size=8)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+print(evaluate(model, tests))
+"""
+VALIDATE = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+from tools import evaluate
+
+if __name__ == "__main__":
+    torch.manual_seed(0)
+    data = TensorDataset(torch.rand(64, 4), torch.rand(64, 1))
+    print(evaluate(torch.nn.Linear(4, 1), DataLoader(data, batch_size=8)))
+"""
+
+
+@pytest.mark.parametrize("style", ["plain", "exact"])
+def test_a_script_that_is_not_converted_is_named(tmp_path: Path, style: str) -> None:
+    put(tmp_path, train=TRAIN, tools=TOOLS, validate=VALIDATE, other="if __name__ == '__main__':\n    print(1)\n")
+    done = ddpify("train.py", "--target", "cpu", "--style", style, cwd=tmp_path)
+    said = (done.stdout + done.stderr).decode()
+    assert ("validate.py imports this file too" in said) is (style == "plain") and "other.py" not in said
+    assert done.returncode == 0
+
+
+def test_what_is_advised_lets_it_run_as_before(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN, tools=TOOLS, validate=VALIDATE)
+
+    def run() -> subprocess.CompletedProcess[str]:
+        return subprocess.run([sys.executable, "validate.py"], cwd=tmp_path, capture_output=True, text=True)
+
+    before = run().stdout
+    said = (ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path)).stdout.decode()
+    advice = said[said.index("torch.distributed.init") : said.index(", or give it a copy")]
+    assert run().returncode != 0
+    put(tmp_path, validate=VALIDATE.replace("    torch.manual_seed", f"    {advice}\n    torch.manual_seed"))
+    assert float(run().stdout) == pytest.approx(float(before))
