@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
+from .facts.for_samples import for_samples
 from .facts.header import main_guard, module_level_work
 from .facts.inherited import inherited
 from .facts.missing_imports import is_package_of, missing_imports
@@ -92,11 +93,13 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     joins = any(file.joins and not unused.get(file.alone) for file in files.values())
     asks = any(file.asks for file in files.values()) and not joins
     libraries = inherited([file.alone for file in files.values()], defined)
+    called = for_samples([file.alone for file in files.values()])
     scripts = []
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
         known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
-        scripts.append(_script(file, path == entry, *known, unused.get(file.alone, frozenset())))
+        own = unused.get(file.alone, frozenset()), called[file.alone]
+        scripts.append(_script(file, path == entry, *known, *own))
     return views, scripts
 
 
@@ -142,12 +145,14 @@ def _script(
     asks: bool,
     in_converted: bool,
     unused: frozenset[str],
+    called: frozenset[str],
 ) -> Script:
     """A file in its program: the very same object for every program in which it means the same."""
     runs = is_entry and _runs_something(file.alone.tree)
     roots = unfound.roots if unfound.imports else ()
     path, text, tree = file.alone.path, file.alone.text, file.alone.tree
-    return Script(path, text, tree, runs, defined, roots, libraries, asks, file.view, in_converted, never_used=unused)
+    seen = file.view, in_converted
+    return Script(path, text, tree, runs, defined, roots, libraries, asks, *seen, never_used=unused, for_samples=called)
 
 
 def _runs_something(tree: ast.Module) -> bool:

@@ -39,6 +39,9 @@ def fill(
     return result.with_changes(lpar=[*outer.lpar, *result.lpar], rpar=[*result.rpar, *outer.rpar])
 
 
+_TERMS = (cst.Add, cst.Subtract, cst.Multiply, cst.Divide, cst.Modulo, cst.Power)
+
+
 class _Fill(cst.CSTTransformer):
     """Put expressions in place of names, in parentheses where they need them."""
 
@@ -53,6 +56,10 @@ class _Fill(cst.CSTTransformer):
         if isinstance(original_node, cst.Lambda):
             body = self._value(original_node.body)
             return updated_node if body is None else updated_node.with_changes(body=body)
+        if isinstance(original_node, cst.BinaryOperation) and isinstance(original_node.operator, cst.Add):
+            first = self._value(original_node.left)
+            if isinstance(first, cst.BinaryOperation) and isinstance(first.operator, _TERMS):  # `a + b` before `+ c`
+                return updated_node.with_changes(left=first)
         value = self._value(original_node)
         if value is None or isinstance(value, _ATOMS) or value.lpar:
             return value or updated_node

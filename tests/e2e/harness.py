@@ -40,7 +40,7 @@ def run_converted_alone(fixture: Fixture) -> Run:
 
 def run_converted(fixture: Fixture, world_size: int) -> Run:
     """Run the script converted for cpu under torchrun."""
-    return run_sources(fixture, converted_sources(fixture), world_size, start=_torchrun)
+    return run_sources(fixture, converted_sources(fixture), world_size, start=torchrun)
 
 
 def run_converted_forked(fixture: Fixture, world_size: int) -> Run:
@@ -94,7 +94,7 @@ def run_sources(
         )
 
 
-def _torchrun(
+def torchrun(
     words: Sequence[str], world_size: int, folder: Path, environment: Mapping[str, str], limit: float
 ) -> tuple[int, str, str]:
     command = [sys.executable, *processes.torchrun(world_size), *words]

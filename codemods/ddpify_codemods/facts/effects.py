@@ -10,6 +10,7 @@ from functools import lru_cache
 from .distributed import depends_on_rank
 from .on_rank_zero import made_on_rank_zero
 from .script import KEPT, Script
+from .transforms import calls_of_transforms
 
 # Library functions that write, by their full name.
 _WRITER_NAMES = """
@@ -175,17 +176,23 @@ def under_rank_guard(script: Script, node: ast.AST) -> bool:
     return False
 
 
-@lru_cache(maxsize=KEPT)
 def sample_code(script: Script) -> frozenset[ast.AST]:
     """The code on a data set's way to a sample, which each process takes for its own samples only."""
+    return sample_code_of(script, script.for_samples)
+
+
+@lru_cache(maxsize=KEPT)
+def sample_code_of(script: Script, also: frozenset[str]) -> frozenset[ast.AST]:
+    """The same; also: the functions of the file that data sets of other files call."""
     functions = {function.name: function for function in script.find(ast.FunctionDef)}
-    waiting: list[ast.AST] = [functions[name] for name in _worker_functions(script) if name in functions]
+    waiting: list[ast.AST] = [functions[name] for name in (*_worker_functions(script), *also) if name in functions]
     waiting += [
         function
         for owner in script.find(ast.ClassDef)
         for function in owner.body
         if isinstance(function, ast.FunctionDef) and function.name in ("__getitem__", "__getitems__")
     ]
+    waiting += calls_of_transforms([script], script)
     found: set[ast.AST] = set()
     while waiting:
         function = waiting.pop()

@@ -35,7 +35,7 @@ class Script:
     is known of a file that is converted already. in_converted: whether any file of the program is. program: all of its
     files, for rules that follow values from one to another. never_used: of a file that has a function which joins a
     process group, the functions that the program never calls. joined_above: of the first file, the import above which
-    the process group has to be joined for what that runs.
+    the process group has to be joined for what that runs. for_samples: its functions that other files call for samples.
     """
 
     path: Path
@@ -51,6 +51,7 @@ class Script:
     program: Program | None = None
     never_used: frozenset[str] = frozenset()
     joined_above: ast.stmt | None = None
+    for_samples: frozenset[str] = frozenset()
 
     def is_settled(self, node: ast.AST) -> bool:
         """Whether a conversion has made of the node what it would make of it now."""

@@ -9,6 +9,7 @@ from ...facts.earlier_samples import own_generators
 from ...facts.flow.draws import comes_with_dropout
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
+from ...plain_words import TORCH
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 from .words import names_something, normalizes, program_of
@@ -54,6 +55,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
     found = program.followed.found
+    seeded = target.words.name == TORCH.name  # DDP655 seeds the workers of each rank otherwise
     for nodes, message, remedy in (
         (
             found.mixes,
@@ -71,7 +73,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "none needed",
         ),
         (
-            {call for each in program.scripts for call in fixed_worker_seeds(each)},
+            {call for each in program.scripts if not seeded for call in fixed_worker_seeds(each)},
             "this seeds the workers of all ranks alike, which draw the same noise for other samples (S2)",
             "torch.initial_seed() in a worker is another number on each rank",
         ),
@@ -93,8 +95,7 @@ RULE = Rule(
 The order of samples is that of DistributedSampler, which fills the ranks' parts up with a few samples that come twice
 (D1, D6); BatchNorm normalizes with the statistics of a rank's own batch (M8) unless it is synchronized; dropout masks
 are others (S4); what mixes a batch with itself, shuffled (mixup), mixes a rank's part of it; what pads texts pads
-to the longest of a rank's part; a `worker_init_fn` that seeds with a number of its own, and a generator of the data
-set's own, make ranks augment alike (S2).
+to the longest of a rank's part; a generator of the data set's own makes ranks augment alike (S2).
 A script that names no device trains on the CPU here, too; it is refused with --sync-batchnorm, since torch's
 SyncBatchNorm takes no tensors of the CPU (M8).""",
     before="""\

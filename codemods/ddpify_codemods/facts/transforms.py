@@ -1,0 +1,53 @@
+"""Which classes of a program make transforms of samples: what they do is done for each sample."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Sequence
+
+from .called_modules import last_name
+from .script import Script
+
+_CHAINS = frozenset({"Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder"})
+_TRANSFORMS = ("transform", "augment")  # how what holds a transform is called
+
+
+def calls_of_transforms(scripts: Sequence[Script], within: Script) -> list[ast.FunctionDef]:
+    """The methods of a file by which transforms are called, as far as some files show that they are used as such."""
+    sets = _data_sets(scripts)
+    names = {name for script in scripts for name in _transforms(script, sets)}
+    classes = (each for each in within.find(ast.ClassDef) if each.name in names)
+    return [each for cls in classes for each in cls.body if isinstance(each, ast.FunctionDef) and each.name in _CALLED]
+
+
+_CALLED = ("__call__", "forward")
+
+
+def _data_sets(scripts: Sequence[Script]) -> frozenset[str]:
+    """The names of classes that give samples."""
+    classes = [each for script in scripts for each in script.find(ast.ClassDef)]
+    gives = (each for each in classes if any(getattr(part, "name", "") == "__getitem__" for part in each.body))
+    return frozenset(each.name for each in gives)
+
+
+def _transforms(script: Script, data_sets: frozenset[str]) -> Iterator[str]:
+    """The names of the classes of which a file makes transforms of samples: those in `Compose([…])`, that a data set is
+    given, or that are kept as `self.transform`; and all classes of a file that is called so, or has a Compose."""
+    own = [each.name for each in script.find(ast.ClassDef)]
+    if _holds_transform(script.path.stem) or not _CHAINS.isdisjoint(own):
+        yield from own
+    for call in script.find(ast.Call):
+        name = last_name(call.func)
+        for parent in (script.parents[call], *script.ancestors(call)):
+            if isinstance(parent, ast.Call) and last_name(parent.func) in _CHAINS | data_sets:
+                yield name
+            if isinstance(parent, ast.keyword) and _holds_transform(parent.arg or ""):
+                yield name
+            if isinstance(parent, ast.Assign) and any(_holds_transform(last_name(each)) for each in parent.targets):
+                yield name
+            if isinstance(parent, ast.stmt):
+                break
+
+
+def _holds_transform(name: str) -> bool:
+    return any(each in name.lower() for each in _TRANSFORMS)
