@@ -26,6 +26,14 @@ _WRITERS = {
 }
 _SHOWS = frozenset({"show", "pause", "configure"})
 _PATHS = frozenset({"f", "fp", "file", "fname", "filename", "path"})
+_ONTO = frozenset({"copy", "copy2", "copyfile", "copytree", "move", "rename", "renames", "replace", "symlink", "link"})
+_OF_FOLDERS = frozenset({"listdir", "scandir", "walk", "iterdir", "ImageFolder", "DatasetFolder"})
+_ENDINGS = frozenset(
+    {".pt", ".pth", ".ckpt", ".bin", ".tar", ".pkl", ".json", ".txt", ".csv", ".tsv", ".png", ".jpg", ".jpeg", ".npy"}
+    | {".npz", ".yaml", ".yml", ".log", ".onnx", ".h5", ".hdf5", ".mat", ".md", ".html", ".svg", ".pdf", ".gif", ".xml"}
+)
+# By them a function may be called whose name is nowhere.
+_BY_NAME = frozenset({"globals", "locals", "vars", "eval", "exec", "getattr"})
 
 
 def writes_a_file(call: ast.Call) -> bool:
@@ -39,7 +47,7 @@ def may_be_read_by(script: Script, write: ast.Call, other: Script, read: ast.Cal
     Args:
         script, write: a call that writes, and its file. other, read: a call that reads, and its file.
     """
-    paths = [_path(write), _path(read)]
+    paths = [_path(script, write), _path(other, read)]
     if all(paths) and ast.dump(paths[0]) == ast.dump(paths[1]):  # type: ignore[arg-type]
         return True
     written, expected = _kind(script, write, _WRITERS), _kind(other, read, _READERS)
@@ -55,6 +63,8 @@ def is_ever_used(scripts: Iterable[Script], function: ast.AST) -> bool:
     """Whether anything in a program names a function, or it is a method, which others may call."""
     name = getattr(function, "name", "")
     for script in scripts:
+        if any(each.id in _BY_NAME for each in script.find(ast.Name)):
+            return True
         if function in script.parents and not isinstance(script.parents[function], ast.Module):
             return True
         named = (each.id for each in script.find(ast.Name))
@@ -75,11 +85,14 @@ def _opens_text(call: ast.Call) -> bool:
     return mode is not None and "b" not in mode
 
 
-def _path(call: ast.Call) -> ast.expr | None:
-    """What names the file that a call reads or writes."""
+def _path(script: Script, call: ast.Call) -> ast.expr | None:
+    """What names the file that a call reads or writes; None where that is not seen."""
+    name, full = last_name(call.func), script.qualified(call.func)
+    if name in _OF_FOLDERS or (name in _ONTO and len(call.args) < 2):
+        return None
     said = [word.value for word in call.keywords if word.arg in _PATHS]
-    place = 1 if last_name(call.func) in ("save", "save_image") and len(call.args) > 1 else 0
-    return said[0] if said else next(iter(call.args[place:]), None)
+    second = full in ("torch.save", "torch.jit.save") or name in {"save_image", *_ONTO}
+    return said[0] if said else next(iter(call.args[int(second) :]), None)
 
 
 def _ending(script: Script, node: ast.expr | None, depth: int = 4) -> str | None:
@@ -87,7 +100,8 @@ def _ending(script: Script, node: ast.expr | None, depth: int = 4) -> str | None
     if node is None or depth == 0:
         return None
     if isinstance(node, ast.Constant):
-        return os.path.splitext(node.value)[1] or None if isinstance(node.value, str) else None
+        ending = os.path.splitext(node.value)[1] if isinstance(node.value, str) else ""
+        return ending if ending in _ENDINGS else None
     if isinstance(node, ast.JoinedStr):
         last = node.values[-1] if node.values else None
         return _ending(script, last if isinstance(last, ast.Constant) else None, depth)

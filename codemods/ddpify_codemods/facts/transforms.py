@@ -23,6 +23,20 @@ def calls_of_transforms(scripts: Sequence[Script], within: Script) -> list[ast.F
 _CALLED = ("__call__", "forward")
 
 
+def may_be_called_for_samples(scripts: Sequence[Script], within: Script) -> list[ast.FunctionDef]:
+    """The methods of a file by which objects are called that are no modules: where a program has data sets of its own,
+    these may call any of them."""
+    if not _data_sets(scripts):
+        return calls_of_transforms(scripts, within)
+    classes = [
+        each for each in within.find(ast.ClassDef) if not any("Module" in ast.unparse(one) for one in each.bases)
+    ]
+    own = [
+        each for cls in classes for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__call__"
+    ]
+    return [*dict.fromkeys([*own, *calls_of_transforms(scripts, within)])]
+
+
 def _data_sets(scripts: Sequence[Script]) -> frozenset[str]:
     """The names of classes that give samples."""
     classes = [each for script in scripts for each in script.find(ast.ClassDef)]

@@ -65,3 +65,21 @@ def may_be_caught(frame: Frame) -> bool:
             return True
         place = place.caller
     return False
+
+
+def ends_the_run(frame: Frame, raised: ast.stmt | None) -> bool:
+    """Whether what is raised in a frame surely ends the run: nothing catches it, no loop takes it for its end, and no
+    context manager but those of torch may pass over it."""
+    called = raised.exc if isinstance(raised, ast.Raise) else None
+    if called is not None and ast.unparse(called).startswith(("StopIteration", "GeneratorExit", "StopAsyncIteration")):
+        return False
+    place: Frame | None = frame
+    while place is not None:
+        around = ancestors(place.script, place.statement, place.node) if place.statement is not None else ()
+        for each in (one for one in around if isinstance(one, ast.With | ast.AsyncWith)):
+            calls = [item.context_expr for item in each.items]
+            names = [place.script.qualified(one.func if isinstance(one, ast.Call) else one) for one in calls]
+            if not all(name.startswith(("torch.", "tqdm.")) or name == "open" for name in names):
+                return False
+        place = place.caller
+    return not may_be_caught(frame)

@@ -56,13 +56,6 @@ class Beginnings(State):
             if isinstance(each, Module) and (made := root_of(each).made) in self.optimizers_of:
                 self.redrawn[made] = Problem(frame.script, node, f"parameters of a model are drawn here: {DRAWN}")
 
-    def loads(self, modules: Sequence[Thing]) -> None:
-        """Networks, or parts of them, get the numbers of a file, or of others."""
-        for each in (thing for thing in modules if isinstance(thing, Module)):
-            self.loaded.add(root_of(each))
-            if not self.undecided and root_of(each) is each:
-                self.redrawn.pop(each.made, None)
-
     def trains_drawn(self, model: ast.AST) -> None:
         """A model is trained with what parameters it has."""
         if model in self.redrawn:

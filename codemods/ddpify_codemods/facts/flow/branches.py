@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ..header import main_guard
-from .asserted import may_be_caught, parts
+from .asserted import ends_the_run, may_be_caught, parts
 from .calls import Calls, differs
 from .exhaustive import is_exhaustive
 from .frames import Frame
@@ -25,7 +25,7 @@ class Branches(Calls):
             self.block(node.body if frame.script is self.scripts[0] else (), frame)
             return
         raises = isinstance(node.body[-1], ast.Raise) and all(isinstance(each, ast.Assign) for each in node.body[:-1])
-        test = self.asserts(node.test, True, frame) if raises else self.value(node.test, frame)
+        test = self.asserts(node.test, True, frame, node.body[-1]) if raises else self.value(node.test, frame)
         if not raises and self.decided(node.test, test, frame):
             self.own_ways_of(node, frame)
         elif isinstance(test.constant, bool):
@@ -54,14 +54,15 @@ class Branches(Calls):
             if name in frame.names:
                 frame.names[name] = self.after_own_decision(frame.names[name], frame, node)
 
-    def asserts(self, test: ast.expr, negated: bool, frame: Frame) -> Value:
+    def asserts(self, test: ast.expr, negated: bool, frame: Frame, raised: ast.stmt | None = None) -> Value:
         """What is raised after unless a condition holds; negated: if it does. A rank need not ask the others whether it
-        holds for all samples."""
+        holds for all samples; raised: the statement that does."""
         several = parts(test, negated) if not may_be_caught(frame) else None
         values = [self.value(each, frame) for each in several or ()]
         if several is None or any(value.kind in ADDITIVE for value in values):
             value = self.value(test, frame)
-            if (negated or value.kind not in LOCAL_ROWS) and not (is_drawn(value) and not may_be_caught(frame)):
+            quiet = is_drawn(value) and ends_the_run(frame, raised)
+            if (negated or value.kind not in LOCAL_ROWS) and not quiet:
                 self.decided(test, value, frame)
             return value
         return values[0] if len(values) == 1 and several == [test] else SAME

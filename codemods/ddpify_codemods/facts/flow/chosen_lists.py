@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from .frames import Frame
 from .operations import element
 from .state import State
-from .values import KEYED, SAME, Items, Value, made_of
+from .values import KEYED, Function, Items, Value, made_of
 
 _CHANGES = frozenset({"append", "appendleft", "extend", "insert", "add", "update", "setdefault", "pop", "remove"})
 
@@ -21,12 +21,26 @@ class ChosenLists(State):
         owner = node.func.value if isinstance(node.func, ast.Attribute) and name in _CHANGES else None
         while isinstance(owner, ast.Subscript) and not self.in_forward:
             chosen = self.place_taken(owner.slice, frame)
-            held = self.value(owner.value, frame) if chosen.kind == "unknown" else SAME
-            of_lists = held.only(Items) and (element(held, None).only(Items) or not element(held, None).things)
-            for thing in held.only(Items) if of_lists else ():
-                assert isinstance(thing, Items)
-                entry = made_of("unknown", [chosen, *args], reason=KEYED)
-                thing.known = dict.fromkeys(thing.known, entry)
-                thing.rest = entry
-                thing.default = entry if thing.default is not None else None
+            if chosen.kind == "unknown":
+                _may_be_any(self.value(owner.value, frame), [chosen, *args])
             owner = owner.value
+
+    def gives_chosen(self, node: ast.Subscript, lists: Value, chosen: Value, frame: Frame) -> None:
+        """One of several lists gets another name, or is given to a function, which may change it."""
+        parent = frame.script.parents[node]
+        named = isinstance(parent, ast.Assign | ast.AnnAssign | ast.NamedExpr) and parent.value is node
+        given = isinstance(parent, ast.Call) and bool(self.value(parent.func, frame).only(Function))
+        if (named or given) and not self.in_forward:
+            _may_be_any(lists, [chosen])
+
+
+def _may_be_any(held: Value, given: Sequence[Value]) -> None:
+    """Each of several lists may be the one that gets something; of other things it is known otherwise."""
+    if not (element(held, None).only(Items) or not element(held, None).things):
+        return
+    for thing in held.only(Items):
+        assert isinstance(thing, Items)
+        entry = made_of("unknown", given, reason=KEYED)
+        thing.known = dict.fromkeys(thing.known, entry)
+        thing.rest = entry
+        thing.default = entry if thing.default is not None else None

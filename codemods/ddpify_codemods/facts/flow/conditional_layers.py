@@ -4,18 +4,28 @@ out their parameters, or only has them where it calls them: `if self.shortcut is
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from ..script import KEPT, Script
 from .frames import Frame
 from .state import State
-from .values import Class, Module
+from .values import Module
 
 _WITHOUT_PARAMETERS = frozenset(
     {"ReLU", "ReLU6", "LeakyReLU", "ELU", "GELU", "SiLU", "Hardswish", "Sigmoid", "Tanh", "Softmax", "LogSoftmax"}
     | {"Identity", "Flatten", "Upsample", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout"}
 )
+_SAME = {
+    ast.NotEq: "==",
+    ast.Eq: "==",
+    ast.IsNot: "is",
+    ast.Is: "is",
+    ast.Gt: ">",
+    ast.LtE: ">",
+    ast.Lt: "<",
+    ast.GtE: "<",
+}
 
 
 class ConditionalLayers(State):
@@ -33,75 +43,123 @@ class ConditionalLayers(State):
 
     def there_where_called(self, test: ast.expr, frame: Frame) -> set[Module]:
         """The layers that a model only has where a condition lets it call them."""
-        if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
-            test = test.operand
-        asked = test
-        if isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Is | ast.IsNot) and len(test.ops) == 1:
-            asked = test.left if ast.unparse(test.comparators[0]) == "None" else test
-        if isinstance(test, ast.Call) and ast.unparse(test.func) == "hasattr" and len(test.args) == 2:
-            name = test.args[1].value if isinstance(test.args[1], ast.Constant) else ""
-            asked = ast.copy_location(ast.Attribute(test.args[0], str(name), ast.Load()), test)
-        things = self.value(asked, frame).things if isinstance(asked, ast.Attribute) else ()
-        found = {each for each in things if isinstance(each, Module)}
+        found: set[Module] = set()
         for owner in (each for each in frame.owners if isinstance(each, Module) and each.cls is not None):
-            for name in _made_by(owner.cls, ast.unparse(test)) if owner.cls is not None else ():
-                held = owner.attributes.get(name)
-                found |= {each for each in held.things if isinstance(each, Module)} if held is not None else set()
+            assert owner.cls is not None
+            for name, *flags in _decided(owner.cls.script, owner.cls.node, ast.unparse(test)):
+                if not any(_is_set_elsewhere(self.scripts, each) for each in (name, *flags)):
+                    held = owner.attributes.get(name)
+                    found |= {each for each in held.things if isinstance(each, Module)} if held is not None else set()
         return found
 
 
-def _made_by(cls: Class, test: str) -> frozenset[str]:
-    """The attributes of a class that hold layers which it makes by a condition of the same things as another one: where
-    `self.stride == 1` decides in the forward, those that `if stride == 1` decides in the constructor."""
-    return _decided(cls.script, cls.node, test)
-
-
 @lru_cache(maxsize=KEPT)
-def _decided(script: Script, cls: ast.ClassDef, test: str) -> frozenset[str]:
-    of_self = {each.attr for each in ast.walk(ast.parse(test)) if isinstance(each, ast.Attribute) and _is_own(each)}
+def _decided(script: Script, cls: ast.ClassDef, test: str) -> tuple[tuple[str, ...], ...]:
+    """The attributes of a class that hold layers which it has by a condition: those that this asks for, and those that
+    its constructor makes by the very same one, with what that is a condition of."""
+    asked = _asked(ast.parse(test, mode="eval").body)
     stored = [each for each in ast.walk(cls) if isinstance(each, ast.Assign) and _own_target(each)]
-    things = of_self.union(*(_names(each.value) for each in stored if _own_target(each) in of_self))
-    found: dict[str, bool] = {}
+    flag = _normal(test)
+    if flag is None:
+        return ((asked,),) if asked else ()
+    flags = {flag, *(_normal(ast.unparse(each.value)) for each in stored if _own_target(each) == flag)}
+    made: dict[str, set[str]] = {}
     for each in stored:
         if _has_layers(each.value):
-            by_these = any(things & _names(condition) for condition in _conditions(script, each, cls))
-            found[_own_target(each)] = found.get(_own_target(each), True) and by_these
-    return frozenset(name for name, by_these in found.items() if by_these)
+            made.setdefault(_own_target(each), set()).add(_way(script, each, cls, flags))
+    names = [name for name, ways in made.items() if len(ways) == 1 and "" not in ways]
+    return (*(((asked,),) if asked else ()), *((name, *flag.split()) for name in names))
 
 
-def _conditions(script: Script, stored: ast.Assign, cls: ast.ClassDef) -> Iterator[ast.expr]:
-    """What decides whether a layer is made: `if stride > 1:`, `Linear(3, 3) if last else None`, `last and Linear(3)`"""
+def _asked(test: ast.expr) -> str:
+    """The attribute of which a condition asks whether there is a layer; "" for another condition."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        test = test.operand
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Is | ast.IsNot):
+        test = test.left if ast.unparse(test.comparators[0]) == "None" else test
+    if isinstance(test, ast.Call) and ast.unparse(test.func) == "hasattr" and len(test.args) == 2:
+        of_self = ast.unparse(test.args[0]) == "self" and isinstance(test.args[1], ast.Constant)
+        return str(test.args[1].value) if of_self else ""  # type: ignore[attr-defined]
+    return test.attr if isinstance(test, ast.Attribute) and _is_own(test) else ""
+
+
+def _normal(test: str) -> str | None:
+    """A condition of one variable or attribute of `self`, compared with a constant or not, whichever way it is asked:
+    `not self.wide` and `wide` are the same, so are `self.stride != 1` and `stride == 1`; None for others."""
+    node = ast.parse(test, mode="eval").body
+    while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        node = node.operand
+    if isinstance(node, ast.Compare) and len(node.ops) == 1 and type(node.ops[0]) in _SAME:
+        of, other = _variable(node.left), node.comparators[0]
+        if not isinstance(other, ast.Constant) and not _variable(other):
+            return None
+        return f"{of} {_SAME[type(node.ops[0])]} {_variable(other) or ast.unparse(other)}" if of else None
+    return _variable(node) or None
+
+
+def _variable(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    return node.attr if isinstance(node, ast.Attribute) and _is_own(node) else ""
+
+
+def _way(script: Script, stored: ast.Assign, cls: ast.ClassDef, flags: set[str | None]) -> str:
+    """By which of some conditions a layer is made, and on which side of it; "" where by none of them alone."""
+    for way, condition in _conditions(script, stored, cls):
+        if _normal(ast.unparse(condition)) in flags:
+            return way
+    return ""
+
+
+def _conditions(script: Script, stored: ast.Assign, cls: ast.ClassDef) -> Iterator[tuple[str, ast.expr]]:
+    """What decides whether a layer is made, and on which side: `if stride > 1:`, `Linear(3, 3) if last else None`,
+    `last and Linear(3, 3) or None`."""
+    child: ast.AST = stored
     for each in script.ancestors(stored):
         if each is cls:
             break
         if isinstance(each, ast.If):
-            yield each.test
-    if isinstance(stored.value, ast.IfExp):
-        yield stored.value.test
-    if isinstance(stored.value, ast.BoolOp):
-        yield stored.value
+            yield "else" if child in each.orelse else "if", each.test
+        child = each
+    value = stored.value
+    if isinstance(value, ast.IfExp) and not (_has_layers(value.body) and _has_layers(value.orelse)):
+        yield "if", value.test
+    if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.Or) and not any(map(_has_layers, value.values[1:])):
+        value = value.values[0]
+    if isinstance(value, ast.BoolOp) and isinstance(value.op, ast.And):
+        yield "if", value.values[0]
 
 
 def _own_target(node: ast.Assign) -> str:
     """The attribute of `self` that a statement gives a value; "" for others."""
     target = node.targets[0]
-    return target.attr if len(node.targets) == 1 and _is_own(target) else ""  # type: ignore[attr-defined]
+    return target.attr if len(node.targets) == 1 and isinstance(target, ast.Attribute) and _is_own(target) else ""
 
 
-def _is_own(node: ast.AST) -> bool:
-    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+def _is_own(node: ast.Attribute) -> bool:
+    return isinstance(node.value, ast.Name) and node.value.id == "self"
 
 
-def _names(node: ast.expr) -> set[str]:
-    """The variables that an expression is made of, and attributes of `self`."""
-    parts = [*ast.walk(node)]
-    return {each.id for each in parts if isinstance(each, ast.Name) and each.id != "self"} | {
-        each.attr for each in parts if isinstance(each, ast.Attribute) and _is_own(each)
-    }
+def _is_constructed(script: Script, node: ast.AST) -> bool:
+    return getattr(script.scope(node), "name", "") == "__init__"
+
+
+def _is_set_elsewhere(scripts: Sequence[Script], name: str) -> bool:
+    """Whether something other than constructors sets an attribute of that name, or one by a name that is not seen."""
+    for script in scripts:
+        for node in script.find(ast.Attribute):
+            if node.attr == name and not isinstance(node.ctx, ast.Load) and not _is_constructed(script, node):
+                return True
+        calls = (each for each in script.find(ast.Call) if ast.unparse(each.func) in ("setattr", "delattr"))
+        if any(not isinstance(call.args[1], ast.Constant) or call.args[1].value == name for call in calls):
+            return True
+    return False
 
 
 def _has_layers(node: ast.expr) -> bool:
     """Whether an expression may make layers with parameters: not `None`, `nn.Identity()`, `nn.Sequential()`."""
+    if isinstance(node, ast.Name | ast.Attribute):
+        return True
     empty = isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("Identity", "Sequential")) and not node.args
     return any(isinstance(each, ast.Call) for each in ast.walk(node)) and not empty
 

@@ -61,12 +61,10 @@ def _given_on(node: ast.stmt) -> tuple[str, tuple[int, ...] | None]:
 
 
 def _place_of(gives: ast.expr, target: ast.expr) -> tuple[int, ...] | None:
-    """Where something lies in what a loop's variables take; None for what is made of it."""
+    """Where something lies in what a loop's variables take; None for what is made of it, or taken by a number, which
+    may be a sample."""
     if ast.unparse(gives) == ast.unparse(target):
         return ()
-    if isinstance(gives, ast.Subscript) and isinstance(gives.slice, ast.Constant) and type(gives.slice.value) is int:
-        around = _place_of(gives.value, target)
-        return None if around is None else (*around, gives.slice.value)
     for place, each in enumerate(target.elts if isinstance(target, ast.Tuple | ast.List) else ()):
         if not isinstance(each, ast.Starred) and (found := _place_of(gives, each)) is not None:
             return (place, *found)

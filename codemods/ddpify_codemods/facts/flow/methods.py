@@ -118,7 +118,7 @@ class Methods(InPlace, ChosenLists):
         if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
             self.drawn_anew(owner.only(Module), node, frame)
         elif name == "load_state_dict":
-            self.loads(owner.only(Module))
+            self.loaded |= {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
         if name in (*DRAWING, *SAMPLING) and owner.kind in LOCAL_ROWS and self.contexts:

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from ..called_modules import last_name
 from ..effects import sample_code
 from ..script import Script
-from ..transforms import calls_of_transforms
+from ..transforms import may_be_called_for_samples
 
 
 def on_the_way_to_samples(scripts: Sequence[Script]) -> Iterator[tuple[Script, ast.Call]]:
@@ -20,7 +20,7 @@ def on_the_way_to_samples(scripts: Sequence[Script]) -> Iterator[tuple[Script, a
     waiting: list[tuple[Script, ast.AST]] = [
         (script, each) for script in scripts for each in sample_code(script) if isinstance(each, ast.Call)
     ]
-    waiting += [(script, each) for script in scripts for each in calls_of_transforms(scripts, script)]
+    waiting += [(script, each) for script in scripts for each in may_be_called_for_samples(scripts, script)]
     seen = {node for _, node in waiting}
     while waiting:
         script, node = waiting.pop()

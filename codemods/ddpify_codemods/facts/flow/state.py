@@ -184,6 +184,9 @@ class State:
     def part(self, value: Value, key: object) -> Value:
         raise NotImplementedError
 
+    def gives_chosen(self, node: ast.Subscript, lists: Value, chosen: Value, frame: Frame) -> None:
+        raise NotImplementedError
+
     def place_taken(self, slice_: ast.expr, frame: Frame) -> Value:
         raise NotImplementedError
 

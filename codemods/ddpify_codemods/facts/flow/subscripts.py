@@ -73,6 +73,7 @@ class Subscripts(Comparisons):
             if not self.in_forward and element(owner, None).only(Instance):
                 self.chooses_object(node, owner, chosen, frame)
             if chosen.kind == "unknown":  # `[f, g][int(x.max() > 1)]`
+                self.gives_chosen(node, owner, chosen, frame)
                 return made_of("unknown", [*entries([owner]), chosen])
             layers = self.held(Value(things=frozenset(owner.only(Module))), key)  # of nn.Sequential(*self.layers)
             part = element(owner, key) if layers is None else join(element(owner, key), layers)
@@ -223,7 +224,8 @@ class Subscripts(Comparisons):
             return of_dimensions(found, owner.dimensions if index.dimensions == 1 else None)
         if self.value(first, frame).reason == SHUFFLED and all(isinstance(each, ast.Slice) for each in parts[1:]):
             return made_of("rows", [owner])
-        if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool):
+        is_tensor_here = owner.part and bool(owner.dimensions) and not isinstance(key, str)  # `batch[0][0]`: a sample
+        if owner.kind == "batch" and isinstance(key, str | int) and not isinstance(key, bool) and not is_tensor_here:
             dimensions = dict(owner.parts).get(key)
             return replace(made_of("batch", [owner]), part=True, batches=owner.batches, dimensions=dimensions)
         if (

@@ -141,16 +141,16 @@ def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Findi
     if not waits:
         return
     at = child = script.statement(call)
+    readers = {read for each, read in found if each.path == script.path}
     for around in script.ancestors(at):
-        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef):
+        if isinstance(around, ast.FunctionDef | ast.AsyncFunctionDef | ast.For | ast.While):
             break
         if isinstance(around, ast.Try) and around.handlers and child in around.body:  # rank 0 alone may raise in it
-            if any(isinstance(each, _LEAVES) for handler in around.handlers for each in ast.walk(handler)):
-                message = (
-                    "where this fails, rank 0 goes another way than the ranks that wait until the file is complete"
-                )
-                yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
-                return
+            inside = {*ast.walk(around)}
+            calls = (each for each in inside if isinstance(each, ast.Call) and each.lineno > call.lineno)
+            reads_there = readers & inside or any(last_name(each.func) in script.defined for each in calls)
+            if reads_there or any(isinstance(each, _LEAVES) for each in inside):
+                break  # what reads it, or leaves, does so before the ranks come behind it
             at = around
         child = around  # type: ignore[assignment]
     yield Insert(at, words.barrier, "wait until the file is complete", "after", modules=words.imports)

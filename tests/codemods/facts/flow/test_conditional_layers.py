@@ -27,9 +27,9 @@ GROWS = "if stride > 1:\n"
 LAYER = "nn.Linear(4, size)"
 
 
-def wrapped(made: str, called: str) -> str:
+def wrapped(made: str, called: str, later: str = "pass") -> str:
     block = BLOCK.format(made=made.replace("\n", "\n        "), called=called.replace("\n", "\n        "))
-    result = plain(HEAD.partition("model = ")[0] + block + LOOP.format(loss=CE, step="optimizer.step()"))
+    result = plain(HEAD.partition("model = ")[0] + block + LOOP.format(loss=CE, step=f"optimizer.step()\n    {later}"))
     assert not refusals(result)
     return next(line for line in result.code.split("\n") if "= DistributedDataParallel(" in line)
 
@@ -46,7 +46,7 @@ def wrapped(made: str, called: str) -> str:
         ),
         (
             f"self.stride = stride\n{GROWS}    self.branch = {LAYER}\nelse:\n    self.branch = nn.Sequential()",
-            "if self.stride > 1:\n    out = out + self.branch(x)",
+            "if self.stride <= 1:\n    return out\nout = out + self.branch(x)",
         ),
         (
             "self.equal = stride == 1\nself.shortcut = (not self.equal) and nn.Linear(4, size) or None",
@@ -80,7 +80,36 @@ def test_a_layer_that_is_there_where_it_is_called(made: str, called: str) -> Non
             f"self.stride = stride\nself.extra = {LAYER}\n{GROWS}    self.extra = {LAYER}",
             "if self.stride > 1:\n    out = out + self.extra(x)",
         ),
+        (
+            f"self.extra = {LAYER} if stride > 1 else None",
+            "if self.extra is not None and x.dim() > 1:\n    out = out + self.extra(x)",
+        ),
+        (
+            f"self.extra = {LAYER} if stride > 1 else None",
+            "if self.extra is None or x.dim() > 1:\n    return out\nout = out + self.extra(x)",
+        ),
+        (
+            f"self.wide = stride > 1\nself.extra = {LAYER} if self.wide else nn.Linear(4, 3)",
+            "if self.wide:\n    out = out + self.extra(x)",
+        ),
+        (
+            f"self.grown = stride\nif stride >= 1:\n    self.extra = {LAYER}",
+            "if self.grown > 1:\n    out = out + self.extra(x)",
+        ),
+        (
+            f"self.limit, self.stride = stride // 2, stride\nself.extra = {LAYER} if stride > 2 else None",
+            "if self.stride < self.limit:\n    out = out + self.extra(x)",
+        ),
     ],
 )
 def test_a_layer_that_may_be_left_out(made: str, called: str) -> None:
     assert "find_unused_parameters=True" in wrapped(made, called)
+
+
+@pytest.mark.parametrize(
+    "later", ["model[0].extra = None", "model[0].wide = False", "setattr(model[0], 'wide', False)"]
+)
+def test_a_condition_that_changes_later(later: str) -> None:
+    made = f"self.wide = stride > 1\nself.extra = {LAYER} if self.wide else None"
+    called = "if self.wide:\n    out = out + self.extra(x)"
+    assert "find_unused_parameters=True" in wrapped(made, called, later)
