@@ -95,11 +95,29 @@ def test_texts_of_a_batch_are_brought_together_as_objects(shown: str) -> None:
     assert plain(result.code).code == result.code
 
 
+VIEWS = """\
+class Views(torch.utils.data.Dataset):
+    def __init__(self, images):
+        self.images = images
+
+    def __len__(self):
+        return len(self.images)
+
+    def __getitem__(self, i):
+        return (self.images[i] + 1, self.images[i] - 1), 0
+
+
+train_set = Views(torch.rand(64, 4))
+"""
+
+
 def test_two_views_of_each_image_are_no_samples() -> None:
     loss = "F.mse_loss(model(x[0]), model(x[1]))"
-    result = plain(training(loss).replace("model(x), y", "model(x[0]), model(x[1])"))
+    head, loader, rest = training(loss).partition("train_loader = DataLoader(")
+    result = plain(head + VIEWS + loader + rest)
     assert not refusals(result)
     assert "ddp_model(x[0])" in result.code
+    assert refusals(plain(training(loss)))  # of tensors, those are the first two samples
 
 
 NET = """\
