@@ -9,7 +9,7 @@ from ddpify_codemods.facts.same_file import is_ever_used, may_be_read_by, writes
 
 from tests.codemods.checks import script_of
 
-IMPORTS = "import os, json, torch, numpy, cv2\nimport matplotlib.pyplot as plt\nfrom PIL import Image\n"
+IMPORTS = "import os, json, shutil, torch, numpy, cv2\nimport matplotlib.pyplot as plt\nfrom PIL import Image\n"
 
 
 def both(write: str, read: str, before: str = "") -> bool:
@@ -29,6 +29,11 @@ def both(write: str, read: str, before: str = "") -> bool:
         ("plt.savefig(path)", "cv2.imread(path)"),
         ("torch.save(x, 'a.png')", "Image.open('a.png')"),
         ("numpy.save(path, x)", "open(path)"),
+        ("torch.save(x, 'run_{}.{}'.format(1, 'pt'))", "torch.load('run_1.pt')"),
+        ("torch.save(x, 'run_0.1/model.pt')", "os.listdir('run_0.1')"),
+        ("torch.save(x, 'model.1')", "torch.load('model.pt')"),
+        ("shutil.copyfile('x.pth', 'best.pt')", "torch.load('best.pt')"),
+        ("os.replace('x.tmp', 'x.pt')", "torch.load('x.pt')"),
     ],
 )
 def test_a_file_that_may_be_the_same(write: str, read: str) -> None:
@@ -45,6 +50,7 @@ def test_a_file_that_may_be_the_same(write: str, read: str) -> None:
         ("plt.savefig(path)", "torch.load(other)"),
         ("open(path, 'w')", "torch.load(other)"),
         ("numpy.save(path, x)", "torch.load(other)"),
+        ("shutil.copyfile(path, 'best.pth')", "open('log.txt')"),
     ],
 )
 def test_a_file_of_another_kind_or_name(write: str, read: str) -> None:
@@ -66,3 +72,5 @@ def test_functions_that_nothing_names_are_never_used() -> None:
     functions = {each.name: each for each in script.find(ast.FunctionDef)}
     assert [name for name, each in functions.items() if is_ever_used([script], each)] == ["used", "method"]
     assert is_ever_used([script], script.tree)
+    by_name = script_of("def used(): pass\nglobals()['used']()\n")
+    assert is_ever_used([by_name], by_name.tree.body[0])

@@ -396,3 +396,39 @@ def test_a_file_that_ends_the_training_is_looked_for_by_rank_0(after: str, code:
     """Anybody may make it while the ranks train: one that looked before it was there would train on alone."""
     result = plain("import os\n" + training(after=after))
     assert not refusals(result) and code in result.code
+
+
+SAVES = "torch.save(model.state_dict(), 'out/a.pt')"
+LOADS = "torch.load('out/a.pt')"
+
+
+@pytest.mark.parametrize("then", ["pass", "print('failed')", "raise"])
+def test_the_ranks_wait_behind_what_rank_0_alone_may_leave(then: str) -> None:
+    code = _code(f"try:\n    {SAVES}\nexcept OSError:\n    {then}\n{LOADS}\n")
+    assert f"except OSError:\n    {then}\ndist.barrier()\n{LOADS}" in code
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        f"try:\n    {SAVES}\n    {LOADS}\nexcept OSError:\n    pass\n",
+        f"for attempt in range(3):\n    try:\n        {SAVES}\n        break\n    except OSError:\n        pass\n"
+        f"{LOADS}\n",
+        f"def keep():\n    try:\n        {SAVES}\n        return True\n    except OSError:\n        return False\n"
+        f"keep()\n{LOADS}\n",
+    ],
+)
+def test_they_wait_at_once_where_something_reads_or_leaves_there(after: str) -> None:
+    lines = [line.strip() for line in _code(after).split("\n")]
+    assert lines[lines.index(SAVES) + 1] == "dist.barrier()"
+
+
+def test_folders_that_are_made_anew_wait_for_their_end() -> None:
+    code = _code("import shutil\nshutil.rmtree('out')\nos.makedirs('out')\n")
+    assert "    shutil.rmtree('out')\ndist.barrier()\nos.makedirs('out', exist_ok=True)" in code
+
+
+def _code(after: str) -> str:
+    result = plain(TRAINED.format(before="", each="", after=after))
+    assert not refusals(result)
+    return result.code

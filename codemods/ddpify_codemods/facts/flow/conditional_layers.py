@@ -62,13 +62,25 @@ def _decided(script: Script, cls: ast.ClassDef, test: str) -> tuple[tuple[str, .
     flag = _normal(test)
     if flag is None:
         return ((asked,),) if asked else ()
-    flags = {flag, *(_normal(ast.unparse(each.value)) for each in stored if _own_target(each) == flag)}
+    flags = _ways_to_say(flag, [each.value for each in stored if f"self.{_own_target(each)}" == flag.split()[0]])
     made: dict[str, set[str]] = {}
     for each in stored:
         if _has_layers(each.value):
             made.setdefault(_own_target(each), set()).add(_way(script, each, cls, flags))
     names = [name for name, ways in made.items() if len(ways) == 1 and "" not in ways]
-    return (*(((asked,),) if asked else ()), *((name, *flag.split()) for name in names))
+    of = [part.removeprefix("self.") for part in flag.split()]
+    return (*(((asked,),) if asked else ()), *((name, *of) for name in names))
+
+
+def _ways_to_say(flag: str, stored: list[ast.expr]) -> set[str | None]:
+    """A condition of an attribute, and the same of what a constructor sets it to: `stride > 1` for `self.stride > 1`
+    after `self.stride = stride`, and `stride != 1` for `self.grows` after `self.grows = stride != 1`."""
+    found: set[str | None] = {flag}
+    if len(stored) == 1 and f"self.{ast.unparse(stored[0])}" == flag.split()[0]:
+        found.add(flag.removeprefix("self."))
+    if len(stored) == 1 and " " not in flag:
+        found.add(_normal(ast.unparse(stored[0])))
+    return found - {None} if len(stored) == 1 else set()
 
 
 def _asked(test: ast.expr) -> str:
@@ -85,7 +97,7 @@ def _asked(test: ast.expr) -> str:
 
 def _normal(test: str) -> str | None:
     """A condition of one variable or attribute of `self`, compared with a constant or not, whichever way it is asked:
-    `not self.wide` and `wide` are the same, so are `self.stride != 1` and `stride == 1`; None for others."""
+    `not self.wide` and `self.wide` are the same, so are `stride != 1` and `stride == 1`; None for others."""
     node = ast.parse(test, mode="eval").body
     while isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
         node = node.operand
@@ -100,7 +112,7 @@ def _normal(test: str) -> str | None:
 def _variable(node: ast.expr) -> str:
     if isinstance(node, ast.Name):
         return node.id
-    return node.attr if isinstance(node, ast.Attribute) and _is_own(node) else ""
+    return f"self.{node.attr}" if isinstance(node, ast.Attribute) and _is_own(node) else ""
 
 
 def _way(script: Script, stored: ast.Assign, cls: ast.ClassDef, flags: set[str | None]) -> str:

@@ -93,6 +93,10 @@ def test_a_layer_that_is_there_where_it_is_called(made: str, called: str) -> Non
             "if self.wide:\n    out = out + self.extra(x)",
         ),
         (
+            f"self.stride = stride * 2\n{GROWS}    self.extra = {LAYER}",
+            "if self.stride > 1:\n    out = out + 0\nelse:\n    out = out + self.extra(x)",
+        ),
+        (
             f"self.grown = stride\nif stride >= 1:\n    self.extra = {LAYER}",
             "if self.grown > 1:\n    out = out + self.extra(x)",
         ),
