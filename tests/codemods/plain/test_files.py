@@ -404,7 +404,7 @@ LOADS = "torch.load('out/a.pt')"
 
 @pytest.mark.parametrize("then", ["pass", "print('failed')", "raise"])
 def test_the_ranks_wait_behind_what_rank_0_alone_may_leave(then: str) -> None:
-    code = _code(f"try:\n    {SAVES}\nexcept OSError:\n    {then}\n{LOADS}\n")
+    code = _converted(f"try:\n    {SAVES}\nexcept OSError:\n    {then}\n{LOADS}\n")
     assert f"except OSError:\n    {then}\ndist.barrier()\n{LOADS}" in code
 
 
@@ -419,16 +419,16 @@ def test_the_ranks_wait_behind_what_rank_0_alone_may_leave(then: str) -> None:
     ],
 )
 def test_they_wait_at_once_where_something_reads_or_leaves_there(after: str) -> None:
-    lines = [line.strip() for line in _code(after).split("\n")]
+    lines = [line.strip() for line in _converted(after).split("\n")]
     assert lines[lines.index(SAVES) + 1] == "dist.barrier()"
 
 
 def test_folders_that_are_made_anew_wait_for_their_end() -> None:
-    code = _code("import shutil\nshutil.rmtree('out')\nos.makedirs('out')\n")
+    code = _converted("import shutil\nshutil.rmtree('out')\nos.makedirs('out')\n")
     assert "    shutil.rmtree('out')\ndist.barrier()\nos.makedirs('out', exist_ok=True)" in code
 
 
-def _code(after: str) -> str:
+def _converted(after: str) -> str:
     result = plain(TRAINED.format(before="", each="", after=after))
     assert not refusals(result)
     return result.code
