@@ -24,17 +24,30 @@ _CALLED = ("__call__", "forward")
 
 
 def may_be_called_for_samples(scripts: Sequence[Script], within: Script) -> list[ast.FunctionDef]:
-    """The methods of a file by which objects are called that are no modules: where a program has data sets of its own,
-    these may call any of them."""
+    """The methods of a file by which objects are called that are no modules, nor called in steps: where a program has
+    data sets of its own, these may call any of them."""
+    given = calls_of_transforms(scripts, within)
     if not _data_sets(scripts):
-        return calls_of_transforms(scripts, within)
-    classes = [
-        each for each in within.find(ast.ClassDef) if not any("Module" in ast.unparse(one) for one in each.bases)
-    ]
-    own = [
-        each for cls in classes for each in cls.body if isinstance(each, ast.FunctionDef) and each.name == "__call__"
-    ]
-    return [*dict.fromkeys([*own, *calls_of_transforms(scripts, within)])]
+        return given
+    of_steps = {name for script in scripts for name in _called_in_steps(script)}
+    classes = [cls for cls in within.find(ast.ClassDef) if not any("Module" in ast.unparse(one) for one in cls.bases)]
+    parts = [each for cls in classes if cls.name not in of_steps for each in cls.body]
+    own = [each for each in parts if isinstance(each, ast.FunctionDef) and each.name == "__call__"]
+    return [*dict.fromkeys([*own, *given])]
+
+
+def _called_in_steps(script: Script) -> Iterator[str]:
+    """The classes of which a function calls an object that computes a backward pass: `x, y = mixup(x, y)`."""
+    made: dict[str, set[str]] = {}
+    for stored in script.find(ast.Assign):
+        if isinstance(stored.value, ast.Call):
+            for target in stored.targets:
+                made.setdefault(last_name(target), set()).add(last_name(stored.value.func))
+    calls = [*script.find(ast.Call)]
+    steps = {script.scope(call) for call in calls if last_name(call.func) == "backward"}
+    for call in calls:
+        if script.scope(call) in steps:
+            yield from made.get(last_name(call.func), ())
 
 
 def _data_sets(scripts: Sequence[Script]) -> frozenset[str]:

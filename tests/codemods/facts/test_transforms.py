@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from ddpify_codemods.facts.script import Script
-from ddpify_codemods.facts.transforms import calls_of_transforms
+from ddpify_codemods.facts.transforms import calls_of_transforms, may_be_called_for_samples
 
 CLASSES = """\
 class Flip:
@@ -55,3 +55,17 @@ def test_a_file_of_transforms_has_nothing_else() -> None:
 
 def test_a_class_that_is_called_elsewhere_is_none() -> None:
     assert transforms("model = Flip()\nloss = Crop()") == []
+
+
+@pytest.mark.parametrize(
+    ("code", "expected"),
+    [
+        ("step = Flip()\nx = step(x)\nloss.backward()\n", []),
+        ("step = Flip()\ndef train():\n    x = step(x)\n    loss.backward()\n", []),
+        ("step = Flip()\nkept = Kept(step)\ndef train():\n    loss.backward()\n", ["Flip"]),
+    ],
+)
+def test_what_a_data_set_may_call_is_not_what_a_step_calls(code: str, expected: list[str]) -> None:
+    script = Script(Path("train.py"), CLASSES + code, ast.parse(CLASSES + code), True, frozenset())
+    found = may_be_called_for_samples([script], script)
+    assert [script.parents[each].name for each in found] == expected  # type: ignore[attr-defined]
