@@ -8,7 +8,7 @@ from collections.abc import Iterable
 
 from .bindings import bindings
 from .called_modules import last_name
-from .effects import mode_of
+from .effects import mode_of, opened_path
 from .script import Script
 
 # What only reads files of its kind, by its last name or its full one, and the kind.
@@ -53,7 +53,7 @@ def may_be_read_by(script: Script, write: ast.Call, other: Script, read: ast.Cal
     written, expected = _kind(script, write, _WRITERS), _kind(other, read, _READERS)
     if written and expected and written != expected:
         return False
-    if expected in ("images", "tensors") and not written and _opens_text(write):
+    if expected in ("images", "tensors") and not written and _opens_text(script, write):
         return False
     endings = _ending(script, paths[0]), _ending(other, paths[1])
     return None in endings or endings[0] == endings[1]
@@ -79,9 +79,11 @@ def _kind(script: Script, call: ast.Call, kinds: dict[str, str]) -> str:
     return kinds.get(name) or kinds.get(short) or kinds.get(last_name(call.func), "")
 
 
-def _opens_text(call: ast.Call) -> bool:
-    """Whether a call opens a file for text: `open(path, "w")`."""
-    mode = mode_of(call) if last_name(call.func) == "open" else None
+def _opens_text(script: Script, call: ast.Call) -> bool:
+    """Whether a call opens a file for text: `open(path, "w")`, `path.open("w")`."""
+    if last_name(call.func) != "open":
+        return False
+    mode = mode_of(call, place=0 if opened_path(script, call) is not None else 1)
     return mode is not None and "b" not in mode
 
 
@@ -90,6 +92,8 @@ def _path(script: Script, call: ast.Call) -> ast.expr | None:
     name, full = last_name(call.func), script.qualified(call.func)
     if name in _OF_FOLDERS or (name in _ONTO and len(call.args) < 2):
         return None
+    if (owner := opened_path(script, call)) is not None:
+        return owner
     said = [word.value for word in call.keywords if word.arg in _PATHS]
     second = full in ("torch.save", "torch.jit.save") or name in {"save_image", *_ONTO}
     return said[0] if said else next(iter(call.args[int(second) :]), None)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator, Sequence
+from typing import TypeGuard
 
 from .called_modules import last_name
 from .script import Script
 
 _CHAINS = frozenset({"Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder"})
-_TRANSFORMS = ("transform", "augment")  # how what holds a transform is called
+_TRANSFORM = re.compile("transform(?!er)|augment", re.IGNORECASE)  # how what holds a transform is called
 
 
 def calls_of_transforms(scripts: Sequence[Script], within: Script) -> list[ast.FunctionDef]:
@@ -17,10 +19,7 @@ def calls_of_transforms(scripts: Sequence[Script], within: Script) -> list[ast.F
     sets = _data_sets(scripts)
     names = {name for script in scripts for name in _transforms(script, sets)}
     classes = (each for each in within.find(ast.ClassDef) if each.name in names)
-    return [each for cls in classes for each in cls.body if isinstance(each, ast.FunctionDef) and each.name in _CALLED]
-
-
-_CALLED = ("__call__", "forward")
+    return [each for cls in classes for each in cls.body if _is_called(each)]
 
 
 def may_be_called_for_samples(scripts: Sequence[Script], within: Script) -> list[ast.FunctionDef]:
@@ -31,9 +30,13 @@ def may_be_called_for_samples(scripts: Sequence[Script], within: Script) -> list
         return given
     of_steps = {name for script in scripts for name in _called_in_steps(script)}
     classes = [cls for cls in within.find(ast.ClassDef) if not any("Module" in ast.unparse(one) for one in cls.bases)]
-    parts = [each for cls in classes if cls.name not in of_steps for each in cls.body]
-    own = [each for each in parts if isinstance(each, ast.FunctionDef) and each.name == "__call__"]
+    own = [each for cls in classes if cls.name not in of_steps for each in cls.body if _is_called(each)]
     return [*dict.fromkeys([*own, *given])]
+
+
+def _is_called(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
+    """Whether it is what a call of an object runs; `forward` may be that of a model, `self.transform = Head(…)`."""
+    return isinstance(node, ast.FunctionDef) and node.name == "__call__"
 
 
 def _called_in_steps(script: Script) -> Iterator[str]:
@@ -77,4 +80,4 @@ def _transforms(script: Script, data_sets: frozenset[str]) -> Iterator[str]:
 
 
 def _holds_transform(name: str) -> bool:
-    return any(each in name.lower() for each in _TRANSFORMS)
+    return _TRANSFORM.search(name) is not None

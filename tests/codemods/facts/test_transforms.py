@@ -19,7 +19,7 @@ class Crop:
     def __init__(self):
         pass
 
-    def forward(self, image):
+    def __call__(self, image):
         return image
 
 
@@ -60,12 +60,23 @@ def test_a_class_that_is_called_elsewhere_is_none() -> None:
 @pytest.mark.parametrize(
     ("code", "expected"),
     [
-        ("step = Flip()\nx = step(x)\nloss.backward()\n", []),
-        ("step = Flip()\ndef train():\n    x = step(x)\n    loss.backward()\n", []),
-        ("step = Flip()\nkept = Kept(step)\ndef train():\n    loss.backward()\n", ["Flip"]),
+        ("step = Flip()\nx = step(x)\nloss.backward()\n", ["Crop"]),
+        ("step = Flip()\ndef train():\n    x = step(x)\n    loss.backward()\n", ["Crop"]),
+        ("step = Flip()\nkept = Kept(step)\ndef train():\n    loss.backward()\n", ["Flip", "Crop"]),
     ],
 )
 def test_what_a_data_set_may_call_is_not_what_a_step_calls(code: str, expected: list[str]) -> None:
     script = Script(Path("train.py"), CLASSES + code, ast.parse(CLASSES + code), True, frozenset())
     found = may_be_called_for_samples([script], script)
     assert [script.parents[each].name for each in found] == expected  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "code", ["transformer = Flip()\nmodel = Net(transformer=Crop())", "class Transformer:\n    pass\n"]
+)
+def test_a_transformer_is_a_model(code: str) -> None:
+    assert transforms(code) == [] and transforms(code, "transformer.py") == []
+
+
+def test_the_forward_of_a_layer_is_none() -> None:
+    assert transforms("transform = Head()\nclass Head:\n    def forward(self, x):\n        return x\n") == []
