@@ -31,6 +31,9 @@ from .values import (
 class Comprehensions(Subscripts):
     """What comprehensions make."""
 
+    def of_own_iteration(self, over: Value, node: ast.AST, frame: Frame) -> Value:
+        raise NotImplementedError
+
     def on_listcomp(self, node: ast.ListComp | ast.GeneratorExp | ast.SetComp | ast.DictComp, frame: Frame) -> Value:
         inner = Frame(frame.script, frame.node, {}, frame, statement=frame.statement)
         if isinstance(node, ast.DictComp) and (known := self.of_constants(node, inner)) is not None:
@@ -118,7 +121,7 @@ class Comprehensions(Subscripts):
         if not parts:
             yield
             return
-        over = self.value(parts[0].iter, frame)
+        over = self.of_own_iteration(self.value(parts[0].iter, frame), parts[0].iter, frame)
         whole = frame.script.parents[parts[0]]
         if not (is_drawn(over) and isinstance(whole, ast.ListComp | ast.GeneratorExp) and only_takes(whole.elt)):
             self.turns(parts[0].iter, over, frame)

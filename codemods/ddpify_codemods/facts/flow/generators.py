@@ -50,7 +50,7 @@ class Generators(Assignments):
         self.awaited.append(call)
         over = self.value(loop.iter, frame)
         self.awaited.pop()
-        over = self.with_iter(over, loop, frame)
+        over = self.of_own_iteration(self.with_iter(over, loop, frame), loop.iter, frame)
         if _is_endless(over):
             self.problem(frame, loop, NOT_FOLLOWED, self.loaders_in(over))
         found = _generators(over)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from .comprehensions import Comprehensions
 from .frames import Frame, local_entries
-from .values import SAME, Function, Instance, Value, entries, join, of
+from .values import SAME, Function, Instance, Items, Value, entries, join, of
 
 _OPERATORS: dict[type[ast.operator], str] = {
     ast.Add: "add",
@@ -21,7 +21,7 @@ _OPERATORS: dict[type[ast.operator], str] = {
     ast.BitOr: "or",
     ast.BitAnd: "and",
 }
-_NUMBERS = {name: f"__{name}__" for name in ("abs", "bool", "complex", "float", "int", "len", "round")}
+_NUMBERS = {name: f"__{name}__" for name in ("abs", "bool", "complex", "float", "int", "len", "next", "round")}
 # What runs over an object.
 _RUN_OVER = frozenset(
     {"all", "any", "dict", "enumerate", "filter", "frozenset", "iter", "list", "map", "max", "min", "next", "reversed"}
@@ -56,6 +56,15 @@ class OwnOperators(Comprehensions):
             if given is not None and (given.is_local or local_entries(given)):
                 message = f"`{ast.unparse(part)}` is run over here: it holds numbers of this rank"
                 self.problem(frame, node, message, frozenset().union(*(each.loaders for each in entries([given]))))
+
+    def of_own_iteration(self, over: Value, node: ast.AST, frame: Frame) -> Value:
+        """What a loop runs over, where classes of the program say by `__iter__` and `__next__` what they give."""
+        if not over.only(Instance) or self.loaders_within([over]):
+            return over
+        made = self._by_method(over, "__iter__", [], node, frame)
+        made = over if made is None or not made.things else made
+        given = self._by_method(made, "__next__", [], node, frame)
+        return made if given is None else of(Items("list", {}, given))
 
     def _by_method(self, value: Value, name: str, args: list[Value], node: ast.AST, frame: Frame) -> Value | None:
         things = [thing for thing in value.only(Instance) if isinstance(thing, Instance)]
