@@ -86,6 +86,42 @@ for epoch in range(2):
                 by_class[y[i].item()].append(out[i, 0].item())
     print(len(by_class[0]), np.mean(by_class[1]))
 """,
+    "classes that say how long they are run over, and what they give": """\
+import random
+
+
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 65
+
+    def __getitem__(self, index):
+        x, y = train_set[index]
+        return x + 0 * random.random(), y
+
+
+class Steps:
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if random.random() < 0.4:
+            raise StopIteration
+        return 0.9
+
+
+class Turns:
+    def __iter__(self):
+        while random.random() > 0.4:
+            yield 1
+
+
+for epoch in range(3):
+    train(model, optimizer, DataLoader(Noisy(), batch_size=12))
+    for step in Steps():
+        optimizer.param_groups[0]["lr"] *= step
+    for turn in Turns():
+        optimizer.param_groups[0]["lr"] *= 0.8
+""",
     "lists that get entries for samples, and their lengths": """\
 loader, tests = DataLoader(train_set, batch_size=12), DataLoader(test_set, batch_size=7)
 seen, right, pair, log = [], 0, (0.0, 0.0), {}
@@ -964,6 +1000,28 @@ for epoch in range(3):
 
 # Those that make their own model, of which there is one.
 MODELS = {
+    "a network that is laid out by the batch size": """\
+batch_size = 12
+
+
+class Net(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.layer, self.head = torch.nn.Linear(4, 6), torch.nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = self.layer(x).relu().view(batch_size, 2, 3)
+        x = x.view(self.size, -1)
+        return self.head(x)
+
+
+model = Net(12)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    train(model, optimizer, DataLoader(train_set, batch_size=batch_size, shuffle=True, drop_last=True))
+    evaluate(model, DataLoader(test_set, batch_size=batch_size, drop_last=True))
+""",
     "a trainer that holds the network, a generator of pictures, and an average of it": """\
 import copy
 

@@ -26,7 +26,9 @@ DIVIDED = "size // dist.get_world_size()"
         ("torch.FloatTensor(size, 3).fill_(1.0)", "torch.FloatTensor({}, 3).fill_(1.0)"),
         ("torch.ones(1, 3).repeat(size, 1)", "torch.ones(1, 3).repeat({}, 1)"),
         ("torch.ones(3, size).t()", "torch.ones(3, {}).t()"),
-        ("y.view(size, -1).float()", "y.view({}, -1).float()"),
+        ("y.view(size, -1).float()", "y.view(y.size(0), -1).float()"),
+        ("(2 * y).view(size, 1).float()", "(2 * y).view(-1, 1).float()"),
+        ("y.view(8, -1).float()", "y.view(y.size(0), -1).float()"),
     ],
 )
 def test_sizes_of_the_scripts_own_are_divided_in_the_loop(target: str, divided: str) -> None:
@@ -245,3 +247,54 @@ def test_a_function_of_the_same_words_has_a_size_of_its_own() -> None:
     head, tail = inner.split("for (x,) in loader:")
     source = f"{head}def run(args):\n    for (x,) in loader:{tail.replace(chr(10), chr(10) + '    ')}\n\nrun(other)\n"
     assert OF_RANK not in plain(source).code
+
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.size, self.layer, self.head = size, nn.Linear(4, 6), nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = self.layer(x)
+        {line}
+        return self.head(x)
+
+
+"""
+
+
+def layout(line: str) -> str:
+    """A training of a network that lays out what is in it."""
+    made = "model = Net(8)\n"
+    return SOURCE.replace("model = nn.Linear(4, 3)\n", NET.format(line=line) + made)
+
+
+@pytest.mark.parametrize(
+    ("line", "after"),
+    [
+        ("x = x.view(size, -1)", "x = x.view(x.size(0), -1)"),
+        ("x = x.reshape(8, 6)", "x = x.reshape(x.size(0), 6)"),
+        ("x = x.view(self.size, 2, 3).flatten(1)", "x = x.view(x.size(0), 2, 3).flatten(1)"),
+        ("x = x.relu().view(size, 6)", "x = x.relu().view(-1, 6)"),
+    ],
+)
+def test_a_network_lays_out_the_samples_that_a_rank_has(line: str, after: str) -> None:
+    result = plain(layout(line))
+    assert not refusals(result) and after in result.code
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "x = x.relu().view(size, -1)",
+        "x = x.view(4, -1)[:, :6].repeat(2, 1)",
+        "x = torch.cat([x, x]).view(size, -1)[:, :6]",
+        "x = x.permute(1, 0).reshape(-1, 6)",
+        "x = x.transpose(0, 1).reshape(-1, 6)",
+        "x = x[:4].view(size, -1).repeat(1, 2)",
+        "x = x.view(-1).view(size, -1)",
+    ],
+)
+def test_a_layout_that_is_not_one_of_samples_is_refused(line: str) -> None:
+    assert refusals(plain(layout(line)))

@@ -628,3 +628,19 @@ def test_a_model_that_another_file_has_made(imported: str, name: str, wrapped: s
         *lines,
         f"train({wrapped}, optimizer)",
     ]
+
+
+LOADED = "model, start = torch.load('model.pt')"
+
+
+def test_a_model_that_gets_another_value_behind_its_optimizer_is_not_the_one_that_is_trained() -> None:
+    again = training().replace("for epoch", f"try:\n    {LOADED}\nexcept OSError:\n    pass\nfor epoch", 1)
+    assert any("given another value here" in each for each in refusals(plain(again)))
+    assert any("given another value here" in each for each in refusals(plain(training() + f"    {LOADED}\n")))
+    assert not refusals(plain(training() + f"{LOADED}\nmodel(train_set[0][0])\n"))
+    assert not refusals(plain(training().replace("for epoch", "model = model.train()\nfor epoch", 1)))
+
+
+def test_a_model_that_its_loop_moves_is_wrapped_where_it_will_be() -> None:
+    source = training().replace("optimizer.zero_grad()", "model.cuda()\n        optimizer.zero_grad()", 1)
+    assert 'ddp_model = DistributedDataParallel(model.to("cuda"), device_ids=' in plain(source, "cuda").code

@@ -69,7 +69,7 @@ def transposed(kind: Kind, first: int | None, second: int | None, known: int | N
         return "rows"
     if samples in (first, second):
         place = second if samples == first else first
-        return along(-1 if place >= 2 and place + 1 == known else place)
+        return along(-1 if place >= 1 and place + 1 == known else place)
     return kind if samples >= 0 else "rows_moved"
 
 
@@ -94,7 +94,7 @@ def permuted(kind: Kind, order: Constants) -> Kind:
         return "rows_moved"
     found = [number % len(order) for number in order if number is not None]
     place = found.index(samples % len(order)) if samples % len(order) in found else None
-    if place is not None and place >= 2 and place == len(order) - 1:
+    if place is not None and place >= 1 and place == len(order) - 1:
         return "rows_last"
     return along(place)
 

@@ -258,7 +258,8 @@ class LibraryResults(UnseenLayers):
         if name in _COPIES and any(each.reason == NUMBERED for each in entries([first])):
             return made_of("unknown", [first])
         if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
-            return of_dimensions(made_of(first.kind, [first]), first.dimensions, first.at_least)
+            copied = of_batches(made_of(first.kind, [first]), first.batches if first.kind in LOCAL_ROWS else ())
+            return of_dimensions(copied, first.dimensions, first.at_least)
         if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
             return of_dimensions(made_of(first.kind, [first]), first.dimensions, first.at_least)
         if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (

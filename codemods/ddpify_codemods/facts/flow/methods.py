@@ -11,6 +11,7 @@ from typing import TypeGuard
 
 from ..script import KEPT, Script
 from .arithmetic import combined, on_number
+from .batch_layouts import BatchLayouts
 from .chosen_lists import ChosenLists
 from .dimensions import of_dimensions
 from .draws import DRAWING, SAMPLING
@@ -90,7 +91,7 @@ _BY_VALUE = frozenset({"index", "count", "sort", "remove", "most_common", "union
 _LIST_METHODS = frozenset({"append", "add", "extend", "insert", "appendleft"})
 
 
-class Methods(InPlace, ChosenLists):
+class Methods(InPlace, ChosenLists, BatchLayouts):
     """What methods of tensors, lists and modules make."""
 
     def method(
@@ -170,8 +171,10 @@ class Methods(InPlace, ChosenLists):
                 return combined(ast.Add(), owner, combined(ast.MatMult(), *args[-2:]))
             if name == "repeat" and not owner.host and (made := repeated_along(owner, _unsqueezed(node), args)):
                 return made
-            found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
             laid_out = name in ("view", "reshape")
+            if laid_out and not keywords:
+                args = given = self.sizes_of_rows(node, owner, args, frame)
+            found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
             if found is not None and laid_out and any(isinstance(each, ast.Starred) for each in node.args):
                 found = of_dimensions(found, None)  # of how many sizes is not seen
             steps = laid_out and axis(owner.kind) == 1 and not (args and args[0].kind == "size")

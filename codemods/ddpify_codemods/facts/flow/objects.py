@@ -349,6 +349,7 @@ class Objects(Loops, OwnContainers, OwnLoaders):
         for size in batch_sizes(found):
             size, there = given_to(size, frame)
             found.given = size, there.script
+            self.found.batch_numbers.setdefault(found, set()).add(self.value(size, there).constant)
             if isinstance(size, ast.Attribute):
                 self.found.size_owners[found] = self.value(size.value, there).things
         collates = [word.value for word in node.keywords if word.arg == "collate_fn"]

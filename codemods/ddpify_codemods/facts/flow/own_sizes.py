@@ -53,7 +53,7 @@ def own_sizes(
                     code = ast.unparse(size)
                     same = (node for node in own if ast.unparse(node) == code and _means(script, node, size))
                     sizes |= dict.fromkeys(same, (loader, True))
-                if isinstance(size, ast.Attribute) and not any(_sets(each, size.attr) for each in scripts):
+                if isinstance(size, ast.Attribute) and not any(sets(each, size.attr) for each in scripts):
                     named = (each for each in own if _is_named(each, size.attr))
                     sizes |= {node: (loader, False) for node in named if node not in sizes}
     return sizes
@@ -126,7 +126,7 @@ def _is_named(node: ast.expr, attribute: str) -> bool:
     return isinstance(node, ast.Attribute) and node.attr == attribute
 
 
-def _sets(script: Script, attribute: str) -> bool:
+def sets(script: Script, attribute: str) -> bool:
     """Whether a file gives something an attribute of that name."""
     return any(node.attr == attribute and isinstance(node.ctx, ast.Store) for node in script.find(ast.Attribute))
 
@@ -163,6 +163,11 @@ def _has_one_meaning(script: Script, size: ast.expr) -> bool:
     changed = (node for node in script.find(ast.Attribute) if isinstance(node.ctx, ast.Store))
     code = ast.unparse(size)
     return len([*here, *given, *imported]) == 1 and all(ast.unparse(each) != code for each in changed)
+
+
+def means_same(script: Script, node: ast.expr, size: ast.expr) -> bool:
+    """Whether two expressions of a file are the same variable, which is set once."""
+    return ast.unparse(node) == ast.unparse(size) and _has_one_meaning(script, size) and _means(script, node, size)
 
 
 def _means(script: Script, node: ast.expr, size: ast.expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -74,6 +75,9 @@ def follow_call(program: Program, result: Wrapping, script: Script, node: ast.ex
     known = next((each for each in (model, *result.models) if _is_named(program, result, script, node, each)), None)
     if known is not None:
         result.calls[node] = (script, known.name)
+        if (again := _bound_again(script, node, known)) is not None:
+            what = f"`{known.model}` is given another value here, behind the optimizer that steps the first one"
+            result.problems.append(Problem(script, again, what))
         return
     binder = binder_of(script, node) if isinstance(node, ast.Name) else None
     if isinstance(node, ast.Name) and isinstance(binder, FUNCTIONS) and node.id in parameters_of(binder):
@@ -108,6 +112,27 @@ def _holds_still(script: Script, node: ast.expr, base: Base) -> bool:
         return True
     if script.scope(node) is not script.scope(base.node) or node.lineno < base.node.lineno:
         return False
+    return not any(True for _ in _stores_between(script, node, base))
+
+
+def _bound_again(script: Script, node: ast.expr, model: Wrapped) -> ast.stmt | None:
+    """The statement that gives a model's name to another one, between the only optimizer and a training."""
+    base = model.bases[0].node
+    if len(model.bases) > 1 or not isinstance(node, ast.Name) or not isinstance(base, ast.Name):
+        return None
+    if script.scope(node) is not script.scope(base):
+        return None
+    for other in _stores_between(script, node, model.bases[0]):
+        statement = script.statement(other)
+        value = statement.value if isinstance(statement, ast.Assign) else None
+        if value is not None and not any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(value)):
+            return statement
+    return None
+
+
+def _stores_between(script: Script, node: ast.Name, base: Base) -> Iterator[ast.Name]:
+    """Where a variable is set between the optimizer that is given its parameters and a use of it, or in a loop around
+    that use."""
     binder = binder_of(script, node)
     around = [each for each in script.ancestors(node) if isinstance(each, ast.For | ast.While)]
     entered = [each for each in around if each not in script.ancestors(base.node)]
@@ -116,8 +141,7 @@ def _holds_still(script: Script, node: ast.expr, base: Base) -> bool:
         if isinstance(other, ast.Name) and written and binder_of(script, other) is binder:
             ends = script.statement(other).end_lineno or other.lineno
             if base.node.lineno < other.lineno and (ends < node.lineno or {*script.ancestors(other)} & {*entered}):
-                return False
-    return True
+                yield other
 
 
 def _is_base(program: Program, result: Wrapping, script: Script, node: ast.expr, model: Wrapped, base: Base) -> bool:

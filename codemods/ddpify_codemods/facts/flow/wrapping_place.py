@@ -87,11 +87,13 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
 
 def moved_behind(program: Program, script: Script, at: ast.stmt, code: str) -> list[ast.Call]:
     """What moves a model to its device, or gives it another type of numbers, behind the statement before which it is
-    wrapped, and before it is trained."""
+    wrapped, and before it is trained; and what moves it in the loop that trains it."""
     found: list[ast.Call] = []
     block = block_of(script, at)
     for each in block[block.index(at) :]:
         if any(_trains(program, part) for part in ast.walk(each)):
+            parts = (part for part in ast.walk(each) if isinstance(part, ast.Call))
+            found += [part for part in parts if is_move(part) and _changes_tensors(part, code)]
             break
         value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
         if isinstance(value, ast.Call) and _changes_tensors(value, code):

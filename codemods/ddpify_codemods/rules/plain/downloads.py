@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.flow.wrapping_place import block_of
 from ...facts.script import Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
@@ -14,27 +15,39 @@ from .words import REMEDY
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Put barriers around what downloads, so that rank 0 comes first."""
-    words = target.words
-    done: set[ast.stmt] = set()
+    words, message = target.words, "download on rank 0 first"
+    found: dict[ast.stmt, bool] = {}  # and whether ranks can wait before and after it
     for item in downloads.check(script, target):
         if not isinstance(item, Replace):
             yield item
-            continue
-        statement = script.statement(item.node)
-        if statement in done:
-            continue
-        done.add(statement)
-        if isinstance(statement, ast.Return) or not isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr):
-            message = "this downloads in a statement before and after which the ranks cannot wait"
-            yield Finding(RULE.id, "refused", statement.lineno, message, f"give what it makes a name, or {REMEDY}")
-            continue
-        message = "download on rank 0 first"
-        if words.first:
-            yield Guard(statement, words.first, message, modules=words.imports, is_context=True)
-            continue
-        yield Insert(statement, f"if {words.rank} != 0:\n    {words.barrier}", message, modules=words.imports)
+        elif (statement := script.statement(item.node)) not in found:
+            found[statement] = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr)
+    for statement in (each for each, can_wait in found.items() if not can_wait):
+        what = "this downloads in a statement before and after which the ranks cannot wait"
+        yield Finding(RULE.id, "refused", statement.lineno, what, f"give what it makes a name, or {REMEDY}")
+    downloading = [each for each, can_wait in found.items() if can_wait]
+    if words.first:
+        yield from (Guard(each, words.first, message, modules=words.imports, is_context=True) for each in downloading)
+        return
+    for first, last in _in_a_row(script, downloading):
+        yield Insert(first, f"if {words.rank} != 0:\n    {words.barrier}", message, modules=words.imports)
         after = f"if {words.is_rank_0}:\n    {words.barrier}"
-        yield Insert(statement, after, message, "after", modules=words.imports)
+        yield Insert(last, after, message, "after", modules=words.imports)
+
+
+def _in_a_row(script: Script, statements: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt]]:
+    """The first and the last of those that stand one after another."""
+    for first in statements:
+        block = block_of(script, first)
+        at = block.index(first)
+        if at > 0 and block[at - 1] in statements:
+            continue
+        last = first
+        for each in block[at:]:
+            if each not in statements:
+                break
+            last = each
+        yield first, last
 
 
 RULE = Rule(
@@ -49,6 +62,7 @@ from torch.utils.data import DataLoader
 from torchvision import datasets, transforms
 
 train_set = datasets.MNIST("data", download=True, transform=transforms.ToTensor())
+test_set = datasets.MNIST("data", train=False, download=True, transform=transforms.ToTensor())
 loader = DataLoader(train_set, batch_size=64, shuffle=True)
 model = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(784, 10))
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
@@ -77,6 +91,7 @@ if dist.get_rank() != 0:
     dist.barrier()
 
 train_set = datasets.MNIST("data", download=True, transform=transforms.ToTensor())
+test_set = datasets.MNIST("data", train=False, download=True, transform=transforms.ToTensor())
 if dist.get_rank() == 0:
     dist.barrier()
 loader = DataLoader(

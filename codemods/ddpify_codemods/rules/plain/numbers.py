@@ -162,8 +162,9 @@ def _weighs(script: Script) -> bool:
 def _full_batches(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Compare the size of a rank's batch with the batch size of a rank."""
     found = program_of(script).followed.found
+    laid_out = {call.args[0] for call in found.batch_layouts}  # DDP656
     for node, there in found.full_batches.items():
-        if not is_here(script, there) or program_of(script).per_process:
+        if not is_here(script, there) or program_of(script).per_process or node in laid_out:
             continue
         if node in found.read_same:
             message = f"`{ast.unparse(node)}` is compared here with the size of divided batches and of whole ones"
