@@ -121,6 +121,13 @@ class Target:
         return "cpu" if self.loads_on_host else self.device_type
 
     @property
+    def load_devices(self) -> str:
+        """The `map_location` that leads what was saved from the first device to the own one; "" for no such devices."""
+        if not self.is_accelerator or self.loads_on_host:
+            return ""
+        return f'{{"{self.device_type}:0": "{self.device_type}"}}'
+
+    @property
     def backends(self) -> tuple[str, ...]:
         """The first arguments of init_process_group that stand for it."""
         return (self.backend, *(each.backend for each in self.alternatives))

@@ -86,6 +86,50 @@ for epoch in range(2):
                 by_class[y[i].item()].append(out[i, 0].item())
     print(len(by_class[0]), np.mean(by_class[1]))
 """,
+    "functions that show samples of training, and of an evaluation that every rank goes through": """\
+import numpy as np
+
+
+def plot(features, labels, name):
+    for k in range(3):
+        print(name, k, features[labels == k, 0].sum().round(4), len(features))
+
+
+def report(features, labels):
+    sure = []
+    for n in range(len(features)):
+        sure.append(float(features[n].max()) if labels[n] > 0 else 0.0)
+    return np.array(sure)
+
+
+loader, tests = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True), DataLoader(test_set, batch_size=7)
+for epoch in range(2):
+    seen, labels = [], []
+    for x, y in loader:
+        out = model(x)
+        loss = F.cross_entropy(out, y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        seen.append(out.detach().numpy())
+        labels.append(y.numpy())
+        r = report(out.detach().numpy(), y.numpy())
+        print(round(float(r.sum()), 5))
+    seen = np.concatenate(seen, 0)
+    labels = np.concatenate(labels, 0)
+    plot(seen, labels, "train")
+    seen, labels = [], []
+    with torch.no_grad():
+        for x, y in tests:
+            out = model(x)
+            seen.append(out.numpy())
+            labels.append(y.numpy())
+            r = report(out.numpy(), y.numpy())
+            print(round(float(r.sum()), 5))
+    seen = np.concatenate(seen, 0)
+    labels = np.concatenate(labels, 0)
+    plot(seen, labels, "test")
+""",
     "classes that say how long they are run over, and what they give": """\
 import random
 

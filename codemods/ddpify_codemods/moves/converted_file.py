@@ -69,6 +69,7 @@ def to_target(seen: View, source: Target, target: Target, with_batch_norm: bool 
     findings: list[Finding] = []
     if source.device != target.device:
         edits += _off_device(seen, source)
+        edits += _loads(seen, source, target)
         findings += _left_on_device(seen, source)
     if target.is_accelerator and not source.is_accelerator:
         findings += _named_cpu(seen, target)
@@ -120,11 +121,23 @@ def to_one_device(seen: View, source: Target | None) -> Move:
     edits += [("DDP109", edit) for edit in _imports_of_torch(seen)]
     findings = [_stays(node, seen) for node in _runtime_uses(seen) if node not in done]
     if source is not None:
+        edits += _loads(seen, source, None)
         if not source.names_device:
             edits += _off_device(seen, source)
             findings += _left_on_device(seen, source)
         edits += _imports_of(seen, source)
     return Move(tuple(edits), tuple(findings))
+
+
+def _loads(seen: View, source: Target, target: Target | None) -> Iterator[tuple[str, Edit]]:
+    """Load tensors onto the devices of a target; None for one device, where torch.load does so by itself."""
+    own = source.load_devices
+    for call in _calls(seen) if own else ():
+        words = [word for word in call.keywords if word.arg == "map_location"]
+        if words and ast.unparse(words[0].value) == ast.unparse(ast.parse(own, mode="eval").body):
+            code = target.load_devices if target is not None else ""
+            message = "load tensors to this rank's device" if code else "leave out map_location"
+            yield "DDP131", ChangeArgument(call, "map_location" if code else "", code, message, "map_location")
 
 
 def _size_of_each(seen: View, node: ast.AST) -> ast.expr | None:

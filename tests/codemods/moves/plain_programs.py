@@ -99,7 +99,7 @@ NOT_KEPT: dict[str, tuple[set[str], set[str]]] = {
         },
         {
             "os.makedirs(args.save_dir, exist_ok=True)",
-            f"{_LOADED}, map_location='cuda')",
+            f"{_LOADED}, map_location={{'cuda:0': 'cuda'}})",
         },
     ),
     # What a script draws from numpy is seeded.

@@ -700,8 +700,6 @@ def test_what_was_saved_on_a_gpu_is_loaded_to_the_cpu(before: str, place: str) -
     [
         ("shown.write(str(value))", "len(x)", "7"),
         ("shown.write(str(value))", "7", "len(x)"),
-        ("shown.write(bytes(value))", "y.tolist()", "[1, 2]"),
-        ("shown.write(bytes(value))", "[1, 2]", "y.tolist()"),
     ],
 )
 def test_what_is_written_of_divided_batches_and_of_other_numbers_is_refused(
@@ -711,6 +709,15 @@ def test_what_is_written_of_divided_batches_and_of_other_numbers_is_refused(
     log = f"def log(value):\n    with open('log', 'wb') as shown:\n        {write}\n\n\n"
     source = source.replace("model = ", f"{log}model = ", 1)
     assert "is read here of divided batches and of whole ones" in " ".join(refusals(plain(source)))
+
+
+@pytest.mark.parametrize(("first", "second"), [("y.tolist()", "[1, 2]"), ("[1, 2]", "y.tolist()")])
+def test_a_function_that_writes_samples_gets_those_of_all_ranks_in_training(first: str, second: str) -> None:
+    source = training(step=f"loss.backward()\n        log({first})\n        log({second})\n        optimizer.step()")
+    log = "def log(value):\n    with open('log', 'wb') as shown:\n        shown.write(bytes(value))\n\n\n"
+    result = plain(source.replace("model = ", f"{log}model = ", 1))
+    assert not refusals(result)
+    assert "log(whole_batch(y.tolist()))" in result.code and "log([1, 2])" in result.code
 
 
 def test_a_program_that_is_not_settled_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

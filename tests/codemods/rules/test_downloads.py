@@ -21,7 +21,7 @@ from torchvision import datasets, models
         "net = models.resnet18(weights=None)",
         "def load(download):\n    pass\ndata = load(download=True)",
         "class Set:\n    def __init__(self, download):\n        pass\ndata = Set(download=True)",
-        "net = torch.load('a.pt')",
+        "net = torch.load('a.pt', map_location='cpu')",
     ],
 )
 def test_what_downloads_nothing_stays(lines: str) -> None:
@@ -37,6 +37,8 @@ def test_what_downloads_nothing_stays(lines: str) -> None:
          "fetch = 1\ndata = rank_zero_first(datasets.MNIST)('data', download=fetch)"),
         ("class Digits(datasets.MNIST):\n    pass\ndata = Digits('data', download=True)",
          "class Digits(datasets.MNIST):\n    pass\ndata = rank_zero_first(Digits)('data', download=True)"),
+        ("class MNIST:\n    def __init__(self):\n        self.a = datasets.MNIST('a', download=True)",
+         "class MNIST:\n    def __init__(self):\n        self.a = rank_zero_first(datasets.MNIST)('a', download=True)"),
         ("net = models.resnet18(pretrained=True)", "net = rank_zero_first(models.resnet18)(pretrained=True)"),
         ("net = models.resnet18(weights='DEFAULT')", "net = rank_zero_first(models.resnet18)(weights='DEFAULT')"),
         ("net = torch.hub.load('a/b', 'c')", "net = rank_zero_first(torch.hub.load)('a/b', 'c')"),

@@ -19,7 +19,7 @@ from torch.utils.tensorboard import SummaryWriter
     [
         'text = open("a.txt").read()',
         'with open("a.bin", "rb") as file:\n    pass',
-        "net = torch.load('a.pt')",
+        "net = torch.load('a.pt', map_location='cpu')",
         "buffer = io.BytesIO()\ntorch.save(1, buffer)",
         'text = "a".replace("a", "b")',
         "if os.environ.get('RANK', '0') == '0':\n    torch.save(1, 'a.pt')",

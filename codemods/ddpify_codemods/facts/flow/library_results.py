@@ -191,7 +191,7 @@ class LibraryResults(UnseenLayers):
             return of_dimensions(SAME, of_sizes_given(args) if sizes else None)
         if name == "torch.autograd.Variable" and args:
             return replace(args[0], constant=None)
-        if self.registers and not name.startswith("torch."):
+        if (self.registers and not name.startswith("torch.")) or name.startswith(("numpy.", "math.")):
             return SAME
         if name == f"torch.{last}" and last.islower() and last != "compile" and not any(each.things for each in args):
             return SAME  # torch.sqrt(betas): no network

@@ -133,7 +133,7 @@ class Follower(Generators):
     # Control
 
     def do_expr(self, node: ast.Expr, frame: Frame) -> None:
-        if isinstance(node.value, ast.Call):
+        if isinstance(node.value, ast.Call) and node.value not in self.of_all:
             self.call(node.value, frame, alone=True)
         else:
             self.value(node.value, frame)

@@ -5,15 +5,16 @@ from __future__ import annotations
 import ast
 
 from .frames import FlowFacts, local_entries
-from .values import ADDITIVE, LOCAL_ROWS, Function, Value
+from .values import ADDITIVE, LOCAL_ROWS, Function, Items, Value
 
 
 def measures(function: Value, given: list[Value], found: Value) -> Function | None:
-    """The program's function that makes a number of samples, or nothing; None for another one."""
+    """The program's function that makes numbers of samples, or nothing; None for another one."""
     functions = [thing for thing in function.things if isinstance(thing, Function)]
     alone = len(functions) == len(function.things) == 1 and not isinstance(functions[0].node, ast.Lambda)
     has_rows = any(value.kind in LOCAL_ROWS for value in given)
-    gives = found.kind in ("same", *ADDITIVE) and not found.things and not local_entries(found)
+    lists = all(isinstance(thing, Items) for thing in found.things)
+    gives = found.kind in ("same", *ADDITIVE) and lists and not local_entries(found)
     return functions[0] if alone and has_rows and gives else None
 
 

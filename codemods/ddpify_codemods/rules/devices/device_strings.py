@@ -43,7 +43,7 @@ def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     branches = branches_of(script, target)
     for node in script.find(*_NAMING):
-        if inside_f_string(script, node):
+        if inside_f_string(script, node) or _is_key(script, node):
             continue
         if indexed_string(node) or indexed_string(node, target.device_type):
             yield Replace(node, quoted_like(script, node, target.device_type), message)
@@ -54,6 +54,12 @@ def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield Replace(node, "{}({})", message, parts=(node.func, node.args[0]))
         elif target.renames and _means_gpu(branches, node):
             yield Replace(node, quoted_like(script, node, target.device_type), f"use the {target.name} device")
+
+
+def _is_key(script: Script, node: ast.AST) -> bool:
+    """Whether a device is one that tensors were saved from: `map_location={"cuda:0": device}`."""
+    parent = script.parents[node]
+    return isinstance(parent, ast.Dict) and node in parent.keys
 
 
 def _means_gpu(branches: Branches, node: ast.expr) -> bool:

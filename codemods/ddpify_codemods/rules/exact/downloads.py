@@ -24,6 +24,7 @@ _AGAIN = {
 _AGAIN_METHODS = {"extractall", "extract"}
 _ARCHIVERS = {"tarfile", "zipfile", "rarfile", "py7zr"}
 _WEIGHTS = {"pretrained", "weights"}
+_LIBRARIES = {"torchvision", "torchaudio", "torchtext", "torch_geometric", "medmnist"}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -58,8 +59,8 @@ def _may_download(script: Script, call: ast.Call) -> bool:
 
 def _is_own(script: Script, func: ast.expr) -> bool:
     """Whether the program defines it, so that the download stands in its body; a class without an __init__ has none."""
-    name = script.qualified(func).rpartition(".")[2]
-    if name not in script.defined:
+    package, _, name = script.qualified(func).rpartition(".")
+    if name not in script.defined or package.split(".")[0] in _LIBRARIES:
         return False
     classes = (owner for owner in script.find(ast.ClassDef) if owner.name == name)
     return not any(

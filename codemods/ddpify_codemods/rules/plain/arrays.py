@@ -38,4 +38,16 @@ def as_numbers(script: Script, at: ast.AST, name: str) -> str:
         and len(call.args) == 1
     ]
     arrays = [each for each in appended if isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "numpy"]
-    return f"[each.tolist() for each in {name}]" if arrays and arrays == appended else name
+    listed = arrays and arrays == appended and not _is_made_by_call(script, at, name)
+    return f"[each.tolist() for each in {name}]" if listed else name
+
+
+def _is_made_by_call(script: Script, at: ast.AST, name: str) -> bool:
+    """Whether the statement that gives a variable its value before a place is a call: `seen = np.concatenate(seen)`."""
+    before = [
+        each
+        for each in script.find(ast.Assign)
+        if each.lineno < at.lineno and script.scope(each) is script.scope(at)  # type: ignore[attr-defined]
+        if any(isinstance(part, ast.Name) and part.id == name for target in each.targets for part in ast.walk(target))
+    ]
+    return bool(before) and isinstance(max(before, key=lambda each: each.lineno).value, ast.Call)

@@ -27,6 +27,7 @@ from ...facts.script import KEPT, Script
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
+from ..exact import loads
 from ..lint.map_location import loads_anywhere
 from .read_first import waits_for_readers
 from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
@@ -234,10 +235,19 @@ def _loaded(script: Script, target: Target) -> Iterator[Edit]:
         for call in loads_anywhere(script):
             yield ChangeArgument(call, "map_location", load_device(target), "load tensors to the CPU")
         return
-    for call in script.find(ast.Call):
-        placed = len(call.args) > 1 or any(word.arg in ("map_location", None) for word in call.keywords)
-        if script.qualified(call.func) == "torch.load" and not placed:
-            yield ChangeArgument(call, "map_location", load_device(target), "load tensors to this rank's device")
+    device = f"str({target.words.device})" if target.words.device else load_device(target)
+    for call in loads.loads(script):
+        for_parameters = target.loads_on_host or _is_for_parameters(script, call)
+        where = load_device(target) if for_parameters else f'{{"{target.device_type}:0": {device}}}'
+        yield ChangeArgument(call, "map_location", where, loads.MESSAGE)
+
+
+def _is_for_parameters(script: Script, load: ast.Call) -> bool:
+    """Whether what a call loads is copied into a model, or an optimizer: `model.load_state_dict(torch.load(path))`."""
+    node = script.parents[load]
+    while isinstance(node, ast.Subscript):
+        node = script.parents[node]
+    return isinstance(node, ast.Call) and last_name(node.func) == "load_state_dict"
 
 
 @lru_cache(maxsize=KEPT)
