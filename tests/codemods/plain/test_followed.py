@@ -713,7 +713,7 @@ def test_what_is_written_of_divided_batches_and_of_other_numbers_is_refused(
 
 @pytest.mark.parametrize(("first", "second"), [("y.tolist()", "[1, 2]"), ("[1, 2]", "y.tolist()")])
 def test_a_function_that_writes_samples_gets_those_of_all_ranks_in_training(first: str, second: str) -> None:
-    source = training(step=f"loss.backward()\n        log({first})\n        log({second})\n        optimizer.step()")
+    source = training(step=f"log({first})\n        log({second})\n        optimizer.step()")
     log = "def log(value):\n    with open('log', 'wb') as shown:\n        shown.write(bytes(value))\n\n\n"
     result = plain(source.replace("model = ", f"{log}model = ", 1))
     assert not refusals(result)

@@ -122,7 +122,7 @@ def test_flags_of_the_script_are_not_taken() -> None:
         ("d = torch.rand(2).cuda(0, non_blocking=True)", "d = torch.rand(2).to(idist.device(), non_blocking=True)"),
         ("d = torch.rand(2).cuda()", "d = torch.rand(2).to(idist.device())"),
         ("d = torch.device('cpu')", "d = torch.device('cpu')"),
-        ("d = torch.load('a')", "d = torch.load('a', map_location={'cuda:0': str(idist.device())})"),
+        ("d = torch.load('a')", "d = torch.load('a', map_location={\"cuda:0\": str(idist.device())})"),
         ("d = torch.cuda.is_available()", "d = torch.cuda.is_available()"),
     ],
 )
