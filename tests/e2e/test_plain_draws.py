@@ -87,7 +87,50 @@ class Noisy(torch.utils.data.Dataset):
 
 test_loader = DataLoader(Noisy(), batch_size=7)
 """
+# Each rank goes its own way for each of its samples, and through what it writes, of any length.
+OWN_WAYS = """\
+
+
+def written(longest):
+    row, letters = torch.zeros(1, 4), []
+    while True:
+        with torch.no_grad():
+            letter = torch.multinomial(model(row).softmax(1), 1)
+        if letter[0, 0] == 2 or len(letters) > longest:
+            return letters
+        letters.append(letter[0, 0].item())
+        row = torch.cat([row[:, 1:], letter.float() / 3], 1)
+
+
+def measured(loader):
+    right, by_class, seen = [], {label: [] for label in range(3)}, 0
+    with torch.no_grad():
+        for x, y in loader:
+            out = model(x)
+            if out.sum() > 1.0:
+                continue
+            seen += len(written(20)) if out[0, 0] > 0 else 1
+            for i in range(len(out)):
+                label = int(y[i])
+                if out[i].argmax() == label and out[i].max() > 0.1:
+                    right.append(out[i].max().item())
+                else:
+                    by_class[label].append(out[i].min().item())
+    return len(right), [len(by_class[label]) for label in by_class], seen
+
+
+"""
+DECIDES_BY_THEM = """\
+    right, counts, seen = measured(test_loader)
+    print(epoch, right, counts, seen, len(written(5)))
+    if right > 20:
+        optimizer.param_groups[0]["lr"] *= 0.9
+    if max(counts) > 12 and seen > 4:
+        optimizer.param_groups[0]["lr"] *= 0.8
+print("done")
+"""
 PROGRAMS = {
+    "each sample, and each letter": HEAD + NOISY + OWN_WAYS + TRAINING + DECIDES_BY_THEM,
     "an evaluation that drops": HEAD + EVALUATES + TRAINING + DECIDES,
     "samples that are drawn": HEAD.replace("torch.nn.Dropout(0.5), ", "") + NOISY + EVALUATES + TRAINING + DECIDES,
     "a step at times": HEAD

@@ -9,7 +9,7 @@ from functools import partial
 from ..header import main_guard
 from .asserted import ends_the_run, may_be_caught, parts
 from .calls import Calls, differs
-from .exhaustive import is_exhaustive
+from .exhaustive import is_exhaustive, may_leave
 from .frames import Frame
 from .own_decisions import is_drawn
 from .values import ADDITIVE, LOCAL_ROWS, SAME, Module, Value, join
@@ -48,6 +48,9 @@ class Branches(Calls):
         first, other = partial(self.block, node.body, frame), partial(self.block, node.orelse, frame)
         with self.deciding(True):
             self.either(frame, first, other, ends, turns)
+        if not self.in_forward:
+            self.left_own(node, frame)
+            return
         frame.decides_alone |= may_leave(node)
         parts = (part for each in (*node.body, *node.orelse) for part in ast.walk(each))
         for name in {part.id for part in parts if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}:
@@ -152,20 +155,6 @@ class Branches(Calls):
         with self.deciding(frame.decides_alone):
             rest()
         self.one_way_of_two(outer, once, left.test if isinstance(left, ast.If) else None, frame)
-
-
-def may_leave(node: ast.stmt, in_loop: bool = False) -> bool:
-    """Whether a statement may end its function, or the turn of a loop around it."""
-    if isinstance(node, ast.Return):
-        return True
-    if isinstance(node, ast.Continue | ast.Break):
-        return not in_loop
-    if isinstance(node, ast.FunctionDef | ast.ClassDef):
-        return False
-    in_loop |= isinstance(node, ast.For | ast.While)
-    parts = [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
-    parts += [part for case in getattr(node, "cases", ()) for part in case.body]
-    return any(may_leave(part, in_loop) for part in parts)
 
 
 def asks_training(node: ast.stmt) -> bool:

@@ -299,6 +299,7 @@ class Calls(Methods):
         if isinstance(node, ast.Call) and isinstance(function.node, ast.FunctionDef):
             args, keywords = self.shown_by(function.script, function.node, node, args, keywords, frame)
         self.bind(function, args, keywords, inner, frame)
+        alone = self.is_alone(function.node)
         self.stack.append(function.node)
         if self.in_forward and inner.this is not None:
             self.computing |= {each.cls.node for each in inner.owners if isinstance(each, Module) and each.cls}
@@ -307,7 +308,8 @@ class Calls(Methods):
                 return self.value(function.node.body, inner)
             quiet = any(is_without_gradients(each) for each in function.node.decorator_list)
             self.without_gradients += quiet
-            self.block(function.node.body, inner)
+            with self.deciding(alone):
+                self.block(function.node.body, inner)
             self.without_gradients -= quiet
         finally:
             self.stack.pop()
@@ -318,6 +320,8 @@ class Calls(Methods):
             result = replace(result, is_none=True if result.is_none else None)
         if inner.decides_alone:
             result = self.after_own_decision(result, inner, function.node)
+        if alone:
+            result = self.drawn_apart(result, inner, function.node)
         return self.generated(inner.yields) if function.node in function.script.generators else result
 
     def shown_by(

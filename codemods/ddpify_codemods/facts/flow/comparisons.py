@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 from .dimensions import after_arithmetic, at_least_after, of_dimensions
 from .frames import Frame
@@ -75,6 +76,8 @@ class Comparisons(Reading):
             first, second = values
             if second.is_none and isinstance(node.comparators[0], ast.Constant):
                 known = first.is_none or (first.is_none is False and (bool(first.things) or first.is_local))
+                if not known and is_drawn(first):
+                    return replace(first, host=True, is_none=False)
                 return Value(constant=first.is_none is equals) if known else SAME
         if len(values) == 2 and isinstance(node.ops[0], ast.Eq | ast.NotEq):
             if len({value.loaders for value in values}) == 1 and _are_of_a_batch(node, values):

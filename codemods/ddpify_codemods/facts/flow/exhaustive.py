@@ -95,3 +95,17 @@ def _stays(script: Script, test: ast.expr) -> bool:
     changed |= {name for each in script.nodes if isinstance(each, ast.Global | ast.Nonlocal) for name in each.names}
     written = {each.attr for each in script.find(ast.Attribute) if isinstance(each.ctx, ast.Store)}
     return not names & changed and not attributes & written
+
+
+def may_leave(node: ast.stmt, in_loop: bool = False) -> bool:
+    """Whether a statement may end its function, or the turn of a loop around it."""
+    if isinstance(node, ast.Return):
+        return True
+    if isinstance(node, ast.Continue | ast.Break):
+        return not in_loop
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return False
+    in_loop |= isinstance(node, ast.For | ast.While)
+    parts = [*getattr(node, "body", ()), *getattr(node, "orelse", ())]
+    parts += [part for case in getattr(node, "cases", ()) for part in case.body]
+    return any(may_leave(part, in_loop) for part in parts)

@@ -339,6 +339,8 @@ class Expressions(OwnOperators):
                 drawn = value
             elif isinstance(part, ast.Compare) and self.can_be_of_rank_0(value):
                 self.found.of_rank_0[part] = frame.script, not value.host
+            elif value.is_local and self.goes_own_way(part, value, frame):
+                drawn = value
             elif value.is_local:
                 self.demand(part, value, frame)
             result = join(result, replace(value, kind="same")) if value.things else result

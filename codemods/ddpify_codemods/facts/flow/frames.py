@@ -223,7 +223,8 @@ class FlowFacts:
     sampler of loaders is read. labelled: the calls of models that train, and compute their losses themselves as means
     over labels that count, with what a batch has of these. full_batches: where the batch size of a loader is that of a
     rank; size_owners: the objects of which it is an attribute; batch_numbers: what it is, where that is known.
-    batch_layouts: the calls that lay out a batch by it. terms, calls: the operations by which losses are
+    batch_layouts: the calls that lay out a batch by it. alone: loops and functions that each rank may leave by what it
+    has drawn. terms, calls: the operations by which losses are
     made that cannot be divided; calls_within: those in the functions that such a call runs. joined: what these
     compute with, brought together from all ranks; joined_quietly: where nothing is differentiated. apart: where the
     same is computed of other batches; apart_quietly: without gradients. measuring: the calls of functions that make
@@ -297,6 +298,7 @@ class FlowFacts:
     size_owners: dict[Loader, frozenset[Thing]] = field(default_factory=dict)
     batch_numbers: dict[Loader, set[object]] = field(default_factory=dict)
     batch_layouts: dict[ast.Call, Script] = field(default_factory=dict)
+    alone: set[ast.AST] = field(default_factory=set)
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)

@@ -22,7 +22,9 @@ from .named_tuples import named_tuple
 from .operands import weighs_by_samples
 from .operation_names import COUPLE, FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, one_after_another
+from .own_decisions import is_drawn
 from .own_networks import LOOKS_UP
+from .own_regions import counted_apart
 from .own_sizes import written_sizes
 from .sizes import product
 from .unseen_layers import UnseenLayers
@@ -411,6 +413,8 @@ class LibraryResults(UnseenLayers):
             return of_batches(size, value.batches if value.kind != "picked" else ())
         if value.kind == "unknown":
             return value
+        if is_drawn(apart := counted_apart(value)):
+            return apart
         lists = [thing for thing in value.only(Items) if isinstance(thing, Items)]
         by_sample = [thing for thing in lists if thing.by_sample]
         only_samples = all(each.by_sample and (each.in_order or not each.grows) for each in lists if each.all())

@@ -20,6 +20,7 @@ from .frames import Frame, Pass, Problem, Site, ancestors
 from .layout import along
 from .one_by_one import OneByOne, is_site
 from .operations import element, runs_over_samples
+from .own_regions import OwnRegions
 from .padding import Padded
 from .sample_dimensions import dimensions_of_batches
 from .state import Context
@@ -50,7 +51,7 @@ from .values import (
 )
 
 
-class Loops(OneByOne, ByName):
+class Loops(OneByOne, ByName, OwnRegions):
     """What loops run over, and what their variables take."""
 
     @contextmanager
@@ -69,6 +70,8 @@ class Loops(OneByOne, ByName):
             for each in loaders:
                 self.passed(node, each, frame)
             divided = frozenset(each for each in loaders if self.status.get(each) != "whole")
+            if divided:
+                self.read_apart(node.iter if isinstance(node, ast.For) else node, Value("batch", divided), frame)
             if divided and divided != loaders:
                 self.problem(frame, node, "the loop runs over divided batches and over whole ones", loaders)
             context: Context | None = Context("batches" if divided else "whole", divided, node, frame)

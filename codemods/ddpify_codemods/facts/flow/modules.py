@@ -132,6 +132,7 @@ class Modules(Losses, Beginnings, Remembered):
             self.found.forwards[node] = (frame.script, module)
             self.found.called_models.setdefault(node, set()).add(root.made)
             self.evaluated(module, node)
+            self.evaluates_apart(module, node, frame)
             if not self.without_gradients:
                 self.calls_wrapper(root.made, node)
                 self.trains_drawn(root.made)

@@ -97,10 +97,11 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
     sizes: dict[ast.expr, tuple[Loader, bool]] = {}
     joined, aside, lengths = Joined(), set[tuple[ast.Call, ast.AST]](), Lengths()
     told: set[ast.Call] = set()
+    alone: set[ast.AST] | None = set() if divides else None  # a sharded model has to be called by all ranks
     for _ in range(_ROUNDS):
         drawn |= {"torch"} if drawn else set()  # by which those of others are seeded, on each rank otherwise
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
-        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told)
+        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone)
         found, large = _once(scripts, status, trained, *given)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -118,8 +119,9 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
                 status[call] = "sharded" if divides else "whole"
         indistinct |= _indistinct(found, status)
         sizes = own_sizes(scripts, found, status)
-        new = by_next.learn(found.by_next) or not found.told <= told
+        new = by_next.learn(found.by_next) or not found.told <= told or not found.alone <= (alone or set())
         told |= found.told
+        alone = None if alone is None else alone | found.alone
         for node in found.by_next.iterated & evaluated.keys():
             del evaluated[node]  # type: ignore[arg-type]
         if (
@@ -263,8 +265,9 @@ def _once(
     aside: set[tuple[ast.Call, ast.AST]],
     lengths: Lengths,
     told: set[ast.Call],
+    alone: set[ast.AST] | None,
 ) -> tuple[FlowFacts, Problem | None]:
-    given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told)
+    given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone)
     follower = Follower(scripts, status, trained, *given)
     try:
         follower.run()

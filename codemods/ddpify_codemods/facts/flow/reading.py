@@ -27,7 +27,8 @@ from .frames import (
 from .longest import Longest
 from .objects import Objects
 from .operations import element
-from .own_decisions import OwnDecisions, is_drawn
+from .own_decisions import is_drawn
+from .own_regions import OwnRegions, counted_apart
 from .sizes import is_sizes
 from .tensor_uses import is_tensor_here
 from .values import (
@@ -60,7 +61,7 @@ _SHOW_NAMES = """
 _SHOWS = tuple(_SHOW_NAMES.split())
 
 
-class Reading(Objects, Longest, OwnDecisions):
+class Reading(Objects, Longest, OwnRegions):
     """What is decided, shown or written."""
 
     def after_loop(self, value: Value, owner: Frame, name: str, frame: Frame) -> Value:
@@ -184,6 +185,8 @@ class Reading(Objects, Longest, OwnDecisions):
             for each in (node.body, node.orelse):
                 self.demand(each, self.value(each, frame), frame, gathers)
             return
+        if self.read_apart(node, value, frame):
+            return
         node, value = self.part_read(node, value, frame)
         self.found.arrays |= {node} if value.array else set()
         uneven = [each for each in value.loaders if self.status.get(each) in UNEVEN]
@@ -251,13 +254,16 @@ class Reading(Objects, Longest, OwnDecisions):
 
     def decided(self, node: ast.expr, value: Value, frame: Frame) -> bool:
         """A branch is taken by a value; whether each rank takes its own."""
+        value = counted_apart(value)
         if any(context.how == "rows" or self.uneven(context) for context in self.contexts):
             self.found.unequal_tests.add(node)
         own = self.is_own_decision(node, value, frame)
         if value.is_local and not own and self.can_be_of_rank_0(value):
             self.found.of_rank_0[node] = frame.script, not value.host
         elif value.is_local and not own:
-            self.demand(node, value, frame)
+            own = self.goes_own_way(node, value, frame)
+            if not own:
+                self.demand(node, value, frame)
         return own
 
     def can_be_of_rank_0(self, value: Value) -> bool:
@@ -266,9 +272,12 @@ class Reading(Objects, Longest, OwnDecisions):
         in_data = any(context.how in ("rows", "whole") or self.uneven(context) for context in self.contexts)
         return is_drawn(value) and not (value.couples or self.in_forward or self.own_ways or in_data)
 
-    def turns(self, node: ast.expr, over: Value, frame: Frame) -> None:
+    def turns(self, node: ast.expr, over: Value, frame: Frame) -> bool:
         """A loop of a model takes as many turns as a rank's longest sample has: `range(max(lengths))`; or any loop as
-        many as the rank has drawn."""
+        many as the rank has drawn. Whether each rank goes its own way in it."""
+        over = counted_apart(over)
+        if is_drawn(over) and self.goes_own_way(node, over, frame):
+            return True
         if is_drawn(over):
             numbers = node.args if isinstance(node, ast.Call) and last_name(node.func) == "range" else [node]
             for each in numbers:
@@ -277,6 +286,7 @@ class Reading(Objects, Longest, OwnDecisions):
             self.demand(node, over, frame)
             for bound in node.args if isinstance(node, ast.Call) else ():
                 self.asks_longest(bound, frame)
+        return False
 
     def sets_attribute(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         """`setattr(owner, name, value)`: of any name where that is not known."""

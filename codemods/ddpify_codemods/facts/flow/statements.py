@@ -9,8 +9,9 @@ from functools import partial
 
 from ..no_group import never_run
 from .after_loops import is_of_last_turn
-from .branches import Names, asks_training, leaves, may_leave
+from .branches import Names, asks_training, leaves
 from .calls import is_without_gradients
+from .exhaustive import may_leave
 from .frames import Frame, additive
 from .generators import Generators
 from .operations import runs_over_samples
@@ -25,6 +26,7 @@ from .values import (
     TAKEN,
     UNEVEN,
     Function,
+    Generated,
     Instance,
     Items,
     Library,
@@ -153,11 +155,20 @@ class Follower(Generators):
 
     def do_for(self, node: ast.For, frame: Frame) -> None:
         over, generated = self.run_over(node, frame)
-        self.turns(node.iter, over, frame)
+        own = self.turns(node.iter, over, frame) or self.is_alone(node)
+        with self.deciding(own):
+            self.go_through(node, over, generated, frame)
+        if own:
+            self.left_own(node, frame)
+        self.block(node.orelse, frame)
+
+    do_asyncfor = do_for
+
+    def go_through(self, node: ast.For, over: Value, generated: Generated | None, frame: Frame) -> None:
+        """Follow the turns of a loop."""
         if generated is not None:
             self.over_generator(node, over, generated, frame)
             self.mark(node, over, frame)
-            self.block(node.orelse, frame)
             return
         written = written_down(frame.script, node.iter)
         given = [self.value(each, frame) for each in written if len(written) <= 4]
@@ -194,9 +205,6 @@ class Follower(Generators):
         elif self.may_run_over_several(node, over, frame) and not self.loaders_in(over):
             self.of_several(node, first, frame)
         self.mark(node, over, frame)
-        self.block(node.orelse, frame)
-
-    do_asyncfor = do_for
 
     def changes_samples(self, loop: ast.For, frame: Frame) -> bool:
         """Whether a loop only changes each sample of a batch by itself, which leaves something for each of them."""
@@ -282,11 +290,13 @@ class Follower(Generators):
             for count in range(_TURNS):
                 if count >= 2 and self.kinds(frame) == known:
                     break
-                self.decided(node.test, self.value(node.test, frame), frame)
+                own = self.decided(node.test, self.value(node.test, frame), frame) or self.is_alone(node)
                 before, known = dict(frame.names), self.kinds(frame)
-                with self.keeping(before):
+                with self.keeping(before), self.deciding(own):
                     self.turn(node.body, frame)
                 self.merge(frame, before)
+                if own:
+                    self.left_own(node, frame)
         self.mark(node, SAME, frame)
         self.block(node.orelse, frame)
 

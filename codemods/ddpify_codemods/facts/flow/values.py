@@ -205,7 +205,7 @@ class Items:
     may_be_by_sample: whether that is not known. extended: whether it got numbers of samples, one behind the other;
     in_order: whether it began as `[]`, and none went. on_every_rank: whether some were put in by a loop over an
     evaluation that every rank goes through as a whole. lengthened: the loaders by whose samples or batches each rank
-    puts in a number of entries of its own."""
+    puts in a number of entries of its own; apart: whether it may do so by what it has drawn."""
 
     shape: Literal["tuple", "list", "dict"]
     known: dict[object, Value] = field(default_factory=dict)
@@ -218,6 +218,7 @@ class Items:
     in_order: bool = False
     on_every_rank: bool = False
     lengthened: frozenset[Loader] = frozenset()
+    apart: bool = False
 
     def all(self) -> list[Value]:
         """Every entry."""

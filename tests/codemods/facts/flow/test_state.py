@@ -11,7 +11,9 @@ ENTRY = script_of("import net\nx = net.y\n")
 
 
 def follower() -> Follower:
-    return Follower([ENTRY], {}, set(), {}, set(), set(), {}, set(), ByNext(), {}, Joined(), set(), Lengths(), set())
+    return Follower(
+        [ENTRY], {}, set(), {}, set(), set(), {}, set(), ByNext(), {}, Joined(), set(), Lengths(), set(), set()
+    )
 
 
 def test_each_file_has_one_frame() -> None:

@@ -1,0 +1,78 @@
+"""Each rank goes its own way by numbers that it has drawn, where nothing is for the others."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import HEAD, LOOP, plain, refusals
+
+DATA = """\
+class Drawn(torch.utils.data.Dataset):
+    def __len__(self):
+        return 30
+
+    def __getitem__(self, index):
+        x, y = test_set[index]
+        return x + torch.rand(4), y
+
+
+test_loader = DataLoader(Drawn(), batch_size=8)
+rate = 1.0
+"""
+TRAINING = LOOP.format(loss="F.cross_entropy(model(x), y)", step="optimizer.step()")
+EVALUATION = """\
+    found, best = [], 0.0
+    for x, y in test_loader:
+        out = model(x)
+        for i in range(len(out)):
+            {each}
+    {after}
+"""
+
+
+def converted(each: str, after: str = "print(len(found), best)") -> str:
+    result = plain(HEAD + DATA + TRAINING + EVALUATION.format(each=each, after=after))
+    return " ".join(refusals(result)) if refusals(result) else result.code
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        "if out[i].argmax() == y[i]: found.append(out[i].max().item())",
+        "best = out[i].max() if out[i].max() > best else best",
+        "found += [1] if out[i].sum() > 0 and out[i].max() < 1 else []",
+        "found.append(sum(1 for k in range(int(out[i].argmax()))))",
+    ],
+)
+def test_each_sample_is_decided_by_each_rank(each: str) -> None:
+    code = converted(each)
+    assert "for x, y in test_loader:" in code and each in code and "from_rank_0" not in code
+
+
+@pytest.mark.parametrize(
+    "after", ["if len(found) > 3: rate = 0.5", "if found: rate = 0.5", "if best > 0.4: rate = 0.5"]
+)
+def test_what_follows_is_decided_as_rank_0_does(after: str) -> None:
+    each = "if out[i].argmax() == y[i]: found.append(1); best = out[i].max().item()"
+    assert "if from_rank_0(" in converted(each, f"{after}\n    optimizer.param_groups[0]['lr'] *= rate")
+
+
+@pytest.mark.parametrize(
+    "each",
+    [
+        "if out[i].argmax() == y[i]: torch.save(out[i], 'x.pt')",
+        "if out[i].argmax() == y[i]: optimizer.param_groups[0]['lr'] *= 0.9",
+        "if out[i].argmax() == y[i]: model.weight.data.clamp_(-1, 1)",
+        "if out[i].argmax() == y[i]: print(loss.item())",
+        "if out[i].argmax() == y[i]: model.count = 1",
+        "if out[i].argmax() == y[i]: raise ValueError",
+    ],
+)
+def test_what_is_for_all_ranks_is_refused(each: str) -> None:
+    assert "is read" in converted(each)
+
+
+def test_a_turn_that_ends_by_drawn_numbers_is_each_ranks_own() -> None:
+    code = converted("if out[i].sum() > 1: break", "print(best)")
+    assert "if out[i].sum() > 1: break" in code
+    assert "is read" in converted("if out[i].sum() > 1: break\n            optimizer.step()", "print(best)")
