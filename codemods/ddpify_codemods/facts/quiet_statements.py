@@ -127,11 +127,16 @@ def _is_loud(script: Script, call: ast.Call) -> bool:
     return (
         changes_owner
         or any(word.arg == "out" for word in call.keywords)
-        or last_name(call.func) in _LOUD
+        or (last_name(call.func) in _LOUD and not _is_logarithm(call))
         or name.startswith(_LOUD_LIBRARIES)
         or call in effects(script)
         or reads(script, call)
     )
+
+
+def _is_logarithm(call: ast.Call) -> bool:
+    """Whether it is `x.log()` of a tensor, and not `writer.log(x)`."""
+    return last_name(call.func) == "log" and not call.args and not call.keywords
 
 
 def _is_kept(node: ast.expr) -> bool:
