@@ -140,10 +140,15 @@ class Expressions(OwnOperators):
     def of_all_ranks(self, node: ast.expr, frame: Frame) -> Value:
         """Something that is computed from the batches of all ranks."""
         learned = self.may_learn(node, frame)
-        for part in operands(node):
-            value = (
-                self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame)
-            )
+        values = [
+            (part, self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame))
+            for part in operands(node)
+        ]
+        local = [value for _, value in values if value.is_local]
+        if local and all(map(is_drawn, local)):  # in an evaluation that every rank goes through by itself
+            self.found.read_same |= {part for part, _ in values}
+            return Value("unknown", reason=DRAWN, host=all(value.host for value in local))
+        for part, value in values:
             learned |= bool(value.forwards or value.bypasses)
             if value.is_local or local_entries(value) or local_runs(value):
                 self.demand(part, value, frame, gathers=True)
