@@ -158,14 +158,21 @@ def _is_constructed(script: Script, node: ast.AST) -> bool:
 
 def _is_set_elsewhere(scripts: Sequence[Script], name: str) -> bool:
     """Whether something other than constructors sets an attribute of that name, or one by a name that is not seen."""
-    for script in scripts:
-        for node in script.find(ast.Attribute):
-            if node.attr == name and not isinstance(node.ctx, ast.Load) and not _is_constructed(script, node):
-                return True
-        calls = (each for each in script.find(ast.Call) if ast.unparse(each.func) in ("setattr", "delattr"))
-        if any(not isinstance(call.args[1], ast.Constant) or call.args[1].value == name for call in calls):
-            return True
-    return False
+    return any(None in names or name in names for names in map(_set_elsewhere, scripts))
+
+
+@lru_cache(maxsize=KEPT)
+def _set_elsewhere(script: Script) -> frozenset[str | None]:
+    """The attributes that something other than constructors sets; None for one by a name that is not seen."""
+    found: set[str | None] = set()
+    for node in script.find(ast.Attribute):
+        if not isinstance(node.ctx, ast.Load) and not _is_constructed(script, node):
+            found.add(node.attr)
+    for call in script.find(ast.Call):
+        if isinstance(call.func, ast.Name) and call.func.id in ("setattr", "delattr"):
+            name = call.args[1] if len(call.args) > 1 else None
+            found.add(name.value if isinstance(name, ast.Constant) and isinstance(name.value, str) else None)
+    return frozenset(found)
 
 
 def _has_layers(node: ast.expr) -> bool:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 
+from ..script import KEPT
 from .draws import library_has_dropout
 from .values import Module, Value
 
@@ -22,7 +24,7 @@ def draws_masks(module: Module, evaluates: bool = False, seen: set[Module] | Non
     if module in seen:
         return False
     seen.add(module)
-    if module.cls is not None and any(_is_function(node, evaluates) for node in ast.walk(module.cls.node)):
+    if module.cls is not None and _calls_dropout(module.cls.node, evaluates):
         return True
     parts = [*module.attributes.values(), *(module.contents.all() if module.contents is not None else ())]
     inner = [*module.layers, *(each for value in parts for each in _modules(value))]
@@ -48,6 +50,11 @@ def _said(call: ast.Call, name: str) -> ast.expr | None:
 
 def _is_zero(rate: ast.expr | None) -> bool:
     return isinstance(rate, ast.Constant) and rate.value == 0
+
+
+@lru_cache(maxsize=KEPT)
+def _calls_dropout(cls: ast.ClassDef, evaluates: bool) -> bool:
+    return any(_is_function(node, evaluates) for node in ast.walk(cls))
 
 
 def _is_function(node: ast.AST, evaluates: bool) -> bool:
