@@ -15,6 +15,9 @@ from .values import Module
 _WITHOUT_PARAMETERS = frozenset(
     {"ReLU", "ReLU6", "LeakyReLU", "ELU", "GELU", "SiLU", "Hardswish", "Sigmoid", "Tanh", "Softmax", "LogSoftmax"}
     | {"Identity", "Flatten", "Upsample", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout"}
+    | {"Hardtanh", "Hardsigmoid", "Softplus", "Softsign", "Mish", "SELU", "CELU", "GLU", "Softmax2d", "LogSigmoid"}
+    | {"Unflatten", "PixelShuffle", "PixelUnshuffle", "UpsamplingNearest2d", "UpsamplingBilinear2d", "ZeroPad2d"}
+    | {"ReflectionPad2d", "ReplicationPad2d", "ConstantPad2d", "FeatureAlphaDropout", "Unfold", "Fold"}
 )
 _SAME = {
     ast.NotEq: "==",
@@ -37,7 +40,7 @@ class ConditionalLayers(State):
         test: what decides the way; None where that is not told.
         """
         there = self.there_where_called(test, frame) if test is not None else set()
-        at_times = (each for each in first ^ self.always if not _has_no_parameters(each))
+        at_times = (each for each in first ^ self.always if not has_no_parameters(each))
         self.at_times |= {each for each in at_times if there.isdisjoint(_with_parents(each))}
         self.always = before | first & self.always
 
@@ -183,9 +186,15 @@ def _has_layers(node: ast.expr) -> bool:
     return any(isinstance(each, ast.Call) for each in ast.walk(node)) and not empty
 
 
-def _has_no_parameters(module: Module) -> bool:
+def has_no_parameters(module: Module) -> bool:
+    """Whether a layer has nothing that is trained: an activation, a pooling, a row of them."""
     package, _, name = module.name.rpartition(".")
-    return package.startswith("torch.nn") and (name in _WITHOUT_PARAMETERS or "Pool" in name)
+    if not package.startswith("torch.nn"):
+        return False
+    if name == "Sequential":
+        inner = [thing for each in module.contents.all() for thing in each.things] if module.contents is not None else []
+        return bool(inner) and all(isinstance(each, Module) and has_no_parameters(each) for each in inner)
+    return name in _WITHOUT_PARAMETERS or "Pool" in name
 
 
 def _with_parents(module: Module) -> set[Module]:

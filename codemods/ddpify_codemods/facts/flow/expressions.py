@@ -241,9 +241,8 @@ class Expressions(OwnOperators):
             return replace(SAME, host=True)
         if isinstance(node.op, ast.Div) and (left.kind, right.kind) == ("sum", "sum") and not host:
             result = self.by_all_ranks(node, result, left, right, frame)
-        uneven = result.kind == "inverse" and any(self.status.get(each) != "training" for each in result.loaders)
         if (
-            (result.kind == "unknown" or uneven or turns)
+            (result.kind == "unknown" or turns)
             and host
             and additive_parts
             and not (self.in_forward or self.in_factory or says_places(node, frame.script))

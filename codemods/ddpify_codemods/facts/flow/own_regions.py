@@ -33,6 +33,9 @@ class OwnRegions(OwnDecisions):
         if isinstance(region, ast.comprehension):
             region = frame.script.parents[region]
         around = _left(frame, region)
+        in_samples = any(context.how == "rows" and context.loaders for context in self.contexts)
+        if around is not region and in_samples:  # what comes behind a sample depends on it
+            return False
         if around is None or not (self.is_quiet_region(region, frame) and self.is_quiet_region(around, frame)):
             return False
         if around is not region:  # it is followed as a whole, the next time
