@@ -330,7 +330,7 @@ def is_call_of(call: ast.AST, functions: frozenset[str]) -> bool:
 def _body(function: ast.FunctionDef | ast.ClassDef) -> str:
     documented = isinstance(function.body[0], ast.Expr) and isinstance(function.body[0].value, ast.Constant)
     text = "\n".join(_lines(function.body[documented:]))
-    text = re.sub(r"\b\w+\.ndarray\b", "numpy.ndarray", text)
+    text = re.sub(r"\b\w+\.ndarray\b", "numpy.ndarray", text).replace(".contiguous().clone()", ".clone()")
     return re.sub(r"as_tensor\(value, device='\w+'\)", "as_tensor(value)", text, count=1)
 
 

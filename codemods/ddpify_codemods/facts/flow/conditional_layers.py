@@ -192,7 +192,9 @@ def has_no_parameters(module: Module) -> bool:
     if not package.startswith("torch.nn"):
         return False
     if name == "Sequential":
-        inner = [thing for each in module.contents.all() for thing in each.things] if module.contents is not None else []
+        inner = (
+            [thing for each in module.contents.all() for thing in each.things] if module.contents is not None else []
+        )
         return bool(inner) and all(isinstance(each, Module) and has_no_parameters(each) for each in inner)
     return name in _WITHOUT_PARAMETERS or "Pool" in name
 

@@ -141,7 +141,10 @@ class Expressions(OwnOperators):
         """Something that is computed from the batches of all ranks."""
         learned = self.may_learn(node, frame)
         values = [
-            (part, self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame))
+            (
+                part,
+                self.on_name(part, frame) if part is node and isinstance(part, ast.Name) else self.value(part, frame),
+            )
             for part in operands(node)
         ]
         local = [value for _, value in values if value.is_local]

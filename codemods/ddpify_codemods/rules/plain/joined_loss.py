@@ -108,7 +108,7 @@ class DifferentiableSum(torch.autograd.Function):
 
     @staticmethod
     def forward(context, value):
-        total = value.clone()
+        total = value.contiguous().clone()
         dist.all_reduce(total)
         return total
 

@@ -19,7 +19,7 @@ class DifferentiableSum(torch.autograd.Function):
 
     @staticmethod
     def forward(context, value):
-        total = value.clone()
+        total = value.contiguous().clone()
         {all_reduce}
         return total
 
@@ -39,7 +39,7 @@ class DifferentiableBatch(torch.autograd.Function):
 
     @staticmethod
     def backward(context, gradient):
-        total = gradient.clone()
+        total = gradient.contiguous().clone()
         {all_reduce}
         return total[{rank} :: {world_size}]
 '''
