@@ -45,6 +45,7 @@ from .statements import (
     as_line,
     guard_of,
     insertions,
+    otherwise,
     remaining,
     unguarded,
     with_block_of,
@@ -246,9 +247,9 @@ class _Rewriter(cst.CSTTransformer):
         edits = self._edits_at(old)
         if any(isinstance(edit, Delete) for edit in edits):
             return [], lines_above(new)
-        if any(isinstance(edit, Unguard) for edit in edits):
+        if unguard := next((edit for edit in edits if isinstance(edit, Unguard)), None):
             assert isinstance(new, cst.If)
-            return unguarded(new)
+            return unguarded(new if unguard.block == "body" else otherwise(new))
         following: list[Statement] = []
         for edit in edits:
             if isinstance(edit, ChangeParameters):

@@ -151,10 +151,11 @@ class Delete:
 
 @dataclass(frozen=True)
 class Unguard:
-    """Put the block of an `if` in its place."""
+    """Put the block of an `if` in its place, or that of its `else`."""
 
     at: ast.If
     message: str
+    block: Literal["body", "orelse"] = "body"
 
 
 @dataclass(frozen=True)

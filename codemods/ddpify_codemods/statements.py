@@ -34,6 +34,15 @@ def unguarded(guard: cst.If) -> tuple[list[Statement], list[cst.EmptyLine]]:
     return statements, list(guard.body.footer)  # type: ignore[return-value]
 
 
+def otherwise(guard: cst.If) -> cst.If:
+    """An `if` with what its `else` holds as its block."""
+    other = guard.orelse
+    if isinstance(other, cst.If):
+        return guard.with_changes(body=cst.IndentedBlock([other.with_changes(leading_lines=[])]), orelse=None)
+    assert isinstance(other, cst.Else)
+    return guard.with_changes(body=other.body, orelse=None)
+
+
 def guard_of(old: cst.CSTNode, new: Sequence[Statement]) -> cst.If | None:
     """The guard that a line became."""
     became = new[0] if new and isinstance(old, cst.SimpleStatementLine) else None

@@ -224,7 +224,8 @@ class FlowFacts:
     over labels that count, with what a batch has of these. full_batches: where the batch size of a loader is that of a
     rank; size_owners: the objects of which it is an attribute; batch_numbers: what it is, where that is known.
     batch_layouts: the calls that lay out a batch by it. alone: loops and functions that each rank may leave by what it
-    has drawn. terms, calls: the operations by which losses are
+    has drawn. in_parallel: the models of nn.DataParallel; out_of_parallel: where they are taken out of it again;
+    parallel_calls: where they are called with batches. terms, calls: the operations by which losses are
     made that cannot be divided; calls_within: those in the functions that such a call runs. joined: what these
     compute with, brought together from all ranks; joined_quietly: where nothing is differentiated. apart: where the
     same is computed of other batches; apart_quietly: without gradients. measuring: the calls of functions that make
@@ -299,6 +300,9 @@ class FlowFacts:
     batch_numbers: dict[Loader, set[object]] = field(default_factory=dict)
     batch_layouts: dict[ast.Call, Script] = field(default_factory=dict)
     alone: set[ast.AST] = field(default_factory=set)
+    in_parallel: set[Module] = field(default_factory=set)
+    out_of_parallel: dict[ast.AST, Script] = field(default_factory=dict)
+    parallel_calls: dict[ast.Call, Script] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)

@@ -62,10 +62,11 @@ _BASES: dict[Thing, Thing] = {
     Library("torch.optim"): Library("torch.optim.Optimizer"),
     Library("torch.optim.lr_scheduler"): Library("torch.optim.lr_scheduler.LRScheduler"),
 }
+DATA_PARALLEL = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _AS_THEY_ARE = frozenset(
     {
         "torch.compile",
-        "torch.nn.DataParallel",
+        *DATA_PARALLEL,
         "torch.jit.script",
         "torch.optim.swa_utils.AveragedModel",
         "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
@@ -170,6 +171,8 @@ class Libraries(LibraryResults, Told):
                     assert isinstance(function, Function)
                     self.enter(function, node, [], from_command_line(function), frame)
             return SAME
+        if name in DATA_PARALLEL and args:
+            self.found.in_parallel |= {thing for thing in args[0].only(Module) if isinstance(thing, Module)}
         if name in _AS_THEY_ARE and args:
             return args[0]
         if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):

@@ -131,6 +131,8 @@ class Modules(Losses, Beginnings, Remembered):
             self.found.unused.add(root.made)
         if trained and root is module:
             self.found.forwards[node] = (frame.script, module)
+            if module in self.found.in_parallel:
+                self.found.parallel_calls[node] = frame.script
             self.found.called_models.setdefault(node, set()).add(root.made)
             self.evaluated(module, node)
             self.evaluates_apart(module, node, frame)

@@ -141,6 +141,8 @@ class Objects(Loops, OwnContainers, OwnLoaders):
             if name == "training" and isinstance(thing, Module) and not self.without_gradients and trains(thing, frame):
                 return Value(constant=True, host=True)
             if isinstance(thing, Module) and not called and name == "module":
+                if thing in self.found.in_parallel:
+                    self.found.out_of_parallel[node] = frame.script
                 return of(thing)  # of nn.DataParallel
             if isinstance(thing, Module) and (told := told_to(thing, name)) is not None:
                 return Value(constant=told, host=True)

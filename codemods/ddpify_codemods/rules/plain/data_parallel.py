@@ -5,28 +5,34 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.eager import is_move
+from ...facts.flow.frames import FlowFacts
+from ...facts.flow.libraries import DATA_PARALLEL
 from ...facts.script import Script
-from ...rule import Delete, Edit, Finding, Replace, Rule
+from ...rule import Delete, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
+from .words import is_here, program_of
 
-_CLASSES = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
+_MESSAGE = "leave the GPUs to DistributedDataParallel"
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Take the model instead of what nn.DataParallel makes of it."""
     wrapped: set[str] = set()
+    found = program_of(script).followed.found
     for call in script.find(ast.Call):
-        if script.qualified(call.func) not in _CLASSES or not call.args:
+        if script.qualified(call.func) not in DATA_PARALLEL or not call.args:
             continue
-        parent, message = script.parents[call], "leave the GPUs to DistributedDataParallel"
+        parent = script.parents[call]
         if isinstance(parent, ast.Assign):
             wrapped.update(map(ast.unparse, parent.targets))
         if isinstance(parent, ast.Assign) and [*map(ast.unparse, parent.targets)] == [ast.unparse(call.args[0])]:
-            yield Delete(parent, message)
+            yield _without(script, parent)
         else:
-            yield Replace(call, "{}", message, parts=(call.args[0],), bare=True)
+            yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=True)
     for node in script.find(ast.Attribute):
-        if node.attr == "module" and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in wrapped:
+        named = node.attr == "module" and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in wrapped
+        if named or is_here_too(script, found.out_of_parallel, node):
             yield Replace(node, "{}", "the model is not wrapped here", parts=(node.value,), bare=True)
     for call in script.find(ast.Call):
         keyed = isinstance(call.func, ast.Attribute) and call.func.attr in ("state_dict", "load_state_dict")
@@ -34,6 +40,71 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = "the keys of this state_dict begin with `module.` in the original, and do not here"
             remedy = "checkpoints of the original need their keys shortened"
             yield Finding(RULE.id, "warning", call.lineno, message, remedy)
+    if target.is_accelerator:
+        yield from _moved_inputs(script, found, target)
+
+
+def is_here_too(script: Script, found: dict[ast.AST, Script], node: ast.AST) -> bool:
+    """Whether a node is among those that were found in a file."""
+    return node in found and is_here(script, found[node])
+
+
+def _without(script: Script, wraps: ast.Assign) -> Delete | Unguard:
+    """Leave out a statement; with the condition that there are several GPUs, of which a process has one."""
+    several = script.parents[wraps]
+    if not isinstance(several, ast.If) or wraps not in several.body or not _asks_for_several(script, several.test):
+        return Delete(wraps, _MESSAGE)
+    others = [each for each in several.body if each is not wraps and not _only_says(script, each)]
+    if others:
+        return Delete(wraps, _MESSAGE)
+    return Unguard(several, _MESSAGE, "orelse") if several.orelse else Delete(several, _MESSAGE)
+
+
+def _asks_for_several(script: Script, test: ast.expr) -> bool:
+    """Whether it is `torch.cuda.device_count() > 1`."""
+    if not isinstance(test, ast.Compare) or len(test.ops) != 1 or not isinstance(test.left, ast.Call):
+        return False
+    bound = test.comparators[0].value if isinstance(test.comparators[0], ast.Constant) else None
+    counts = script.qualified(test.left.func) == "torch.cuda.device_count"
+    return counts and (type(test.ops[0]), bound) in ((ast.Gt, 1), (ast.GtE, 2))
+
+
+def _only_says(script: Script, node: ast.stmt) -> bool:
+    call = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(call, ast.Call) and script.qualified(call.func) == "print"
+
+
+def _moved_inputs(script: Script, found: FlowFacts, target: Target) -> Iterator[Replace]:
+    """Move batches to the device that nn.DataParallel has moved, where the model alone is called."""
+    for call, there in found.parallel_calls.items():
+        if not is_here(script, there) or call in found.training_forwards:
+            continue
+        for given in (*call.args, *(word.value for word in call.keywords)):
+            if _is_on_host(script, given, found):
+                device = target.words.device or f'"{target.device_type}"'
+                yield Replace(given, f"{{}}.to({device})", "move what nn.DataParallel has moved", bare=False)
+
+
+def _is_on_host(script: Script, node: ast.expr, found: FlowFacts, depth: int = 4) -> bool:
+    """Whether something comes from a loader as it is: `for x, y in loader: model(Variable(x))`."""
+    if any(is_move(each) for each in ast.walk(node)):
+        return False
+    if isinstance(node, ast.Call) and script.qualified(node.func) == "torch.autograd.Variable" and node.args:
+        return _is_on_host(script, node.args[0], found, depth)
+    if not isinstance(node, ast.Name) or depth == 0:
+        return False
+    scope = script.scope(node)
+    stores = [each for each in script.find(ast.Name) if each.id == node.id and not isinstance(each.ctx, ast.Load)]
+    values = []
+    for each in (one for one in stores if script.scope(one) is scope and one.lineno < node.lineno):
+        statement = script.statement(each)
+        if isinstance(statement, ast.For) and each in ast.walk(statement.target):
+            values.append(statement in found.loops)
+        elif isinstance(statement, ast.Assign) and statement.targets == [each]:
+            values.append(_is_on_host(script, statement.value, found, depth - 1))
+        else:
+            values.append(False)
+    return bool(values) and all(values)
 
 
 def _holds(owner: str, wrapped: set[str]) -> bool:
@@ -93,7 +164,7 @@ for x, y in loader:
     loss.backward()
     optimizer.step()
 if dist.get_rank() == 0:
-    torch.save(model.module.state_dict(), "model.pt")
+    torch.save(model.state_dict(), "model.pt")
 dist.destroy_process_group()
 """,
     check=check,
