@@ -121,5 +121,23 @@ class DataParallel(nn.DataParallel[Module]):
         self.module = module
         self.device_ids = []
 
+    def forward(self, *inputs: Any, **kwargs: Any) -> Any:
+        """What the module makes of its inputs, moved to its device, as nn.DataParallel moves them."""
+        device = next((each.device for each in self.module.parameters()), None)
+        if device is None or device.type == "cpu":
+            return self.module(*inputs, **kwargs)
+        return self.module(*_moved(inputs, device), **_moved(kwargs, device))
+
     def __reduce__(self) -> tuple[Any, ...]:
         return nn.DataParallel, (self.module,), self.__getstate__()  # type: ignore[no-untyped-call]
+
+
+def _moved(value: Any, device: torch.device) -> Any:
+    """Inputs with their tensors on a device: in tuples, lists and dictionaries, too."""
+    if isinstance(value, torch.Tensor):
+        return value.to(device, non_blocking=True)
+    if isinstance(value, dict):
+        return {key: _moved(each, device) for key, each in value.items()}
+    if type(value) in (tuple, list):
+        return type(value)(_moved(each, device) for each in value)
+    return value

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from .reach import all_names, reached_names
 from .script import Script
 
+# What they make is not known.
+_OF_ANY_NAME = frozenset({"importlib.import_module", "hydra.utils.instantiate"})
 # Their models have BatchNorm, but for those of these names.
 _LIBRARIES = (
     "torchvision.models",
@@ -42,6 +44,8 @@ def _comes_with_it(script: Script) -> bool:
         if not isinstance(node, ast.Name | ast.Attribute) or isinstance(script.parents[node], ast.Attribute):
             continue
         name = script.qualified(node)
+        if name in _OF_ANY_NAME:
+            return True
         if not name.startswith(_LIBRARIES):
             continue
         last, call = name.rpartition(".")[2], script.parents[node]

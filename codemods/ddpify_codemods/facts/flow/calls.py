@@ -18,6 +18,7 @@ from .named_tuples import fields_of, instance
 from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
 from .operations import element
+from .own_decisions import as_number
 from .shown_parameters import given_in_calls
 from .signatures import needs, takes
 from .starred import parts_given
@@ -263,7 +264,8 @@ class Calls(Methods):
             made = self.pretrained(thing, node, keywords, frame)
             return made or self.method(thing, node, args, keywords, frame, alone)
         if isinstance(thing, Library):
-            return self.library(thing.name, node, args, keywords, frame, alone)
+            found = self.library(thing.name, node, args, keywords, frame, alone)
+            return as_number(thing.name, found, [*args, *keywords.values()])
         return self.unknown_call(node, [*args, *keywords.values()], frame, alone)
 
     def pretrained(self, method: Method, node: ast.Call, keywords: dict[str, Value], frame: Frame) -> Value | None:

@@ -23,7 +23,18 @@ def draws_apart(loader: Loader, dataset: Value | None, method_of: MethodOf) -> b
     """
     things = dataset.things if dataset is not None else frozenset()
     drawn = bool(things) and all(_draws(each, method_of) for each in things)
-    return drawn or order_may_be_drawn(loader.script, loader.call)
+    return drawn or order_may_be_drawn(loader.script, loader.call) or _leaves_some_out(loader.call)
+
+
+def _leaves_some_out(call: ast.Call) -> bool:
+    """Whether a loader leaves out the last samples of an order that it draws."""
+    words = {word.arg: word.value for word in call.keywords}
+    shuffle = call.args[2] if len(call.args) > 2 else words.get("shuffle")
+    return not _is_off(shuffle) and not _is_off(words.get("drop_last"))
+
+
+def _is_off(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and not node.value)
 
 
 def _draws(thing: Thing, method_of: MethodOf, depth: int = 4) -> bool:

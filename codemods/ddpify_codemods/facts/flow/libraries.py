@@ -185,7 +185,7 @@ class Libraries(LibraryResults, Told):
             self.problem(frame, node, reason)
         if name in ("functools.reduce", "itertools.accumulate") and self.in_forward and any(map(by_sample, given)):
             return made_of("unknown", entries(given), reason=COUPLES)
-        if name in ("torch.is_tensor", "torch.is_complex", "numpy.iscomplexobj"):
+        if name in ("torch.is_tensor", "torch.is_complex") or (name == "numpy.iscomplexobj" and not local):
             return SAME
         if name.startswith("torch.distributions."):
             return self.distribution(name, node, given)

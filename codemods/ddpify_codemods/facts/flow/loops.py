@@ -206,7 +206,7 @@ class Loops(OneByOne, ByName, OwnRegions):
         place: Frame | None = frame
         while place is not None:
             for name, value in place.names.items():
-                if self.holds(value, loader):
+                if self.holds(value, loader) and name != "_":
                     return name
                 for thing in value.only(Items):
                     assert isinstance(thing, Items)

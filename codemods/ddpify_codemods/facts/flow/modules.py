@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..called_modules import called_model
 from ..script import Script
 from .bags import bags, is_in_one, of_each_sample
 from .batches import passed_on
@@ -21,6 +22,7 @@ from .operation_names import DRAWN_AT_FIRST, LOSS_CLASSES, WEIGHTED
 from .packed import PACKED, is_packed
 from .reductions import likelihood, loss_of, reduction_of
 from .remembered import Remembered
+from .state import Context
 from .training import leaves_outputs
 from .transformers_models import (
     class_name,
@@ -134,7 +136,7 @@ class Modules(Losses, Beginnings, Remembered):
             if module in self.found.in_parallel:
                 self.found.parallel_calls[node] = frame.script
             self.found.called_models.setdefault(node, set()).add(root.made)
-            self.evaluated(module, node)
+            self.evaluated(module, node, frame)
             self.evaluates_apart(module, node, frame)
             if not self.without_gradients:
                 self.calls_wrapper(root.made, node)
@@ -203,10 +205,17 @@ class Modules(Losses, Beginnings, Remembered):
         vague = (value.kind == "same" and not value.loaders) or (value.kind == "unknown" and not value.is_kept)
         return vague and (module.networks or trained)
 
-    def evaluated(self, module: Module, node: ast.Call) -> None:
-        """Note a call of a trained module outside of loops over training batches."""
+    def evaluated(self, module: Module, node: ast.Call, frame: Frame) -> None:
+        """Note a call of a module outside of loops over training batches, of one that has been trained."""
+        if not self.has_begun:
+            return
         if not any(context.how == "batches" and not self.uneven(context) for context in self.contexts):
-            named = [(each, self.named(module, each.frame)) for each in self.contexts if each.how != "rows"]
+            called = called_model(node)
+            named = [
+                (each, ast.unparse(called) if is_set_before(each, called, frame) else self.named(module, each.frame))
+                for each in self.contexts
+                if each.how != "rows"
+            ]
             loop, name = next((each for each in named if each[1]), named[0] if named else (None, ""))
             self.found.evaluations.setdefault(node, set()).add((loop.node, loop.frame.script, name) if loop else None)
 
@@ -415,3 +424,15 @@ def scored(node: ast.Call, frame: Frame) -> set[tuple[ast.AST, str]]:
     """The variable that a loss takes for scores: along its second dimension lie classes."""
     first = node.args[0] if node.args else None
     return {(frame.node, first.id)} if isinstance(first, ast.Name) else set()
+
+
+def is_set_before(loop: Context, called: ast.expr, frame: Frame) -> bool:
+    """Whether what is called in a loop has its name before it, in the same function."""
+    if loop.frame is not frame or not isinstance(called, ast.Name | ast.Attribute):
+        return False
+    base: ast.expr = called
+    while isinstance(base, ast.Attribute):
+        base = base.value
+    inner = ast.walk(loop.node)
+    stored = {each.id for each in inner if isinstance(each, ast.Name) and not isinstance(each.ctx, ast.Load)}
+    return isinstance(base, ast.Name) and base.id not in stored

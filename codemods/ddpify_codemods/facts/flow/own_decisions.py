@@ -7,13 +7,19 @@ ask the other ranks for anything, nor count anything, and a generator that draws
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 
 from .frames import Frame
 from .state import State
-from .values import BY_SAMPLES, DRAWN, Items, Value, root_of
+from .values import BY_SAMPLES, DRAWN, Items, Value, entries, root_of
 
+_OF_NUMBERS = frozenset(
+    {"sum", "max", "min", "abs", "round", "float", "int", "bool", "any", "all", "numpy.mean", "numpy.sum", "numpy.max"}
+    | {"numpy.min", "numpy.average", "numpy.median", "numpy.std", "numpy.nanmean", "statistics.mean", "math.sqrt"}
+    | {"math.exp", "math.log", "numpy.exp", "numpy.sqrt", "numpy.log", "numpy.iscomplexobj", "math.isnan"}
+)
 _RUNS = ast.Call | ast.NamedExpr | ast.Lambda | ast.Await | ast.Yield | ast.YieldFrom
 
 
@@ -66,3 +72,10 @@ def only_takes(node: ast.expr) -> bool:
 def is_drawn(value: Value) -> bool:
     """Whether something is made of nothing but drawn numbers, which are others on each rank: of no samples."""
     return value.kind == "unknown" and value.reason == DRAWN and not value.loaders
+
+
+def as_number(function: str, found: Value, given: Sequence[Value]) -> Value:
+    """What is made of drawn numbers of Python, which is one too: `sum(losses)`, `np.mean(losses)`."""
+    local = [each for each in entries(given) if each.is_local]
+    numbers = is_drawn(found) and function in _OF_NUMBERS and all(each.host for each in local)
+    return replace(found, host=True) if numbers else found

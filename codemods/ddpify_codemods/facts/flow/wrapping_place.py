@@ -80,9 +80,15 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
         trains = made in training if each is made else any(_trains(program, part) for part in ast.walk(each))
         if trains or isinstance(each, ast.For | ast.While | ast.With):
             break
-        if value is not None and _changes_tensors(value, base.code):
+        if (value is not None and _changes_tensors(value, base.code)) or _moves_at_times(each, base.code):
             at = after
     return at
+
+
+def _moves_at_times(node: ast.stmt, code: str) -> bool:
+    """Whether a model is moved in some cases: `if torch.cuda.is_available(): model = model.cuda()`."""
+    calls = (part for part in ast.walk(node) if is_move(part)) if isinstance(node, ast.If) else ()
+    return any(_changes_tensors(each, code) for each in calls if isinstance(each, ast.Call))
 
 
 def moved_behind(program: Program, script: Script, at: ast.stmt, code: str) -> list[ast.Call]:

@@ -107,15 +107,11 @@ def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
         return
     problem = followed.whole.get(loader)
     remedy = "right, but no faster; --style exact divides it"
-    if problem is None:
-        message = "every rank evaluates all of it: what is loaded is not said in this call"
-        yield Finding(RULE.id, "note", loader.call.lineno, message, remedy)
-        return
-    line = getattr(problem.node, "lineno", loader.call.lineno)
-    where = f" (line {line})" if problem.script is loader.script else ""
-    yield Finding(
-        RULE.id, "note", loader.call.lineno, f"every rank evaluates all of it: {problem.reason}{where}", remedy
-    )
+    reason = "what is loaded is not said in this call"
+    if problem is not None:
+        line = getattr(problem.node, "lineno", loader.call.lineno)
+        reason = problem.reason + (f" (line {line})" if problem.script is loader.script else "")
+    yield Finding(RULE.id, "note", loader.call.lineno, f"every rank evaluates all of it: {reason}", remedy)
     orders = [*loader.call.args[2:3], *(word.value for word in loader.call.keywords if word.arg == "shuffle")]
     shuffled = not all(map(is_false, orders))
     ordered = shared_order(loader.script, loader.call)
