@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+from ...facts.bindings import names_in
 from ...facts.script import Script
 
 
@@ -27,19 +28,36 @@ def is_array(script: Script, at: ast.stmt, name: str) -> bool:
 
 def as_numbers(script: Script, at: ast.AST, name: str) -> str:
     """The code of a list of numbers, as torch takes it: of `losses.append(loss.detach().numpy())`, which makes a list
-    of arrays of no dimension, as numbers of Python's own."""
+    of arrays of no dimension, as numbers of Python's own; of lists of them, `losses[epoch].append(…)`, too."""
     appended = [
-        call.args[0]
+        call
         for call in script.find(ast.Call)
         if isinstance(call.func, ast.Attribute)
         and call.func.attr == "append"
-        and ast.unparse(call.func.value) == name
         and script.scope(call) is script.scope(at)
         and len(call.args) == 1
     ]
-    arrays = [each for each in appended if isinstance(each, ast.Call) and getattr(each.func, "attr", "") == "numpy"]
-    listed = arrays and arrays == appended and not _is_made_by_call(script, at, name)
-    return f"[each.tolist() for each in {name}]" if listed else name
+    own = [each for each in appended if ast.unparse(each.func.value) == name]  # type: ignore[attr-defined]
+    if own and all(map(_is_array, own)) and not _is_made_by_call(script, at, name):
+        return f"[each.tolist() for each in {name}]"
+    inner = [each for each in appended if _may_be_within(script, each.func.value, name)]  # type: ignore[attr-defined]
+    nested = inner and not own and any(map(_is_array, inner))
+    return f"[[float(number) for number in each] for each in {name}]" if nested else name
+
+
+def _is_array(append: ast.Call) -> bool:
+    given = append.args[0]
+    return isinstance(given, ast.Call) and getattr(given.func, "attr", "") == "numpy"
+
+
+def _may_be_within(script: Script, node: ast.expr, name: str) -> bool:
+    """Whether a list is one of those in another: `losses[0]`, or what a loop over them takes."""
+    if isinstance(node, ast.Subscript):
+        return ast.unparse(node.value) == name
+    loops = (each for each in script.ancestors(node) if isinstance(each, ast.For))
+    return isinstance(node, ast.Name) and any(
+        node.id in names_in(each.target) and name in names_in(each.iter) for each in loops
+    )
 
 
 def _is_made_by_call(script: Script, at: ast.AST, name: str) -> bool:
