@@ -12,6 +12,7 @@ from operator import itemgetter
 from pathlib import Path
 
 from ddpify_codemods import ONE_DEVICE, TARGETS, converted_for
+from ddpify_codemods.facts.gpu_option import gpu_option
 from ddpify_codemods.facts.ignores import skips_file
 from ddpify_codemods.folders import forget
 from ddpify_codemods.search_path import Added
@@ -103,7 +104,8 @@ def run(options: CommandLine) -> tuple[Report, bytes]:
     outcomes = with_importers(outcomes) if style == "plain" else outcomes
     output = _write(options, outcomes)
     template = "" if target == ONE_DEVICE else TARGETS[target].with_backend(options.xpu_backend).launch
-    launch = partial(_launch, template, options.destination)
+    uses_gpus = target != ONE_DEVICE and bool(TARGETS[target].module)
+    launch = partial(_launch, template, options.destination, uses_gpus)
     status: Status = "would convert" if options.diff or options.check else "converted"
     folder = diff_folder(outcomes) if options.diff else None
     for outcome in outcomes:
@@ -309,7 +311,14 @@ def _write_to(place: Path, code: bytes, model: Path) -> None:
         files.write_all({place: code}, stat.S_IMODE(model.stat().st_mode) if model.exists() else None)
 
 
-def _launch(template: str, destination: str, entry: Source, own: str) -> str:
+def _launch(template: str, destination: str, uses_gpus: bool, entry: Source, own: str) -> str:
+    """The command that starts a converted script, with the option that lets it use GPUs, where it has one."""
+    started = _started(template, destination, entry, own)
+    option = gpu_option(entry.text) if uses_gpus and started else ""
+    return f"{started} {option}".rstrip()
+
+
+def _started(template: str, destination: str, entry: Source, own: str) -> str:
     name = destination or entry.name
     if name in (STDIN, "<stdin>"):
         return ""
