@@ -31,6 +31,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         "them come twice in an epoch, and a batch size that W ranks do not divide is rounded down",
         "none needed; --style exact keeps the order",
     )
+    if program.followed.found.full_batches and not program.per_process:
+        message = "the script gives tensors the batch size: W has to divide it, and the last batch has to be as large"
+        yield Finding(RULE.id, "warning", line, message, "choose a batch size that W divides, or drop_last=True")
     for message, remedy in target.words.differs:
         yield Finding(RULE.id, "warning", line, message, remedy)
     if program.per_process:
@@ -49,6 +52,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
+        if any(names_something(each, "BatchNorm1d") for each in program.scripts):
+            message = (
+                "where a rank's last batch has one sample, BatchNorm1d ends with an error, as it does in one process"
+            )
+            yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
     if any(map(comes_with_dropout, program.scripts)) or any(
         names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")
     ):
