@@ -1,4 +1,4 @@
-"""The option that lets a script use GPUs, where it does not without: `parser.add_argument("--cuda", action="store_true")`."""
+"""The option without which a script stays on the CPU: `parser.add_argument("--cuda", action="store_true")`."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from ...facts.devices import names_device
 from ...facts.earlier_samples import own_generators
+from ...facts.flow.batches import sure_size
 from ...facts.flow.draws import comes_with_dropout
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
@@ -52,10 +53,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             "--sync-batchnorm" if target.synchronizes_batch_norm else "--style exact takes those of the whole batch"
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
-        if any(names_something(each, "BatchNorm1d") for each in program.scripts):
-            message = (
-                "where a rank's last batch has one sample, BatchNorm1d ends with an error, as it does in one process"
-            )
+        drops = all(map(sure_size, program.followed.found.training))
+        if not drops and any(names_something(each, "BatchNorm1d") for each in program.scripts):
+            message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
     if any(map(comes_with_dropout, program.scripts)) or any(
         names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")
