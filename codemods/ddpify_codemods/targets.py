@@ -40,7 +40,8 @@ class Target:
     shards_optimizers: whether each process is to keep a part of the optimizers' state. shards_models: and of the model.
     resume: the folder of checkpoints that the command asks for; "" for none.
 
-    Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel. plain_backend: the source of the
+    Of the plain style: plain_wrapper_arguments of torch's DistributedDataParallel; plain_moves_inputs: that which lets
+    it move its inputs to the device, as nn.DataParallel does. plain_backend: the source of the
     argument of torch's init_process_group, by default the backend. plain_environment: statements above it, for a
     launcher that does not set torchrun's variables; that of LOCAL_RANK only where it is read. synchronizes_batch_norm:
     whether torch.nn.SyncBatchNorm knows the device. plain_by_way_of: the target whose plain code is moved on to this.
@@ -73,6 +74,7 @@ class Target:
     shards_models: bool = False
     resume: str = ""
     plain_wrapper_arguments: str = ""
+    plain_moves_inputs: str = ""
     plain_backend: str = ""
     plain_environment: tuple[str, ...] = ()
     synchronizes_batch_norm: bool = False
@@ -145,7 +147,7 @@ class Target:
 
     def on_host(self) -> Target:
         """The target for plain code that names no device: gloo sends what its model leaves on the CPU."""
-        return replace(self.with_host(), plain_wrapper_arguments="")
+        return replace(self.with_host(), plain_wrapper_arguments="", plain_moves_inputs="")
 
     def with_host(self) -> Target:
         """The target for plain code whose ranks agree on numbers of the host too, by gloo: no batch waits for a GPU."""
@@ -192,7 +194,7 @@ _CUDA = Target(
     tensor_types="torch.cuda",
     options=("sync-batchnorm", "optimizer-sharding", "fully-sharded"),
     retargets="backend",
-    plain_wrapper_arguments="device_ids=[torch.cuda.current_device()]",
+    plain_moves_inputs="device_ids=[torch.cuda.current_device()]",
     synchronizes_batch_norm=True,
 )
 # PyTorch-Ignite's ignite.distributed, which finds its backend and its device in the run.
@@ -252,7 +254,7 @@ _CCL_XPU = Target(
     modules=("import oneccl_bindings_for_pytorch",),
     launch="mpirun -n 2 -l python {module}{script}",
     retargets="backend",
-    plain_wrapper_arguments="device_ids=[torch.xpu.current_device()]",
+    plain_moves_inputs="device_ids=[torch.xpu.current_device()]",
     plain_environment=(  # what Intel MPI sets, where torch looks for torchrun's
         'os.environ.setdefault("RANK", os.environ.get("PMI_RANK", "0"))',
         'os.environ.setdefault("WORLD_SIZE", os.environ.get("PMI_SIZE", "1"))',

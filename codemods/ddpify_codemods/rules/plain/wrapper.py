@@ -67,6 +67,8 @@ def _wrapped(model: Wrapped, at: ast.stmt, program: Program, target: Target) -> 
     arguments = [f"{model.each or model.model}{moved}"]
     if target.plain_wrapper_arguments:
         arguments.append(target.plain_wrapper_arguments)
+    if target.plain_moves_inputs and program.followed.found.in_parallel:
+        arguments.append(target.plain_moves_inputs)
     if keeps_buffers(program, model.made):
         arguments.append("broadcast_buffers=False")
     if model.leaves_out:
