@@ -125,3 +125,19 @@ def test_the_model_stays_the_users() -> None:
 @pytest.mark.filterwarnings("ignore")
 def test_trains_what_one_process_trains(name: str, world_size: int, reduction: Reduction) -> None:
     assert_trains_the_same(CASES[name], world_size, reduction)
+
+
+def test_what_was_nn_dataparallel_moves_its_inputs_to_its_device() -> None:
+    class Net(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = torch.nn.Linear(2, 1)
+
+        def forward(self, x: torch.Tensor, more: dict[str, list[torch.Tensor]], scale: float = 1.0) -> torch.Tensor:
+            return self.layer(x + more["x"][0]) * scale
+
+    model = DataParallel(Net().to("meta"))
+    x = torch.ones(3, 2)
+    assert model(x, {"x": [x]}, scale=2.0).device.type == "meta"
+    model = DataParallel(Net())
+    assert model(x, more={"x": [x]}).device.type == "cpu"
