@@ -134,7 +134,8 @@ def test_what_was_nn_dataparallel_moves_its_inputs_to_its_device() -> None:
             self.layer = torch.nn.Linear(2, 1)
 
         def forward(self, x: torch.Tensor, more: dict[str, list[torch.Tensor]], scale: float = 1.0) -> torch.Tensor:
-            return self.layer(x + more["x"][0]) * scale
+            made: torch.Tensor = self.layer(x + more["x"][0])
+            return made * scale
 
     model = DataParallel(Net().to("meta"))
     x = torch.ones(3, 2)
