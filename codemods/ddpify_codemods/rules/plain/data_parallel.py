@@ -93,18 +93,18 @@ def _is_on_host(script: Script, node: ast.expr, found: FlowFacts, depth: int = 4
         return _is_on_host(script, node.args[0], found, depth)
     if not isinstance(node, ast.Name) or depth == 0:
         return False
-    scope = script.scope(node)
-    stores = [each for each in script.find(ast.Name) if each.id == node.id and not isinstance(each.ctx, ast.Load)]
+    loops = [each for each in script.ancestors(node) if each in found.loops and isinstance(each, ast.For)]
+    if not loops:
+        return False
     values = []
-    for each in (one for one in stores if script.scope(one) is scope and one.lineno < node.lineno):
+    for each in (one for one in ast.walk(loops[0]) if isinstance(one, ast.Name) and one.id == node.id):
         statement = script.statement(each)
-        if isinstance(statement, ast.For) and each in ast.walk(statement.target):
-            values.append(statement in found.loops)
-        elif isinstance(statement, ast.Assign) and statement.targets == [each]:
-            values.append(_is_on_host(script, statement.value, found, depth - 1))
-        else:
-            values.append(False)
-    return bool(values) and all(values)
+        if isinstance(each.ctx, ast.Load) or statement is loops[0] or statement.lineno >= script.statement(node).lineno:
+            continue
+        alone = isinstance(statement, ast.Assign) and statement.targets == [each]
+        values.append(alone and _is_on_host(script, statement.value, found, depth - 1))  # type: ignore[attr-defined]
+    given = any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(loops[0].target))
+    return all(values) and (given or bool(values))
 
 
 def _holds(owner: str, wrapped: set[str]) -> bool:

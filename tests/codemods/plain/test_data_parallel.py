@@ -1,0 +1,77 @@
+"""Scripts for nn.DataParallel, in plain torch: what it did is done without it (DDP613)."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import plain, refusals, training
+
+MODEL = "model = nn.Linear(4, 3)\n"
+EVALUATION = """\
+for x, y in test_loader:
+    {move}
+    print((model({given}).argmax(1).cpu() == y).sum().item())
+"""
+
+
+def parallel(made: str, after: str = "", target: str = "cuda") -> str:
+    """What a training becomes whose model is made so."""
+    result = plain(
+        training().replace(MODEL, made, 1).replace("loss = F", "x, y = x.cuda(), y.cuda()\n        loss = F", 1)
+        + after,
+        target,
+    )
+    assert not refusals(result)
+    return result.code
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n",
+        "model = nn.Linear(4, 3)\nmodel = nn.DataParallel(model)\nmodel.cuda()\n",
+        "def build(net):\n    net = nn.DataParallel(net)\n    return net\n\n\nmodel = build(nn.Linear(4, 3)).cuda()\n",
+    ],
+)
+def test_the_model_is_no_module_of_another_one(made: str) -> None:
+    saves = "def save(net):\n    torch.save(net.module.state_dict(), 'net.pt')\n\n\n"
+    code = parallel(saves + made, "save(model)\nprint(model.module.weight.sum().item())\n")
+    assert ".module" not in code and "net.state_dict()" in code and "nn.DataParallel" not in code
+
+
+def test_the_module_of_something_else_stays() -> None:
+    code = parallel(
+        "model = nn.Linear(4, 3).cuda()\naverage = torch.optim.swa_utils.AveragedModel(model)\n",
+        "print(average.module.weight.sum())\n",
+    )
+    assert "average.module.weight" in code
+
+
+@pytest.mark.parametrize(
+    ("move", "given", "after"),
+    [
+        ("pass", "x", 'model(x.to("cuda"))'),
+        ("x = torch.autograd.Variable(x)", "x", 'model(x.to("cuda"))'),
+        ("pass", "torch.autograd.Variable(x)", 'model(torch.autograd.Variable(x).to("cuda"))'),
+        ("x = x.cuda()", "x", "model(x)"),
+        ("x = torch.autograd.Variable(x.cuda())", "x", "model(x)"),
+        ("pass", "x.cuda()", "model(x.cuda())"),
+    ],
+)
+def test_an_evaluation_moves_what_nn_data_parallel_has_moved(move: str, given: str, after: str) -> None:
+    evaluation = EVALUATION.format(move=move, given=given)
+    assert after in parallel("model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n", evaluation)
+    assert f"model({given})" in parallel("model = nn.Linear(4, 3).cuda()\n", evaluation)
+
+
+def test_the_wrapper_moves_its_inputs_where_nn_data_parallel_did_alone() -> None:
+    assert "device_ids=[torch.cuda.current_device()]" in parallel("model = nn.DataParallel(nn.Linear(4, 3)).cuda()\n")
+    assert "device_ids" not in parallel("model = nn.Linear(4, 3).cuda()\n")
+
+
+def test_of_two_ways_that_for_one_gpu_stays() -> None:
+    several = "if torch.cuda.device_count() > 1:\n    print('several')\n    model = nn.DataParallel(model)\n"
+    code = parallel(MODEL + several + "else:\n    print('one')\nmodel.cuda()\n")
+    assert "\nprint('one')\n" in code and "several" not in code and "device_count() > 1" not in code
+    code = parallel(MODEL + several + "model.cuda()\n")
+    assert "several" not in code and "device_count() > 1" not in code
