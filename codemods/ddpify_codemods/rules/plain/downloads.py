@@ -30,7 +30,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield from (Guard(each, words.first, message, modules=words.imports, is_context=True) for each in downloading)
         return
     for first, last in _in_a_row(script, downloading):
-        yield Insert(first, f"if {words.rank} != 0:\n    {words.barrier}", message, modules=words.imports)
+        before = f"if {words.rank} != 0:\n    {words.barrier}"
+        yield Insert(first, before, message, modules=words.imports, above=True)
         after = f"if {words.is_rank_0}:\n    {words.barrier}"
         yield Insert(last, after, message, "after", modules=words.imports)
 
@@ -87,9 +88,9 @@ dist.init_process_group("gloo")
 if dist.get_rank() != 0:
     sys.stdout = open(os.devnull, "w")  # rank 0 prints
 torch.manual_seed(0)
+
 if dist.get_rank() != 0:
     dist.barrier()
-
 train_set = datasets.MNIST("data", download=True, transform=transforms.ToTensor())
 test_set = datasets.MNIST("data", train=False, download=True, transform=transforms.ToTensor())
 if dist.get_rank() == 0:
