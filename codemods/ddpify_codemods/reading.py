@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -37,12 +37,14 @@ class _File:
     """A file by itself.
 
     alone: it as the rules see it, without what other files say. defined: the functions, classes and methods in it.
+    inheriting: the classes among them that have the __init__ of a base.
     names: these and every name, attribute and import in it. joins, asks: whether it names `init_process_group`, or
     mentions `is_initialized`. view: what is known of it if it is converted.
     """
 
     alone: Script
     defined: frozenset[str]
+    inheriting: frozenset[str]
     names: frozenset[str]
     joins: bool
     asks: bool
@@ -88,6 +90,7 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     files = {path: _file(path, text) for path, text in program.items()}
     views = {path: file.view for path, file in files.items() if file.view is not None}
     defined = frozenset().union(*(file.defined for file in files.values()))
+    inheriting = frozenset().union(*(file.inheriting for file in files.values()))
     entry = next(iter(program))
     unused = _unused(list(files.values())) if any(file.joins for file in files.values()) else {}
     joins = any(file.joins and not unused.get(file.alone) for file in files.values())
@@ -98,7 +101,7 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
         known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
-        own = unused.get(file.alone, frozenset()), called[file.alone]
+        own = unused.get(file.alone, frozenset()), called[file.alone], inheriting & names
         scripts.append(_script(file, path == entry, *known, *own))
     return views, scripts
 
@@ -126,7 +129,12 @@ def _file(path: Path, text: str) -> _File:
     used = {node.id for node in alone.find(ast.Name)} | {node.attr for node in alone.find(ast.Attribute)}
     imported = {part for alias in alone.find(ast.alias) for part in alias.name.split(".")}
     asks = re.search(r"\bis_initialized\b", text) is not None
-    return _File(alone, defined, defined | used | imported, _JOIN in used, asks, seen)
+    inheriting = frozenset(each.name for each in alone.find(ast.ClassDef) if each.bases and not _has_init(each))
+    return _File(alone, defined, inheriting, defined | used | imported, _JOIN in used, asks, seen)
+
+
+def _has_init(owner: ast.ClassDef) -> bool:
+    return any(isinstance(each, ast.FunctionDef) and each.name == "__init__" for each in owner.body)
 
 
 @lru_cache(maxsize=KEPT)
@@ -146,13 +154,14 @@ def _script(
     in_converted: bool,
     unused: frozenset[str],
     called: frozenset[str],
+    inheriting: frozenset[str],
 ) -> Script:
     """A file in its program: the very same object for every program in which it means the same."""
     runs = is_entry and _runs_something(file.alone.tree)
     roots = unfound.roots if unfound.imports else ()
-    path, text, tree = file.alone.path, file.alone.text, file.alone.tree
-    seen = file.view, in_converted
-    return Script(path, text, tree, runs, defined, roots, libraries, asks, *seen, never_used=unused, for_samples=called)
+    known = replace(file.alone, is_entry=runs, defined=defined, roots=roots, inherited=libraries, inheriting=inheriting)
+    own = replace(known, only_asks_for_group=asks, in_converted=in_converted)
+    return replace(own, never_used=unused, for_samples=called)
 
 
 def _runs_something(tree: ast.Module) -> bool:

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from .snippet import check_noop, check_transformed
 
@@ -59,3 +62,28 @@ def test_rank_zero_goes_first(before: str, after: str) -> None:
 )  # fmt: skip
 def test_what_would_write_again_happens_once(before: str, after: str) -> None:
     check_transformed(before, after, imports=IMPORTS)
+
+
+@pytest.mark.parametrize("imports", ["import data", "from data import Digits", "from data import Digits as Own"])
+@pytest.mark.parametrize("style", ["exact", "plain"])
+def test_a_class_of_another_file_has_the_download_of_its_base(imports: str, style: str) -> None:
+    name = {"import data": "data.Digits", "from data import Digits": "Digits"}.get(imports, "Own")
+    script = f"""\
+import torch
+{imports}
+
+digits = {name}("a", download=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(digits, batch_size=8, shuffle=True):
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+"""
+    classes = "from torchvision.datasets import MNIST\n\n\nclass Digits(MNIST):\n    shown = 3\n"
+    result = convert({Path("train.py"): script, Path("data.py"): classes}, "cpu", style=style)[Path("train.py")]
+    guard = f"rank_zero_first({name})" if style == "exact" else "if dist.get_rank() != 0:\n    dist.barrier()\ndigits"
+    assert guard in result.code
+    own = f"{classes}\n    def __init__(self, root, download):\n        super().__init__(root, download=download)\n"
+    result = convert({Path("train.py"): script, Path("data.py"): own}, "cpu", style=style)[Path("train.py")]
+    assert guard not in result.code and not result.reason

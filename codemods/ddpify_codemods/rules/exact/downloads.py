@@ -60,13 +60,7 @@ def _may_download(script: Script, call: ast.Call) -> bool:
 def _is_own(script: Script, func: ast.expr) -> bool:
     """Whether the program defines it, so that the download stands in its body; a class without an __init__ has none."""
     package, _, name = script.qualified(func).rpartition(".")
-    if name not in script.defined or package.split(".")[0] in _LIBRARIES:
-        return False
-    classes = (owner for owner in script.find(ast.ClassDef) if owner.name == name)
-    return not any(
-        all(not (isinstance(inner, ast.FunctionDef) and inner.name == "__init__") for inner in owner.body)
-        for owner in classes
-    )
+    return name in script.defined - script.inheriting and package.split(".")[0] not in _LIBRARIES
 
 
 def _is_off(value: ast.expr) -> bool:
