@@ -12,6 +12,7 @@ from pathlib import Path
 from .facts.for_samples import for_samples
 from .facts.header import main_guard, module_level_work
 from .facts.inherited import inherited
+from .facts.inherited_init import inherited_init
 from .facts.missing_imports import is_package_of, missing_imports
 from .facts.reach import never_used
 from .facts.script import Script
@@ -37,14 +38,12 @@ class _File:
     """A file by itself.
 
     alone: it as the rules see it, without what other files say. defined: the functions, classes and methods in it.
-    inheriting: the classes among them that have the __init__ of a base.
     names: these and every name, attribute and import in it. joins, asks: whether it names `init_process_group`, or
     mentions `is_initialized`. view: what is known of it if it is converted.
     """
 
     alone: Script
     defined: frozenset[str]
-    inheriting: frozenset[str]
     names: frozenset[str]
     joins: bool
     asks: bool
@@ -90,18 +89,18 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     files = {path: _file(path, text) for path, text in program.items()}
     views = {path: file.view for path, file in files.items() if file.view is not None}
     defined = frozenset().union(*(file.defined for file in files.values()))
-    inheriting = frozenset().union(*(file.inheriting for file in files.values()))
     entry = next(iter(program))
     unused = _unused(list(files.values())) if any(file.joins for file in files.values()) else {}
     joins = any(file.joins and not unused.get(file.alone) for file in files.values())
     asks = any(file.asks for file in files.values()) and not joins
     libraries = inherited([file.alone for file in files.values()], defined)
     called = for_samples([file.alone for file in files.values()])
+    inheriting = inherited_init([file.alone for file in files.values()])
     scripts = []
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
         known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
-        own = unused.get(file.alone, frozenset()), called[file.alone], inheriting & names
+        own = unused.get(file.alone, frozenset()), called[file.alone], inheriting[file.alone] & names
         scripts.append(_script(file, path == entry, *known, *own))
     return views, scripts
 
@@ -129,12 +128,7 @@ def _file(path: Path, text: str) -> _File:
     used = {node.id for node in alone.find(ast.Name)} | {node.attr for node in alone.find(ast.Attribute)}
     imported = {part for alias in alone.find(ast.alias) for part in alias.name.split(".")}
     asks = re.search(r"\bis_initialized\b", text) is not None
-    inheriting = frozenset(each.name for each in alone.find(ast.ClassDef) if each.bases and not _has_init(each))
-    return _File(alone, defined, inheriting, defined | used | imported, _JOIN in used, asks, seen)
-
-
-def _has_init(owner: ast.ClassDef) -> bool:
-    return any(isinstance(each, ast.FunctionDef) and each.name == "__init__" for each in owner.body)
+    return _File(alone, defined, defined | used | imported, _JOIN in used, asks, seen)
 
 
 @lru_cache(maxsize=KEPT)
