@@ -9,6 +9,7 @@ from .snippet import check_noop, check_transformed
 
 IMPORTS = """\
 import tarfile
+from functools import partial
 from urllib.request import urlretrieve
 from torchvision import datasets, models
 """
@@ -20,6 +21,7 @@ from torchvision import datasets, models
         "data = datasets.MNIST('data', download=False)",
         "data = datasets.MNIST('data')",
         "net = models.resnet18()",
+        "make = partial(models.resnet18)",
         "net = models.resnet18(pretrained=False)",
         "net = models.resnet18(weights=None)",
         "def load(download):\n    pass\ndata = load(download=True)",
@@ -44,6 +46,12 @@ def test_what_downloads_nothing_stays(lines: str) -> None:
          "class MNIST:\n    def __init__(self):\n        self.a = rank_zero_first(datasets.MNIST)('a', download=True)"),
         ("net = models.resnet18(pretrained=True)", "net = rank_zero_first(models.resnet18)(pretrained=True)"),
         ("net = models.resnet18(weights='DEFAULT')", "net = rank_zero_first(models.resnet18)(weights='DEFAULT')"),
+        ("make = lambda: datasets.MNIST('data', download=True)\ndata = make()",
+         "make = lambda: rank_zero_first(datasets.MNIST)('data', download=True)\ndata = make()"),
+        ("make = partial(datasets.MNIST, download=True)\ndata = make('data')",
+         "make = partial(rank_zero_first(datasets.MNIST), download=True)\ndata = make('data')"),
+        ("make = partial(models.resnet18, weights='DEFAULT')",
+         "make = partial(rank_zero_first(models.resnet18), weights='DEFAULT')"),
         ("net = torch.hub.load('a/b', 'c')", "net = rank_zero_first(torch.hub.load)('a/b', 'c')"),
     ],
 )  # fmt: skip
