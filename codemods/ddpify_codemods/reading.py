@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
 from .facts.for_samples import for_samples
 from .facts.header import main_guard, module_level_work
 from .facts.inherited import inherited
+from .facts.inherited_init import inherited_init
 from .facts.missing_imports import is_package_of, missing_imports
 from .facts.reach import never_used
 from .facts.script import Script
@@ -94,11 +95,12 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     asks = any(file.asks for file in files.values()) and not joins
     libraries = inherited([file.alone for file in files.values()], defined)
     called = for_samples([file.alone for file in files.values()])
+    inheriting = inherited_init([file.alone for file in files.values()])
     scripts = []
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
         known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
-        own = unused.get(file.alone, frozenset()), called[file.alone]
+        own = unused.get(file.alone, frozenset()), called[file.alone], inheriting[file.alone] & names
         scripts.append(_script(file, path == entry, *known, *own))
     return views, scripts
 
@@ -146,13 +148,14 @@ def _script(
     in_converted: bool,
     unused: frozenset[str],
     called: frozenset[str],
+    inheriting: frozenset[str],
 ) -> Script:
     """A file in its program: the very same object for every program in which it means the same."""
     runs = is_entry and _runs_something(file.alone.tree)
     roots = unfound.roots if unfound.imports else ()
-    path, text, tree = file.alone.path, file.alone.text, file.alone.tree
-    seen = file.view, in_converted
-    return Script(path, text, tree, runs, defined, roots, libraries, asks, *seen, never_used=unused, for_samples=called)
+    known = replace(file.alone, is_entry=runs, defined=defined, roots=roots, inherited=libraries, inheriting=inheriting)
+    own = replace(known, only_asks_for_group=asks, in_converted=in_converted)
+    return replace(own, never_used=unused, for_samples=called)
 
 
 def _runs_something(tree: ast.Module) -> bool:

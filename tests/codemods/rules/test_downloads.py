@@ -1,11 +1,15 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from ddpify_codemods import convert
 
 from .snippet import check_noop, check_transformed
 
 IMPORTS = """\
 import tarfile
+from functools import partial
 from urllib.request import urlretrieve
 from torchvision import datasets, models
 """
@@ -17,6 +21,7 @@ from torchvision import datasets, models
         "data = datasets.MNIST('data', download=False)",
         "data = datasets.MNIST('data')",
         "net = models.resnet18()",
+        "make = partial(models.resnet18)",
         "net = models.resnet18(pretrained=False)",
         "net = models.resnet18(weights=None)",
         "def load(download):\n    pass\ndata = load(download=True)",
@@ -41,6 +46,12 @@ def test_what_downloads_nothing_stays(lines: str) -> None:
          "class MNIST:\n    def __init__(self):\n        self.a = rank_zero_first(datasets.MNIST)('a', download=True)"),
         ("net = models.resnet18(pretrained=True)", "net = rank_zero_first(models.resnet18)(pretrained=True)"),
         ("net = models.resnet18(weights='DEFAULT')", "net = rank_zero_first(models.resnet18)(weights='DEFAULT')"),
+        ("make = lambda: datasets.MNIST('data', download=True)\ndata = make()",
+         "make = lambda: rank_zero_first(datasets.MNIST)('data', download=True)\ndata = make()"),
+        ("make = partial(datasets.MNIST, download=True)\ndata = make('data')",
+         "make = partial(rank_zero_first(datasets.MNIST), download=True)\ndata = make('data')"),
+        ("make = partial(models.resnet18, weights='DEFAULT')",
+         "make = partial(rank_zero_first(models.resnet18), weights='DEFAULT')"),
         ("net = torch.hub.load('a/b', 'c')", "net = rank_zero_first(torch.hub.load)('a/b', 'c')"),
     ],
 )  # fmt: skip
@@ -59,3 +70,28 @@ def test_rank_zero_goes_first(before: str, after: str) -> None:
 )  # fmt: skip
 def test_what_would_write_again_happens_once(before: str, after: str) -> None:
     check_transformed(before, after, imports=IMPORTS)
+
+
+@pytest.mark.parametrize("imports", ["import data", "from data import Digits", "from data import Digits as Own"])
+@pytest.mark.parametrize("style", ["exact", "plain"])
+def test_a_class_of_another_file_has_the_download_of_its_base(imports: str, style: str) -> None:
+    name = {"import data": "data.Digits", "from data import Digits": "Digits"}.get(imports, "Own")
+    script = f"""\
+import torch
+{imports}
+
+digits = {name}("a", download=True)
+model = torch.nn.Linear(4, 1)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in torch.utils.data.DataLoader(digits, batch_size=8, shuffle=True):
+    optimizer.zero_grad()
+    torch.nn.functional.mse_loss(model(x), y).backward()
+    optimizer.step()
+"""
+    classes = "from torchvision.datasets import MNIST\n\n\nclass Digits(MNIST):\n    shown = 3\n"
+    result = convert({Path("train.py"): script, Path("data.py"): classes}, "cpu", style=style)[Path("train.py")]
+    guard = f"rank_zero_first({name})" if style == "exact" else "if dist.get_rank() != 0:\n    dist.barrier()\ndigits"
+    assert guard in result.code
+    own = f"{classes}\n    def __init__(self, root, download):\n        super().__init__(root, download=download)\n"
+    result = convert({Path("train.py"): script, Path("data.py"): own}, "cpu", style=style)[Path("train.py")]
+    assert guard not in result.code and not result.reason

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.effects import sample_code, under_rank_guard
+from ...facts.flow.deferred import is_partial
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -32,41 +33,37 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     per_sample = sample_code(script)
     archives = any(name.split(".")[0] in _ARCHIVERS for name in script.imported.values())
     for call in script.find(ast.Call):
-        name = script.qualified(call.func)
-        method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+        partial = is_partial(script, call)
+        called, given = (call.args[0], call.args[1:]) if partial else (call.func, call.args)
+        name = script.qualified(called)
+        method = called.attr if isinstance(called, ast.Attribute) else ""
         unpacks = name in _AGAIN or (archives and method in _AGAIN_METHODS and method not in script.defined)
-        first = name in _CACHED or _fetches_weights(name, call) or _may_download(script, call)
+        first = name in _CACHED or _fetches_weights(name, given, call.keywords) or _may_download(script, called, call)
         if not (unpacks or first) or call in per_sample or under_rank_guard(script, call):
             continue
-        what = name or ast.unparse(call.func)
+        what = name or ast.unparse(called)
         if unpacks and isinstance(script.parents[call], ast.Expr):
-            yield Replace(call.func, "rank_zero_only({})", f"call {what} on rank 0 only", ("rank_zero_only",))
+            yield Replace(called, "rank_zero_only({})", f"call {what} on rank 0 only", ("rank_zero_only",))
         else:
-            yield Replace(call.func, "rank_zero_first({})", f"call {what} on rank 0 first", ("rank_zero_first",))
+            yield Replace(called, "rank_zero_first({})", f"call {what} on rank 0 first", ("rank_zero_first",))
 
 
-def _fetches_weights(name: str, call: ast.Call) -> bool:
+def _fetches_weights(name: str, given: list[ast.expr], keywords: list[ast.keyword]) -> bool:
     if not name.startswith("torchvision.models.") and name != "timm.create_model":
         return False
-    positional = bool(call.args) and name != "timm.create_model"
-    return positional or any(keyword.arg in _WEIGHTS and not _is_off(keyword.value) for keyword in call.keywords)
+    positional = bool(given) and name != "timm.create_model"
+    return positional or any(keyword.arg in _WEIGHTS and not _is_off(keyword.value) for keyword in keywords)
 
 
-def _may_download(script: Script, call: ast.Call) -> bool:
+def _may_download(script: Script, called: ast.expr, call: ast.Call) -> bool:
     downloads = any(keyword.arg == "download" and not _is_off(keyword.value) for keyword in call.keywords)
-    return downloads and not _is_own(script, call.func)
+    return downloads and not _is_own(script, called)
 
 
 def _is_own(script: Script, func: ast.expr) -> bool:
     """Whether the program defines it, so that the download stands in its body; a class without an __init__ has none."""
     package, _, name = script.qualified(func).rpartition(".")
-    if name not in script.defined or package.split(".")[0] in _LIBRARIES:
-        return False
-    classes = (owner for owner in script.find(ast.ClassDef) if owner.name == name)
-    return not any(
-        all(not (isinstance(inner, ast.FunctionDef) and inner.name == "__init__") for inner in owner.body)
-        for owner in classes
-    )
+    return name in script.defined - script.inheriting and package.split(".")[0] not in _LIBRARIES
 
 
 def _is_off(value: ast.expr) -> bool:

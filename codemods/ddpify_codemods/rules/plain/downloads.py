@@ -4,23 +4,28 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
+from ...facts.flow.deferred import Places, run_at
+from ...facts.flow.program import Program
 from ...facts.flow.wrapping_place import block_of
-from ...facts.script import Script
+from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import downloads
-from .words import REMEDY
+from .words import REMEDY, is_here, program_of
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Put barriers around what downloads, so that rank 0 comes first."""
     words, message = target.words, "download on rank 0 first"
     found: dict[ast.stmt, bool] = {}  # and whether ranks can wait before and after it
-    for item in downloads.check(script, target):
-        if not isinstance(item, Replace):
-            yield item
-        elif (statement := script.statement(item.node)) not in found:
+    for there, node, places in _downloads(program_of(script), target):
+        if is_here(script, there) and places is None:
+            what = "this makes a function that downloads, and where that is called is not seen"
+            remedy = f"give it a name, and what it makes another, `data = make()`, or {REMEDY}"
+            yield Finding(RULE.id, "refused", node.lineno, what, remedy)
+        for statement in (each for other, each in places or () if is_here(script, other)):
             found[statement] = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr)
     for statement in (each for each, can_wait in found.items() if not can_wait):
         what = "this downloads in a statement before and after which the ranks cannot wait"
@@ -30,9 +35,18 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield from (Guard(each, words.first, message, modules=words.imports, is_context=True) for each in downloading)
         return
     for first, last in _in_a_row(script, downloading):
-        yield Insert(first, f"if {words.rank} != 0:\n    {words.barrier}", message, modules=words.imports)
+        before = f"if {words.rank} != 0:\n    {words.barrier}"
+        yield Insert(first, before, message, modules=words.imports, above=True)
         after = f"if {words.is_rank_0}:\n    {words.barrier}"
         yield Insert(last, after, message, "after", modules=words.imports)
+
+
+@lru_cache(maxsize=KEPT)
+def _downloads(program: Program, target: Target) -> tuple[tuple[Script, ast.expr, Places | None], ...]:
+    """What downloads in a program, and the statements that do it; None where these are not seen."""
+    found = ((each, item) for each in program.scripts for item in downloads.check(each, target))
+    nodes = ((each, item.node) for each, item in found if isinstance(item, Replace))
+    return tuple((each, node, run_at(program, each, node)) for each, node in nodes)
 
 
 def _in_a_row(script: Script, statements: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt]]:
@@ -87,9 +101,9 @@ dist.init_process_group("gloo")
 if dist.get_rank() != 0:
     sys.stdout = open(os.devnull, "w")  # rank 0 prints
 torch.manual_seed(0)
+
 if dist.get_rank() != 0:
     dist.barrier()
-
 train_set = datasets.MNIST("data", download=True, transform=transforms.ToTensor())
 test_set = datasets.MNIST("data", train=False, download=True, transform=transforms.ToTensor())
 if dist.get_rank() == 0:
