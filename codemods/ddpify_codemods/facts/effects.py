@@ -49,6 +49,12 @@ _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
 _FILLS = frozenset({"csv.writer", "csv.DictWriter"})
 # Openers that take a path and a mode, and the place of the mode among their arguments.
 _READERS = frozenset({"torch.load", "numpy.load", "numpy.loadtxt", "pandas.read_csv", "torch.jit.load"})
+FETCHERS = frozenset(
+    {"urllib.request.urlretrieve", "torch.hub.download_url_to_file", "shutil.unpack_archive"}
+    | {"gdown.download", "wget.download"}
+)
+_UNPACKING = frozenset({"extractall", "extract"})
+_ARCHIVERS = frozenset({"tarfile", "zipfile", "rarfile", "py7zr"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
 FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
@@ -58,6 +64,8 @@ _STREAMS = frozenset({"BytesIO", "StringIO", "TemporaryFile", "NamedTemporaryFil
 def writes(script: Script, call: ast.Call) -> bool:
     """Whether a call writes a file, a directory or a log, or starts a process, in a library."""
     name = script.qualified(call.func)
+    if fetches(script, call):
+        return True
     if any(_is_stream(script, argument) for argument in call.args):
         return False
     if _is_imported(script, call.func) and (name in _WRITERS or made_on_rank_zero(script, call)):
@@ -76,6 +84,22 @@ def writes(script: Script, call: ast.Call) -> bool:
     if method == "open":
         return not _is_imported(script, call.func) and _is_writing(mode_of(call, place=0))
     return method in _METHODS and not (method in _GIVE_TEXT_WITHOUT_PATH and not call.args and not call.keywords)
+
+
+def fetches(script: Script, call: ast.Call) -> bool:
+    """Whether a statement fetches or unpacks files, over what is there: `urlretrieve(url, path)`."""
+    if not isinstance(script.parents[call], ast.Expr):
+        return False
+    if script.qualified(call.func) in FETCHERS:
+        return True
+    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
+    return unpacks(script, method)
+
+
+def unpacks(script: Script, method: str) -> bool:
+    """Whether a method of that name unpacks archives in a file."""
+    archives = any(name.split(".")[0] in _ARCHIVERS for name in script.imported.values())
+    return archives and method in _UNPACKING and method not in script.defined
 
 
 def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:

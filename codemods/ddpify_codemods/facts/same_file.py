@@ -27,7 +27,10 @@ _WRITERS = {
 _SHOWS = frozenset({"show", "pause", "configure"})
 _PATHS = frozenset({"f", "fp", "file", "fname", "filename", "path"})
 _ONTO = frozenset({"copy", "copy2", "copyfile", "copytree", "move", "rename", "renames", "replace", "symlink", "link"})
-_OF_FOLDERS = frozenset({"listdir", "scandir", "walk", "iterdir", "ImageFolder", "DatasetFolder"})
+_FETCHING = frozenset({"urlretrieve", "download_url_to_file"})
+_OF_FOLDERS = frozenset(
+    {"extractall", "extract", "unpack_archive", "listdir", "scandir", "walk", "iterdir", "ImageFolder", "DatasetFolder"}
+)
 _ENDINGS = frozenset(
     {".pt", ".pth", ".ckpt", ".bin", ".tar", ".pkl", ".json", ".txt", ".csv", ".tsv", ".png", ".jpg", ".jpeg", ".npy"}
     | {".npz", ".yaml", ".yml", ".log", ".onnx", ".h5", ".hdf5", ".mat", ".md", ".html", ".svg", ".pdf", ".gif", ".xml"}
@@ -95,7 +98,7 @@ def _path(script: Script, call: ast.Call) -> ast.expr | None:
     if (owner := opened_path(script, call)) is not None:
         return owner
     said = [word.value for word in call.keywords if word.arg in _PATHS]
-    second = full in ("torch.save", "torch.jit.save") or name in {"save_image", *_ONTO}
+    second = full in ("torch.save", "torch.jit.save") or name in {"save_image", *_FETCHING, *_ONTO}
     return said[0] if said else next(iter(call.args[int(second) :]), None)
 
 

@@ -77,3 +77,39 @@ def test_another_file_calls_it(imports: str, call: str) -> None:
     results = convert({Path("train.py"): script, Path("data.py"): makers}, "cpu", style="plain")
     assert f"{BEFORE}digits = {call}\n{AFTER}" in results[Path("train.py")].code
     assert results[Path("data.py")].code == makers
+
+
+FETCHED = """\
+import os
+import tarfile
+import urllib.request
+
+def fetch(root):
+    path = os.path.join(root, "digits")
+    if not os.path.isdir(path):
+        archive_path = path + ".tgz"
+        if not os.path.isfile(archive_path):
+            urllib.request.urlretrieve("https://example.org/digits.tgz", archive_path)
+        with tarfile.open(archive_path) as archive:
+            archive.extractall(root)
+    return datasets.ImageFolder(path)
+
+
+data = fetch("data")"""
+RANK_0_FETCHES = """\
+    if not from_rank_0(os.path.isdir(path)):
+        archive_path = path + ".tgz"
+        if not from_rank_0(os.path.isfile(archive_path)):
+            if dist.get_rank() == 0:
+                urllib.request.urlretrieve("https://example.org/digits.tgz", archive_path)
+            dist.barrier()
+        with tarfile.open(archive_path) as archive:
+            if dist.get_rank() == 0:
+                archive.extractall(root)
+            dist.barrier()
+"""
+
+
+def test_what_would_fetch_again_is_fetched_by_rank_0_alone_and_all_ranks_see_it_missing() -> None:
+    result = plain(TRAINED.format(made=FETCHED))
+    assert not refusals(result) and RANK_0_FETCHES in result.code

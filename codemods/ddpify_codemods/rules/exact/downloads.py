@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.effects import sample_code, under_rank_guard
+from ...facts.effects import FETCHERS, fetches, sample_code, under_rank_guard, unpacks
 from ...facts.flow.deferred import is_partial
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
@@ -17,13 +17,6 @@ _CACHED = {
     *("torchvision.datasets.utils.download_url", "torchvision.datasets.utils.download_and_extract_archive"),
     *("gdown.download", "wget.download", "kagglehub.dataset_download"),
 }
-# They fetch or unpack again, over what is there.
-_AGAIN = {
-    *("urllib.request.urlretrieve", "torch.hub.download_url_to_file", "shutil.unpack_archive"),
-    *("gdown.download", "wget.download"),
-}
-_AGAIN_METHODS = {"extractall", "extract"}
-_ARCHIVERS = {"tarfile", "zipfile", "rarfile", "py7zr"}
 _WEIGHTS = {"pretrained", "weights"}
 _LIBRARIES = {"torchvision", "torchaudio", "torchtext", "torch_geometric", "medmnist"}
 
@@ -31,21 +24,17 @@ _LIBRARIES = {"torchvision", "torchaudio", "torchtext", "torch_geometric", "medm
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Wrap what downloads."""
     per_sample = sample_code(script)
-    archives = any(name.split(".")[0] in _ARCHIVERS for name in script.imported.values())
     for call in script.find(ast.Call):
         partial = is_partial(script, call)
         called, given = (call.args[0], call.args[1:]) if partial else (call.func, call.args)
         name = script.qualified(called)
         method = called.attr if isinstance(called, ast.Attribute) else ""
-        unpacks = name in _AGAIN or (archives and method in _AGAIN_METHODS and method not in script.defined)
+        again = name in FETCHERS or unpacks(script, method)
         first = name in _CACHED or _fetches_weights(name, given, call.keywords) or _may_download(script, called, call)
-        if not (unpacks or first) or call in per_sample or under_rank_guard(script, call):
+        if not (again or first) or fetches(script, call) or call in per_sample or under_rank_guard(script, call):
             continue
         what = name or ast.unparse(called)
-        if unpacks and isinstance(script.parents[call], ast.Expr):
-            yield Replace(called, "rank_zero_only({})", f"call {what} on rank 0 only", ("rank_zero_only",))
-        else:
-            yield Replace(called, "rank_zero_first({})", f"call {what} on rank 0 first", ("rank_zero_first",))
+        yield Replace(called, "rank_zero_first({})", f"call {what} on rank 0 first", ("rank_zero_first",))
 
 
 def _fetches_weights(name: str, given: list[ast.expr], keywords: list[ast.keyword]) -> bool:
