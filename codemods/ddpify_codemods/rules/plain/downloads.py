@@ -69,7 +69,8 @@ RULE = Rule(
     title="Download on rank 0 first",
     why="""\
 Ranks that download the same file at the same time write over each other (I4). The others wait at a barrier until rank 0
-has the file, and then find it.""",
+has the file, and then find it. What a lambda or a `functools.partial` downloads is guarded where that is called; where
+this is not seen, it is refused.""",
     before="""\
 import torch
 from torch.utils.data import DataLoader
