@@ -76,3 +76,28 @@ def test_a_number_with_a_variable_of_its_own_is_refused() -> None:
     step = "optimizer.step()\n        losses.append(loss)\n        "
     step += "np.save('a.npy', [round(each.item(), 3) for each in losses])"
     assert refusals(plain(IMPORTS + "losses = []\n" + training(step=step)))
+
+
+def test_a_function_that_rank_0_alone_calls_sends_no_names() -> None:
+    path = "import time\ndef path(name):\n    return time.strftime('%S') + name\n"
+    save = "torch.save(model.state_dict(), path('a'))\nwith open(path('b'), 'w') as file:\n    file.write('a')\n"
+    result = plain(path + training(after=save))
+    assert not refusals(result)
+    assert "from_rank_0" not in result.code
+
+
+@pytest.mark.parametrize("use", ["print(path('a'))\n", "print(*map(path, 'ab'))\n"])
+def test_a_function_that_others_call_too_is_for_all_ranks(use: str) -> None:
+    path = "import time\ndef path(name):\n    return time.strftime('%S') + name\n"
+    code = plain(path + training(after=use)).code
+    assert "return from_rank_0(time.strftime('%S')) + name" in code
+    assert refusals(plain(path + training(after=use + "torch.save(model.state_dict(), path('a'))\n")))
+
+
+@pytest.mark.parametrize("use", ["[round(each.avg, 3) for each in meters]", "[round(each.sum, 3) for each in meters]"])
+def test_meters_with_a_variable_of_its_own_are_refused(use: str) -> None:
+    meters = "class Meter:\n    def __init__(self):\n        self.sum = self.n = self.avg = 0\n"
+    meters += "    def update(self, value, n):\n        self.sum += value * n\n        self.n += n\n"
+    meters += "        self.avg = self.sum / self.n\nmeters = [Meter(), Meter()]\n"
+    step = "optimizer.step()\n        [each.update(loss.item(), len(x)) for each in meters]\n        "
+    assert refusals(plain(IMPORTS + meters + training(step=f"{step}np.save('a.npy', {use})")))

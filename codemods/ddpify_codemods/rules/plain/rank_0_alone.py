@@ -11,7 +11,7 @@ from ...facts.effects import effects, makes_folder, opened_for_writing, opened_p
 from ...facts.loggers import loggers
 from ...facts.script import KEPT, Script
 from .logged import guarded, uses_of
-from .words import computes_quietly, is_quiet, program_of
+from .words import computes_quietly, is_here, is_quiet, program_of
 
 _VARIABLES = (ast.Lambda, ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
 
@@ -20,6 +20,11 @@ def is_of_rank_0(script: Script, node: ast.AST) -> bool:
     """Whether rank 0 alone comes to an expression."""
     alone = _of_rank_0(script)
     return node in alone or any(each in alone for each in script.ancestors(node))
+
+
+def is_for_rank_0(script: Script, node: ast.AST) -> bool:
+    """Whether rank 0 alone comes to an expression, or to the function that it stands in."""
+    return is_of_rank_0(script, node) or _is_called_alone(script, script.scope(node), frozenset())
 
 
 def is_bound_within(script: Script, node: ast.AST) -> bool:
@@ -57,6 +62,28 @@ def given_to(script: Script, call: ast.Call) -> Iterator[tuple[int, ast.expr, bo
     last = max((place for place, part in parts if not computes_quietly(script, part)), default=-2)
     for place, part in parts:
         yield place, part, place <= last and any(isinstance(each, ast.Call) for each in ast.walk(part))
+
+
+def _is_called_alone(script: Script, function: ast.AST, seen: frozenset[ast.AST]) -> bool:
+    """Whether nothing of the program but what rank 0 alone computes in this file calls a function, or names it."""
+    program = program_of(script)
+    called_with = program.followed.found.called_with
+    calls = called_with.get(function, ())
+    name = getattr(function, "name", "")
+    if not calls or function in seen or name.startswith("__"):
+        return False
+    uses = {
+        each
+        for other in program.scripts
+        for each in other.find(ast.Name, ast.Attribute)
+        if last_name(each) == name and ast.unparse(each).partition(".")[0] not in {*other.imported} - {name}
+    }
+    called = {call.func for every in called_with.values() for call, _ in every}
+    return uses <= called and all(
+        is_here(script, there)
+        and (is_of_rank_0(script, call) or _is_called_alone(script, script.scope(call), seen | {function}))
+        for call, there in calls
+    )
 
 
 @lru_cache(maxsize=KEPT)
