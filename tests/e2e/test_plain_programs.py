@@ -49,6 +49,35 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "numbers in the names of files that rank 0 writes": """\
+from pathlib import Path
+
+
+class Meter:
+    def __init__(self):
+        self.avg = self.sum = self.n = 0
+
+    def update(self, value, n):
+        self.sum += value * n
+        self.n += n
+        self.avg = self.sum / self.n
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    meter = Meter()
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        meter.update(loss.item(), len(x))
+        with open(f"loss_{loss.item():.3f}.txt", "w") as f:
+            f.write("a")
+    with Path(f"mean_{meter.avg:.3f}.txt").open("w") as f:
+        f.write("a")
+    open(f"last_{meter.avg:.2f}.txt", "a").write("a")
+""",
     "metrics of numpy, by name, and one of each row": """\
 import numpy as np
 

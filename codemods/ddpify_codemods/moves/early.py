@@ -58,11 +58,21 @@ def _early(found: Found, words: Words) -> Iterator[tuple[Edit, ast.stmt]]:
 
 def _asks(edit: Edit, words: Words) -> bool:
     """Whether the code of an edit asks for the rank, or sends something, where it stands."""
+    code = _code(edit)
+    asked = any(word in code for word in (words.rank, words.world_size))
+    return asked or sends(edit, words) or re.search(_CLASSES, code) is not None
+
+
+def sends(edit: Edit, words: Words) -> bool:
+    """Whether the code of an edit waits for other ranks where it stands."""
+    code = _code(edit)
+    return words.barrier in code or re.search(_FUNCTIONS, code) is not None
+
+
+def _code(edit: Edit) -> str:
+    """The code of an edit that is run where it stands."""
     if isinstance(edit, Insert):
-        code = "\n".join(ast.unparse(each) for each in ast.parse(edit.code).body if not isinstance(each, _DEFINITIONS))
-    elif isinstance(edit, Guard):
-        code = edit.test
-    else:
-        code = edit.template if isinstance(edit, Replace | ChangeArgument) else ""
-    asked = any(word in code for word in (words.rank, words.world_size, words.barrier))
-    return asked or re.search(_FUNCTIONS, code) is not None or re.search(_CLASSES, code) is not None
+        return "\n".join(ast.unparse(each) for each in ast.parse(edit.code).body if not isinstance(each, _DEFINITIONS))
+    if isinstance(edit, Guard):
+        return edit.test
+    return edit.template if isinstance(edit, Replace | ChangeArgument) else ""

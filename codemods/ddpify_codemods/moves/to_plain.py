@@ -25,6 +25,7 @@ from .early import joined_above, too_early, with_program
 from .from_exact import moved
 from .results import results_of
 from .to_xla import to_xla
+from .waits_alone import waits_alone
 
 
 def with_plain_rules(
@@ -56,7 +57,8 @@ def with_plain_rules(
     if has_loop and (above := joined_above(found, first.words)) is not None:
         scripts = with_program(scripts, above)
         found = ask_program(scripts, first, chosen, modernize=False)
-    found = [too_early(each, first.words) for each in found] if has_loop else found
+    if has_loop:
+        found = [too_early(each, first.words) for each in waits_alone(found, first.words)]
     found = [replace(each, findings=_of_style(target, each.findings)) for each in found]
     if any(map(is_refused, found)):
         return untouched(found)

@@ -66,7 +66,8 @@ def test_a_logger_that_may_not_be_wanted() -> None:
     [
         ("Visdom()", "if {}:\n    print(1)\n", "logger.check_connection()"),
         ("Visdom()", "window = {}\nif window:\n    print(window)\n", "logger.line([1], [2])"),
-        ("SummaryWriter()", "torch.save(model, {} + 'm.pt')\n", "logger.log_dir"),
+        ("SummaryWriter()", "import os\nos.makedirs({} + '/models', exist_ok=True)\n", "logger.log_dir"),
+        ("SummaryWriter()", "def read(path):\n    return len(path)\nread({})\n", "logger.log_dir"),
         ("SummaryWriter()", "folder = {}\n", "logger.get_logdir()"),
         ("Visdom()", "def ask(other):\n    return {}\nprint(ask(logger))\n", "other.check_connection()"),
     ],

@@ -29,14 +29,16 @@ from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import loads
 from ..lint.map_location import loads_anywhere
+from .rank_0_alone import given_to, puts_together, saved_to
 from .read_first import waits_for_readers
-from .words import REMEDY, computes_quietly, is_quiet, load_device, program_of
+from .words import REMEDY, is_quiet, load_device, program_of
 
 _LOOKS = frozenset(
     {"exists", "isfile", "isdir", "listdir", "scandir", "walk", "glob", "iglob", "rglob", "stat", "is_file", "getsize"}
     | {"iterdir", "File", "memmap", "ImageFolder", "DatasetFolder", "VideoCapture", "from_pretrained", "imread"}
 )
 _END_FOLDERS = frozenset({"shutil.rmtree", "os.rmdir", "os.removedirs"})
+_BEFORE_A_POINT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)  # without parentheses of their own
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 _READS = re.compile(r"(open|load|read)(?!_state_dict)")  # how what libraries read files with begins
 _ASKS = frozenset({"os.popen"})  # for what a command prints
@@ -76,9 +78,10 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
         return
     if (owner := opened_path(script, call)) is not None:
         null, module = _null_path(script)
+        code = f"{{}} if {words.is_rank_0} else {null}"
         yield Replace(
             owner,
-            f"{{}} if {words.is_rank_0} else {null}",
+            f"({code})" if isinstance(owner, _BEFORE_A_POINT) else code,
             "write the file on rank 0",
             modules=(*words.imports, "import os", *module),
         )
@@ -97,9 +100,9 @@ def _once(script: Script, call: ast.Call, done: set[ast.stmt], words: Words) -> 
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
         return
     done.add(statement)
-    if not is_quiet(script, call) or _puts_together(script, call):
-        place = next((word.value for word in call.keywords if word.arg == "f"), None) or [*call.args, None, None][1]
-        if _puts_together(script, call) and (name != "torch.save" or place is None):
+    if not is_quiet(script, call) or puts_together(script, call):
+        place = saved_to(call)
+        if puts_together(script, call) and (name != "torch.save" or place is None):
             message = "what this call is given is computed by other calls, which every rank has to make"
             yield Finding(RULE.id, "refused", call.lineno, message, "compute it in a line before")
             return
@@ -159,18 +162,11 @@ def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Findi
 
 def _computed(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Finding]:
     """Compute on all ranks what a call is given that only rank 0 makes."""
-    given = sorted(
-        [*call.args, *(word.value for word in call.keywords)], key=lambda each: (each.lineno, each.col_offset)
-    )
-    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
-    parts = [(-1, owner)] if owner is not None and not script.qualified(owner) else []
-    parts += enumerate(given)
-    loud = [place for place, part in parts if part is not None and not computes_quietly(script, part)]
     taken = {node.id for node in script.find(ast.Name)}
     names = {word.value: word.arg for word in call.keywords}
     named: list[tuple[int, str]] = []
-    for place, part in parts:
-        if place > loud[-1] or not any(isinstance(each, ast.Call) for each in ast.walk(part)):
+    for place, part, is_before in given_to(script, call):
+        if not is_before:
             continue
         if isinstance(part, ast.Starred) or (part in names and names[part] is None):
             message = "what this call is given is computed by other calls, which every rank has to make"
@@ -183,12 +179,6 @@ def _computed(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | F
         named.append((place, name))
     message = f"call {ast.unparse(call.func)} on rank 0, with what all have computed"
     yield Guard(script.statement(call), words.is_rank_0, message, modules=words.imports, named=tuple(named))
-
-
-def _puts_together(script: Script, call: ast.Call) -> bool:
-    """Whether all ranks have to compute what is saved, since each has a part of the model."""
-    inner = (each.func for each in ast.walk(call) if isinstance(each, ast.Call))
-    return program_of(script).fully_sharded and any(last_name(func) == "state_dict" for func in inner)
 
 
 def _folder(script: Script, call: ast.Call, name: str) -> Iterator[Edit | Finding]:

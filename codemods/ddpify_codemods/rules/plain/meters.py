@@ -13,6 +13,7 @@ from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .logged import is_logged
 from .numbers import FUNCTIONS
+from .rank_0_alone import is_bound_within, is_of_rank_0
 from .words import is_here, program_of
 
 _MESSAGE = "bring the numbers of the meter together from all ranks"
@@ -57,16 +58,23 @@ def _of_all_ranks(meter: Meter, statement: ast.Assign, this: str) -> str:
     return line[value.col_offset :].decode().strip()
 
 
-def _read(script: Script, nodes: Sequence[ast.expr], taken: set[tuple[ast.AST | None, str]]) -> Iterator[Edit]:
+def _read(
+    script: Script, nodes: Sequence[ast.expr], taken: set[tuple[ast.AST | None, str]]
+) -> Iterator[Edit | Finding]:
     """Read a meter in a statement: once, and before a statement to which only rank 0 comes."""
     statement, owner = script.statement(nodes[0]), _owner(nodes[0])
     simple = isinstance(statement, ast.Expr | ast.Assign | ast.Return)
-    if not is_logged(script, statement) and (len(nodes) == 1 or not simple):
+    is_alone = is_logged(script, statement) or any(is_of_rank_0(script, node) for node in nodes)
+    if not is_alone and (len(nodes) == 1 or not simple):
         for node in nodes:
             if isinstance(node, ast.Attribute):
                 yield Replace(node, f"{{}}.{METER}().{node.attr}", _MESSAGE, parts=(node.value,))
             else:
                 yield Replace(node, f"{{}}.{METER}()", _MESSAGE)
+        return
+    if is_alone and any(is_bound_within(script, node) for node in nodes):
+        message = f"`{ast.unparse(nodes[0])}` is brought together from all ranks, and only rank 0 comes here"
+        yield Finding(RULE.id, "refused", nodes[0].lineno, message, "read it in a line before")
         return
     name = f"whole_{last_name(owner) or 'meter'}"
     scope = script.scope(statement)

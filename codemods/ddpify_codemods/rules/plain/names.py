@@ -20,6 +20,7 @@ from ..exact import clock_decisions, temporary_directory, unique_names
 from .logged import answers
 from .looks import LOOKS, decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
+from .rank_0_alone import is_for_rank_0
 from .rank_0_seeds import rank_0_seeds
 from .words import REMEDY, is_here, program_of
 
@@ -43,7 +44,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         call = script.parents[item.node]
         assert isinstance(call, ast.Call)
-        if any(each in written for each in script.ancestors(call)):
+        if any(each in written for each in script.ancestors(call)) or is_for_rank_0(script, call):
             continue  # it is computed on rank 0, for what rank 0 writes
         if _sent_later(script, call, program):
             continue
@@ -56,6 +57,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                     yield Replace(use, "from_rank_0({})", "take rank 0's name on every rank", modules=words.imports)
                     sent = True
     for answer in answers(script):
+        if is_for_rank_0(script, answer):
+            continue  # rank 0 has the logger
         yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
         sent = True
     for node, (there, is_tensor) in program.followed.found.of_rank_0.items():

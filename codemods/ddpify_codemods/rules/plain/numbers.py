@@ -20,6 +20,7 @@ from .arrays import as_numbers, is_array
 from .joined_loss import joins
 from .logged import is_logged
 from .mixed_loops import asked_at, mixed_loops, told_before
+from .rank_0_alone import is_bound_within, is_of_rank_0
 from .ratios import in_ratio, only_ratios_are_left
 from .training_loader import SAMPLER
 from .weighed_loss import weighed
@@ -133,7 +134,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             kinds.add(kind)
         mixed |= {asked[0]} if asked else set()
         statement = script.statement(node)
-        if kind != "size" and is_logged(script, statement):
+        is_alone = is_logged(script, statement) or is_of_rank_0(script, node)
+        if kind != "size" and is_alone and is_bound_within(script, node):
+            message = f"`{ast.unparse(node)}` is brought together from all ranks, and only rank 0 comes here"
+            yield Finding(RULE.id, "refused", node.lineno, message, "compute it in a line before")
+        elif kind != "size" and is_alone:
             yield from _named(script, statement, node, kind, taken, trains, target.words)
         else:
             yield _replaced(script, node, kind, trains, target.words)
