@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.effects import sample_code, under_rank_guard
-from ...facts.flow.deferred import is_partial
+from ...facts.partials import partial_of
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -33,8 +33,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     per_sample = sample_code(script)
     archives = any(name.split(".")[0] in _ARCHIVERS for name in script.imported.values())
     for call in script.find(ast.Call):
-        partial = is_partial(script, call)
-        called, given = (call.args[0], call.args[1:]) if partial else (call.func, call.args)
+        partial = partial_of(script, call)
+        called, given = (call.func, call.args) if partial is None else (partial, call.args[1:])
         name = script.qualified(called)
         method = called.attr if isinstance(called, ast.Attribute) else ""
         unpacks = name in _AGAIN or (archives and method in _AGAIN_METHODS and method not in script.defined)
