@@ -113,3 +113,13 @@ RANK_0_FETCHES = """\
 def test_what_would_fetch_again_is_fetched_by_rank_0_alone_and_all_ranks_see_it_missing() -> None:
     result = plain(TRAINED.format(made=FETCHED))
     assert not refusals(result) and RANK_0_FETCHES in result.code
+
+
+def test_what_a_function_gives_back_is_downloaded_in_a_line_of_its_own() -> None:
+    call = "datasets.MNIST('data', download=True,\n                          train=True)"
+    made = f"def digits():\n    return {call}\n\n\ndata = digits()"
+    code = plain(TRAINED.format(made=made)).code
+    inner = [f"    {line}\n" for line in (*BEFORE.splitlines(), "data_ = datasets.MNIST('data', download=True,")]
+    inner += ["                          train=True)\n"]
+    inner += [f"    {line}\n" for line in (*AFTER.splitlines(), "return data_")]
+    assert "def digits():\n" + "".join(inner) in code

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 from typing import TypeAlias
 
+from ..partials import partial_of
 from ..script import Script
 from .program import Program
 from .scopes import binder_of
@@ -15,11 +16,6 @@ _HOLDERS = (ast.Dict, ast.List, ast.Tuple, ast.IfExp)
 _KEYS = ("len", "list", "sorted")  # what they give of a dict calls nothing
 
 Places: TypeAlias = tuple[tuple[Script, ast.stmt], ...]
-
-
-def is_partial(script: Script, call: ast.AST) -> bool:
-    """Whether a call only keeps arguments for another one: `functools.partial(MNIST, download=True)`."""
-    return isinstance(call, ast.Call) and script.qualified(call.func) == "functools.partial" and bool(call.args)
 
 
 def run_at(program: Program, script: Script, node: ast.expr) -> Places | None:
@@ -34,9 +30,7 @@ def _run_at(program: Program, script: Script, node: ast.AST, seen: frozenset[ast
     child = node
     while not isinstance(child, ast.stmt):
         parent = script.parents[child]
-        if isinstance(parent, ast.Lambda) and child is parent.body:
-            return _called_at(program, script, parent, seen)
-        if is_partial(script, parent) and child is parent.args[0]:  # type: ignore[attr-defined]
+        if (isinstance(parent, ast.Lambda) and child is parent.body) or partial_of(script, parent) is child:
             return _called_at(program, script, parent, seen)
         child = parent
     return ((script, child),)
@@ -46,7 +40,7 @@ def _called_at(program: Program, script: Script, node: ast.AST, seen: frozenset[
     """The statements that call a function, or one of those in a dict or a list, for which an expression stands."""
     parent = script.parents[node]
     holds = isinstance(parent, _HOLDERS) or (isinstance(parent, ast.Subscript) and parent.value is node)
-    if holds or (is_partial(script, parent) and node is parent.args[0]):  # type: ignore[attr-defined]
+    if holds or partial_of(script, parent) is node:
         return _called_at(program, script, parent, seen)
     if isinstance(parent, ast.Attribute) and isinstance(call := script.parents[parent], ast.Call):
         gives = call.func is parent and parent.attr == "get"

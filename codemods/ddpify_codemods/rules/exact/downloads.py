@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.effects import FETCHERS, fetches, sample_code, under_rank_guard, unpacks
-from ...facts.flow.deferred import is_partial
+from ...facts.partials import partial_of
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -25,8 +25,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Wrap what downloads."""
     per_sample = sample_code(script)
     for call in script.find(ast.Call):
-        partial = is_partial(script, call)
-        called, given = (call.args[0], call.args[1:]) if partial else (call.func, call.args)
+        partial = partial_of(script, call)
+        called, given = (call.func, call.args) if partial is None else (partial, call.args[1:])
         name = script.qualified(called)
         method = called.attr if isinstance(called, ast.Attribute) else ""
         again = name in FETCHERS or unpacks(script, method)

@@ -9,6 +9,7 @@ from functools import lru_cache
 from ...facts.flow.deferred import Places, run_at
 from ...facts.flow.program import Program
 from ...facts.flow.wrapping_place import block_of
+from ...facts.reach import all_names
 from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
@@ -26,7 +27,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             remedy = f"give it a name, and what it makes another, `data = make()`, or {REMEDY}"
             yield Finding(RULE.id, "refused", node.lineno, what, remedy)
         for statement in (each for other, each in places or () if is_here(script, other)):
-            found[statement] = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr)
+            found[statement] = isinstance(statement, ast.Assign | ast.AnnAssign | ast.Expr) or _gives(statement)
     for statement in (each for each, can_wait in found.items() if not can_wait):
         what = "this downloads in a statement before and after which the ranks cannot wait"
         yield Finding(RULE.id, "refused", statement.lineno, what, f"give what it makes a name, or {REMEDY}")
@@ -34,7 +35,16 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if words.first:
         yield from (Guard(each, words.first, message, modules=words.imports, is_context=True) for each in downloading)
         return
-    for first, last in _in_a_row(script, downloading):
+    for given in (each for each in downloading if isinstance(each, ast.Return)):
+        name = "data"
+        while name in all_names(script):
+            name += "_"
+        value = ast.get_source_segment(script.text, given.value) or ""  # type: ignore[arg-type]
+        code = f"{name} = {value}".replace("\n" + " " * given.col_offset, "\n")
+        before, after = f"if {words.rank} != 0:\n    {words.barrier}", f"if {words.is_rank_0}:\n    {words.barrier}"
+        yield Insert(given, f"{before}\n{code}\n{after}", message, modules=words.imports, above=True)
+        yield Replace(given.value, name, "")  # type: ignore[arg-type]
+    for first, last in _in_a_row(script, [each for each in downloading if not isinstance(each, ast.Return)]):
         before = f"if {words.rank} != 0:\n    {words.barrier}"
         yield Insert(first, before, message, modules=words.imports, above=True)
         after = f"if {words.is_rank_0}:\n    {words.barrier}"
@@ -47,6 +57,11 @@ def _downloads(program: Program, target: Target) -> tuple[tuple[Script, ast.expr
     found = ((each, item) for each in program.scripts for item in downloads.check(each, target))
     nodes = ((each, item.node) for each, item in found if isinstance(item, Replace))
     return tuple((each, node, run_at(program, each, node)) for each, node in nodes)
+
+
+def _gives(statement: ast.stmt) -> bool:
+    """Whether a function gives back what a statement downloads, in a line of its own."""
+    return isinstance(statement, ast.Return) and isinstance(statement.value, ast.Call)
 
 
 def _in_a_row(script: Script, statements: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt]]:
