@@ -28,7 +28,7 @@ MADE_UP = {
         wrapper_arguments="device_ids=[get_local_rank()]",
         imports=("get_local_rank",),
         modules=("import torch_npu",),
-        plain_wrapper_arguments="device_ids=[torch.npu.current_device()]",
+        plain_moves_inputs="device_ids=[torch.npu.current_device()]",
     ),
     "ipu": Target(
         "ipu",
@@ -194,7 +194,7 @@ def test_ccl_is_said_as_intel_documents_it(variables: dict[str, str]) -> None:
     assert "import oneccl_bindings_for_pytorch" in lines
     assert 'dist.init_process_group("ccl")' in lines
     assert 'torch.xpu.set_device(int(os.environ["LOCAL_RANK"]))' in lines
-    assert "ddp_model = DistributedDataParallel(model, device_ids=[torch.xpu.current_device()])" in lines
+    assert "ddp_model = DistributedDataParallel(model)" in lines
     ours = "\n".join(line for line in lines if line.startswith("os.environ.setdefault"))
     assert environment_after(ours, variables) == environment_after(DOCUMENTED, variables)
     assert result.launch == "" or result.launch.startswith("mpirun -n 2 -l python ")

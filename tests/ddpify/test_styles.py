@@ -39,7 +39,7 @@ def test_plain_code_imports_torch_alone(tmp_path: Path) -> None:
     done = ddpify("train.py", "--target", "cuda", "--style", "plain", cwd=tmp_path)
     code = (tmp_path / "train.py").read_text()
     assert done.returncode == 0 and "ddpify" not in code
-    assert "DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])" in code
+    assert "DistributedDataParallel(model)" in code
     again = ddpify("train.py", "--target", "cuda", "--style", "plain", "--check", cwd=tmp_path)
     assert again.returncode == 0 and (tmp_path / "train.py").read_text() == code
 

@@ -184,6 +184,6 @@ def test_the_lengths_of_batches_for_gpus_go_from_host_to_host() -> None:
     code = converted(source, target="cuda")
     assert 'dist.init_process_group("cpu:gloo,cuda:nccl")' in code
     assert "lengths = torch.tensor([batch[key].shape[dim] for key, dim, _ in self.padded])" in code
-    assert "device_ids=[torch.cuda.current_device()]" in code
+    assert "torch.cuda.set_device(" in code
     unpadded = converted(source.replace(", collate_fn=collate", ""), target="cuda")
     assert 'dist.init_process_group("nccl")' in unpadded

@@ -120,7 +120,7 @@ loader = DataLoader(
     sampler=DistributedSampler(dataset, shuffle=True),
 )
 model = torch.nn.Linear(4, 1).cuda()
-ddp_model = DistributedDataParallel(model, device_ids=[torch.cuda.current_device()])
+ddp_model = DistributedDataParallel(model)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 for x, y in loader:
     loss = torch.nn.functional.mse_loss(ddp_model(x.cuda()), y.cuda())
