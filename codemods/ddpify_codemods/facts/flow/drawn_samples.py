@@ -29,8 +29,10 @@ def draws_apart(loader: Loader, dataset: Value | None, method_of: MethodOf) -> b
 def _leaves_some_out(call: ast.Call) -> bool:
     """Whether a loader leaves out the last samples of an order that it draws."""
     words = {word.arg: word.value for word in call.keywords}
+    size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
     shuffle = call.args[2] if len(call.args) > 2 else words.get("shuffle")
-    return not _is_off(shuffle) and not _is_off(words.get("drop_last"))
+    one = None not in words and (size is None or (isinstance(size, ast.Constant) and size.value == 1))
+    return not one and not _is_off(shuffle) and not _is_off(words.get("drop_last"))
 
 
 def _is_off(node: ast.expr | None) -> bool:

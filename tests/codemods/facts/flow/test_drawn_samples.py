@@ -85,3 +85,22 @@ def test_a_decision_by_samples_that_each_rank_draws_is_that_of_rank_0(changes: s
     result = plain(HEAD + DATA.format(changes) + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION)
     assert not refusals(result)
     assert ("if from_rank_0(largest > 3):" in result.code) is apart
+
+
+@pytest.mark.parametrize(
+    ("loader", "apart"),
+    [
+        ("DataLoader(test_set, batch_size=8, shuffle=True, drop_last=True)", True),
+        ("DataLoader(test_set, batch_size=8, shuffle=False, drop_last=True)", False),
+        ("DataLoader(test_set, batch_size=1, shuffle=True, drop_last=True)", False),
+        ("DataLoader(test_set, batch_size=8, shuffle=True)", False),
+    ],
+)
+def test_an_order_that_leaves_samples_out_is_another_on_each_rank(loader: str, apart: bool) -> None:
+    source = HEAD.replace("nn.Linear(4, 3)", "nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.1))", 1)
+    made = f"test_loader = {loader}\n"
+    evaluation = EVALUATION.replace("    largest = 0\n", "    model.eval()\n    largest = 0\n")
+    result = plain(source + made + LOOP.format(loss=CE, step="optimizer.step()") + evaluation)
+    assert not refusals(result)
+    assert ("if from_rank_0(largest > 3):" in result.code) is apart
+    assert ("shuffle=True" in result.code.split("test_loader = ")[-1].split("\n")[0]) is apart
