@@ -83,6 +83,9 @@ class Assignments(Branches):
                 added = self.of_each_batch(added, uneven[0].loaders)
             elif not added.is_local:
                 added = self.counted(uneven[0])
+        if into_tensor and before.things:  # no tensor: `group["lr"] *= factor`
+            self.written(added, frame, node.target, node.value)
+            return
         rows = any(context.how == "rows" for context in self.contexts)
         if rows and isinstance(node.op, ast.Add | ast.Sub) and added.kind in ("same", "mean", *LOCAL_ROWS):
             reason = SEVERAL if self.may_be_of_several(added) else ""

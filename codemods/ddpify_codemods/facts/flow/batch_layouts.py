@@ -47,9 +47,9 @@ class BatchLayouts(State):
 
 def _can_be_written(tensor: ast.expr | None, sizes: Sequence[ast.expr]) -> bool:
     """Whether the number of samples has a short name: `x.size(0)`, or -1 where no other size is."""
-    return isinstance(tensor, ast.Name) or not any(map(may_be_the_rest, sizes[1:]))
+    return isinstance(tensor, ast.Name) or not any(map(_may_be_the_rest, sizes[1:]))
 
 
-def may_be_the_rest(size: ast.expr) -> bool:
+def _may_be_the_rest(size: ast.expr) -> bool:
     """Whether a size may be -1, what is left for it."""
     return not (isinstance(size, ast.Constant) and isinstance(size.value, int) and size.value > 0)

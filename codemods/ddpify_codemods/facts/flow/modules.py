@@ -206,8 +206,8 @@ class Modules(Losses, Beginnings, Remembered):
         return vague and (module.networks or trained)
 
     def evaluated(self, module: Module, node: ast.Call, frame: Frame) -> None:
-        """Note a call of a module outside of loops over training batches, of one that has been trained."""
-        if not self.has_begun:
+        """Note a call of a trained module outside of loops over training batches, where it may have been trained."""
+        if not self.may_have_begun:
             return
         if not any(context.how == "batches" and not self.uneven(context) for context in self.contexts):
             called = called_model(node)

@@ -63,6 +63,7 @@ class OneByOne(Together):
 
     def begins(self, frame: Frame) -> None:
         """A pass over batches of training begins; on some ways, the first one, or the first since a seed."""
+        self.may_have_begun = True
         loops = list(loops_around(frame))
         if frame.statement is not None and (not self.has_begun or (self.seeded_again and self.first_pass not in loops)):
             outside = [each for each in loops if each not in self.making]

@@ -32,7 +32,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=True)
     for node in script.find(ast.Attribute):
         named = node.attr == "module" and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in wrapped
-        if named or is_here_too(script, found.out_of_parallel, node):
+        if named or _is_among(script, found.out_of_parallel, node):
             yield Replace(node, "{}", "the model is not wrapped here", parts=(node.value,), bare=True)
     for call in script.find(ast.Call):
         keyed = isinstance(call.func, ast.Attribute) and call.func.attr in ("state_dict", "load_state_dict")
@@ -44,7 +44,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         yield from _moved_inputs(script, found, target)
 
 
-def is_here_too(script: Script, found: dict[ast.AST, Script], node: ast.AST) -> bool:
+def _is_among(script: Script, found: dict[ast.AST, Script], node: ast.AST) -> bool:
     """Whether a node is among those that were found in a file."""
     return node in found and is_here(script, found[node])
 

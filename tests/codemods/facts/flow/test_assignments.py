@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
+from tests.codemods.plain.test_followed import plain, training
 
 STEP = "        optimizer.step()\n"
 
@@ -51,3 +52,11 @@ def test_what_stands_in_another_tensor_where_a_mask_says_so(mask: str, fine: boo
     takes = f"mask = {mask}\n        z = x * 0\n        z[mask] = x[mask]\n        loss = F.cross_entropy(model(z), y)"
     source = "import sys\n" + TRAINING.replace("loss = F.cross_entropy(model(x), y)", takes)
     assert (undivided(source) == []) is fine
+
+
+@pytest.mark.parametrize("op", ["*=", "+=", "-=", "/="])
+def test_what_a_group_of_parameters_is_changed_by_is_that_of_all_ranks(op: str) -> None:
+    """Each rank would have a learning rate of its own."""
+    change = f"for group in optimizer.param_groups:\n            group['lr'] {op} loss.item()"
+    code = plain(training(step=f"optimizer.step()\n        {change}")).code
+    assert f"group['lr'] {op} mean_over_ranks(loss.item())" in code

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
+import textwrap
 from pathlib import Path
 
 import pytest
 from ddpify_codemods import convert
 
 from tests.codemods.facts.flow.followed import TRAINING, followed, reasons, undivided
+from tests.codemods.plain.test_followed import plain, training
 
 
 def test_a_call_of_the_model_is_known_with_its_model() -> None:
@@ -107,3 +109,20 @@ optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
     assert undivided(net + TRAINING)
     assert not undivided(net.replace("mean(1,", "mean(0,") + TRAINING)
+
+
+@pytest.mark.parametrize(
+    "before",
+    ["", "if len(train_set) > 9:\n", "model.eval()\nfor x, y in test_loader:\n    model(x)\nmodel.train()\n"],
+)
+def test_an_evaluation_has_the_statistics_of_rank_0_once_something_may_have_trained(before: str) -> None:
+    layers = "nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 3))"
+    head, _, loop = training().replace("nn.Linear(4, 3)", layers, 1).partition("for epoch")
+    loop = f"for epoch{loop}"
+    loop = textwrap.indent(loop, "    ") if before.startswith("if") else loop
+    hits = "right += (model(x).argmax(1) == y).sum().item()"
+    evaluation = f"model.eval()\nright = 0\nfor x, y in test_loader:\n    {hits}\nprint(right)\n"
+    code = plain(head + before + loop + evaluation).code
+    assert code.count("for buffer in model.buffers():") == 1
+    last = code.index("for buffer in model.buffers():")
+    assert code.rindex("optimizer.step()") < last < code.rindex("for x, y in test_loader:")
