@@ -49,6 +49,24 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "parts of samples that a mask sets": """\
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        mask = (x > 0.5) & ~(x > 0.8)
+        x[mask] = 0.4
+        out = model(x)
+        y[y.eq(2)] = 1
+        loss = F.cross_entropy(out, y, reduction="none")
+        weight = torch.ones_like(loss)
+        weight[loss > 1.0] = 0.5
+        loss = (loss * weight).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        pred = out.argmax(1)
+        pred[pred == 1] = -1
+        print(loss.item(), (pred == y).sum().item())
+""",
     "numbers in the names of files that rank 0 writes": """\
 from pathlib import Path
 
@@ -1073,6 +1091,123 @@ for epoch in range(3):
 
 # Those that make their own model, of which there is one.
 MODELS = {
+    "a model, or one of a checkpoint": """\
+checkpoint = None
+if checkpoint is None:
+    model = torch.nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(params=filter(lambda p: p.requires_grad, model.parameters()), lr=0.1)
+else:
+    checkpoint = torch.load(checkpoint)
+    model = checkpoint["model"]
+    optimizer = checkpoint["optimizer"]
+model = model.to("cpu")
+train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+""",
+    "models that a function takes out of a list": """\
+def fit(models, loader, optimizer):
+    encoder, decoder = models
+    encoder.train()
+    decoder.train()
+    for x, y in loader:
+        loss = F.cross_entropy(decoder(encoder(x)), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    torch.save(encoder.state_dict(), "encoder.pt")
+    print(encoder.weight.sum().item())
+
+
+def validate(models, loader):
+    encoder, decoder = models
+    encoder.eval()
+    hits = 0
+    with torch.no_grad():
+        for x, y in loader:
+            hits += (decoder(encoder(x)).argmax(1) == y).sum().item()
+    print(hits)
+
+
+encoder = torch.nn.Linear(4, 8)
+decoder = torch.nn.Linear(8, 3)
+params = list(encoder.parameters()) + list(decoder.parameters())
+optimizer = torch.optim.SGD(params, lr=0.1)
+for epoch in range(2):
+    fit([encoder, decoder], DataLoader(train_set, batch_size=12, shuffle=True), optimizer)
+    validate([encoder, decoder], DataLoader(test_set, batch_size=7))
+""",
+    "a pool of earlier samples": """\
+import random
+
+
+class ReplayBuffer:
+    def __init__(self, max_size=50):
+        self.max_size = max_size
+        self.data = []
+
+    def push_and_pop(self, data):
+        to_return = []
+        for element in data.data:
+            element = torch.unsqueeze(element, 0)
+            if len(self.data) < self.max_size:
+                self.data.append(element)
+                to_return.append(element)
+            else:
+                if random.uniform(0, 1) > 0.5:
+                    i = random.randint(0, self.max_size - 1)
+                    to_return.append(self.data[i].clone())
+                    self.data[i] = element
+                else:
+                    to_return.append(element)
+        return torch.cat(to_return)
+
+
+G = torch.nn.Linear(4, 4)
+D = torch.nn.Linear(4, 1)
+og = torch.optim.SGD(G.parameters(), lr=0.1)
+od = torch.optim.SGD(D.parameters(), lr=0.1)
+buffer = ReplayBuffer(10)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        og.zero_grad()
+        fake = G(x)
+        loss_g = F.mse_loss(D(fake), torch.ones(x.size(0), 1))
+        loss_g.backward()
+        og.step()
+        od.zero_grad()
+        old = buffer.push_and_pop(fake)
+        loss = F.mse_loss(D(x), torch.ones(x.size(0), 1)) + F.mse_loss(D(old.detach()), torch.zeros(x.size(0), 1))
+        loss.backward()
+        od.step()
+        print(loss.item(), loss_g.item())
+""",
+    "parts of two networks that one function makes": """\
+import itertools
+def block(n):
+    return [torch.nn.Linear(4, n), torch.nn.ReLU(), torch.nn.Linear(n, 4)]
+
+class Net(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.body = torch.nn.Sequential(*block(n), *block(n + 1))
+
+    def forward(self, x):
+        return self.body(x)
+
+def make(n):
+    return torch.nn.Sequential(torch.nn.Linear(4, n), torch.nn.ReLU(), torch.nn.Linear(n, 4))
+
+G = Net(5)
+D = Net(6)
+og = torch.optim.SGD(itertools.chain(G.parameters(), D.parameters()), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        og.zero_grad()
+        loss = F.mse_loss(D(G(x)), x)
+        loss.backward()
+        og.step()
+        print(loss.item())
+""",
     "a network that is laid out by the batch size": """\
 batch_size = 12
 

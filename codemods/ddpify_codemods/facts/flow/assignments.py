@@ -10,6 +10,7 @@ from .arithmetic import combined
 from .branches import Branches
 from .extended import lengthening
 from .frames import Frame, additive, local_entries
+from .masked import is_mask
 from .subscripts import is_turn
 from .values import (
     ADDED,
@@ -250,6 +251,9 @@ class Assignments(Branches):
             if not owner.only(Items):
                 self.assign(target.value, value, frame)
                 return
+        if not rows and _fills(owner, index, value) and is_mask(frame.script, target.slice):
+            self.assign(target.value, replace(made_of("rows", [owner, index]), dimensions=owner.dimensions), frame)
+            return
         if self.takes_as_masked(target, owner, index, source, frame):
             self.assign(target.value, made_of("rows", [owner, value, index]), frame)
             return
@@ -311,6 +315,12 @@ class Assignments(Branches):
         is_tensor = owner.kind == "rows" or place is not index or isinstance(value.constant, int | float)
         constant = self.value(place, frame).constant
         return is_tensor and isinstance(constant, int) and not isinstance(constant, bool)
+
+
+def _fills(owner: Value, mask: Value, value: Value) -> bool:
+    """Whether parts of samples become a number that is alike on all ranks, where a tensor as long says so."""
+    plain = all(each.kind in ("batch", "rows") and not each.only(Items) for each in (owner, mask))
+    return plain and value.kind == "same" and not value.things
 
 
 def _chooses(index: Value, owner: Value) -> bool:

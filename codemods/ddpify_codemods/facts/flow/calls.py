@@ -414,7 +414,7 @@ class Calls(Methods):
             return of(loader)
         made: Module | Instance = Module(node, cls=cls) if self.is_module_class(cls) else Instance(cls)
         initial = self.method_of(cls, "__init__", of(made))
-        key = node, cls.node, frame.owners
+        key = node, cls.node, frame.makers
         if isinstance(made, Module) and (known := self.own_modules.get(key)) is not None:
             made = known
             initial = self.method_of(cls, "__init__", of(made))

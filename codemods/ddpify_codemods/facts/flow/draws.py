@@ -17,6 +17,7 @@ _NAMES = {
     "numpy": frozenset(
         {"rand", "randn", "randint", "random", "random_sample", "choice", "shuffle", "permutation", "uniform"}
         | {"normal", "beta", "binomial", "poisson", "standard_normal", "exponential", "gamma", "dirichlet"}
+        | {"laplace", "gumbel", "lognormal", "multivariate_normal", "multinomial", "geometric", "weibull", "logistic"}
     ),
     "torch": frozenset(
         {"rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "normal", "bernoulli"}

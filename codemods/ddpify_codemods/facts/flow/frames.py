@@ -41,6 +41,11 @@ class Frame:
         return self.this.things if self.this is not None else frozenset()
 
     @property
+    def makers(self) -> frozenset[Thing]:
+        """The objects whose methods are being followed, or call what is: parts that a helper makes belong to one."""
+        return self.owners or (frozenset() if self.caller is None else self.caller.makers)
+
+    @property
     def calls(self) -> tuple[ast.AST | None, ...]:
         """The calls by which it is reached, the innermost first."""
         return () if self.caller is None else (self.call, *self.caller.calls)

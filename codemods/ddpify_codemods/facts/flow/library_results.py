@@ -27,6 +27,7 @@ from .own_networks import LOOKS_UP
 from .own_regions import counted_apart
 from .own_sizes import written_sizes
 from .sizes import product
+from .state import Context
 from .unseen_layers import UnseenLayers
 from .values import (
     CHOSEN,
@@ -100,6 +101,9 @@ class LibraryResults(UnseenLayers):
     def random_numbers(self, name: str, node: ast.Call, local: list[Value], frame: Frame) -> Value | None:
         """Numbers that a generator draws which may be at another place on each rank; None for others."""
         library = library_drawn_from(name, node)
+        if library in self.alike:
+            self.draws_alike(library, node, local, frame)
+            return None
         if not library or not self.draws_apart(library, local):
             return None
         if name.startswith("torch.nn.init.") and self.begins_with(node, frame):
@@ -112,11 +116,22 @@ class LibraryResults(UnseenLayers):
     def draws_apart(self, library: str, given: Sequence[Value]) -> bool:
         """Note that numbers are drawn; whether they are not for samples, and may be others on each rank."""
         self.found.drawn_first |= {library} - self.found.seeded
-        diverges = self.own_ways or any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        diverges = self.own_ways or any(map(self.goes_apart, self.contexts))
         for_samples = library != "random" and local_rows_or_sizes(entries(given))
         if diverges or (self.contexts and (library == "torch" or for_samples)):
             self.drawn.add(library)
         return library in self.began & self.drawn and not for_samples
+
+    def draws_alike(self, library: str, node: ast.Call, given: Sequence[Value], frame: Frame) -> None:
+        """Numbers are drawn from a generator that is to be at the same place on all ranks, and may not be here."""
+        self.found.drawn_first |= {library} - self.found.seeded
+        apart = [context for context in self.contexts if self.goes_apart(context)]
+        if self.own_ways or apart or local_rows_or_sizes(entries(given)):
+            self.problem(frame, node, DRAWN, frozenset().union(*(context.loaders for context in apart)))
+
+    def goes_apart(self, context: Context) -> bool:
+        """Whether ranks go through a loop unequally often: over their samples, or their part of an evaluation."""
+        return context.how == "rows" or self.uneven(context)
 
     def of_own_size(self, made: Value, name: str, last: str, node: ast.Call) -> Value:
         """A tensor that a library makes, with the note that it is as long as a batch of all ranks."""
@@ -197,7 +212,7 @@ class LibraryResults(UnseenLayers):
             return SAME
         if name == f"torch.{last}" and last.islower() and last != "compile" and not any(each.things for each in args):
             return SAME  # torch.sqrt(betas): no network
-        module = self.modules.setdefault((node, frame.owners), Module(node, name, networks=True))
+        module = self.modules.setdefault((node, frame.makers), Module(node, name, networks=True))
         module.told |= dict(enumerate(args))  # of a data set, others: `Subset(data, indices)`
         return of(module)
 

@@ -376,7 +376,7 @@ class Modules(Losses, Beginnings, Remembered):
         self, name: str, node: ast.Call, args: list[Value], keywords: dict[str, Value], frame: Frame
     ) -> Value:
         given = [*args, *keywords.values()]
-        module = self.modules.setdefault((node, frame.owners), Module(node, name))
+        module = self.modules.setdefault((node, frame.makers), Module(node, name))
         for key, value in (dict[int | str, Value](enumerate(args)) | keywords).items():
             module.told[key] = join(module.told[key], value) if key in module.told else value
         module.is_one_of |= module.name != name

@@ -440,7 +440,8 @@ TENSOR_TYPES = frozenset(
 # Of numpy and numpy.random; the size comes last, or is the only argument.
 NUMPY_FACTORIES = frozenset(
     {"ones", "zeros", "full", "empty", "normal", "uniform", "rand", "randn", "randint", "random", "random_sample"}
-    | {"standard_normal", "choice"}
+    | {"standard_normal", "choice", "beta", "binomial", "poisson", "exponential", "gamma", "dirichlet", "laplace"}
+    | {"gumbel", "lognormal", "multivariate_normal"}
 )
 # Of torchvision.transforms.functional: of a batch of images, each is changed for itself.
 OF_IMAGES = frozenset(

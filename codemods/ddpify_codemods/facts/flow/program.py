@@ -23,7 +23,7 @@ from .own_sizes import batch_sizes, own_sizes
 from .separate import divided_by_none, is_replaced, separate
 from .state import TooLarge
 from .statements import Follower
-from .values import UNEVEN, Loader, root_of
+from .values import DRAWN, UNEVEN, Loader, root_of
 from .whole_calls import given_whole
 
 _ROUNDS = 12
@@ -82,7 +82,20 @@ class Followed:
 
 @lru_cache(maxsize=4)  # for other targets: what a program does is the same for all of them
 def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
-    """Follow a program; the script that is started first. divides: whether evaluations may be."""
+    """Follow a program; the script that is started first. divides: whether evaluations may be.
+
+    Where it goes by numbers that each rank would draw for its samples, and no noise of samples comes from that
+    generator, ranks may draw alike, for the samples of all: a pool of earlier samples, as GANs have.
+    """
+    found = _follow(scripts, divides)
+    alike = (found.drawn & {"random", "numpy"}) - apart_for_samples(scripts)
+    if not alike or not any(DRAWN in each.reason for each in found.problems):
+        return found
+    again = _follow(scripts, divides, alike)
+    return found if again.problems else again
+
+
+def _follow(scripts: tuple[Script, ...], divides: bool, alike: frozenset[str] = frozenset()) -> Followed:
     status: dict[Loader, str] = {}
     trained: set[ast.AST] = set()
     whole: dict[Loader, Problem] = {}
@@ -101,7 +114,7 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
     for _ in range(_ROUNDS):
         drawn |= {"torch"} if drawn else set()  # by which those of others are seeded, on each rank otherwise
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
-        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone)
+        given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone, alike)
         found, large = _once(scripts, status, trained, *given)
         if large is not None:
             return Followed(found, status, (large,), whole)
@@ -266,8 +279,9 @@ def _once(
     lengths: Lengths,
     told: set[ast.Call],
     alone: set[ast.AST] | None,
+    alike: frozenset[str],
 ) -> tuple[FlowFacts, Problem | None]:
-    given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone)
+    given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone, alike)
     follower = Follower(scripts, status, trained, *given)
     try:
         follower.run()

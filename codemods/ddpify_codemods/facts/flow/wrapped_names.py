@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Literal
@@ -15,6 +16,7 @@ from .frames import Problem
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
 from .signatures import argument
+from .unpacked_models import given_for, unpacked_from
 
 UNFOLLOWED = "and it cannot be followed"
 # What the wrapper does as the model does.
@@ -75,12 +77,12 @@ def follow_call(program: Program, result: Wrapping, script: Script, node: ast.ex
     known = next((each for each in (model, *result.models) if _is_named(program, result, script, node, each)), None)
     if known is not None:
         result.calls[node] = (script, known.name)
-        if (again := _bound_again(script, node, known)) is not None:
+        if (again := _bound_again(program, script, node, known)) is not None:
             what = f"`{known.model}` is given another value here, behind the optimizer that steps the first one"
             result.problems.append(Problem(script, again, what))
         return
     binder = binder_of(script, node) if isinstance(node, ast.Name) else None
-    if isinstance(node, ast.Name) and isinstance(binder, FUNCTIONS) and node.id in parameters_of(binder):
+    if isinstance(node, ast.Name) and isinstance(binder, FUNCTIONS) and _is_given(script, binder, node.id):
         _parameter(program, result, binder, node.id, model)
         return
     reason = (
@@ -100,6 +102,23 @@ def _is_named(program: Program, result: Wrapping, script: Script, node: ast.expr
     )
 
 
+def optimizers_of(program: Program, model: Wrapped) -> list[ast.Call]:
+    """The calls that make the optimizers of a model, in its own file."""
+    found = program.followed.found
+    made = {call for each in model.made for call in found.optimizers_of.get(each, ())}
+    return [call for call in made if found.optimizer_calls.get(call) is model.script]
+
+
+def in_other_branch(script: Script, node: ast.AST, other: ast.AST) -> bool:
+    """Whether a run that comes to one of two parts of a file does not come to the other: `if … else …`."""
+    around = {each: part for part, each in itertools.pairwise((other, *script.ancestors(other)))}
+    for part, each in itertools.pairwise((node, *script.ancestors(node))):
+        if isinstance(each, ast.If) and each in around:
+            arms = [next((arm for arm in (each.body, each.orelse) if one in arm), None) for one in (part, around[each])]
+            return None not in arms and arms[0] is not arms[1]
+    return False
+
+
 def _scope_of(script: Script, base: Base) -> ast.AST | None:
     """The function, file or class whose variable or attribute an optimizer is given the parameters of."""
     return binder_of(script, base.node) if isinstance(base.node, ast.Name) else class_around(script, base.node)
@@ -115,17 +134,22 @@ def _holds_still(script: Script, node: ast.expr, base: Base) -> bool:
     return not any(True for _ in _stores_between(script, node, base))
 
 
-def _bound_again(script: Script, node: ast.expr, model: Wrapped) -> ast.stmt | None:
+def _bound_again(program: Program, script: Script, node: ast.expr, model: Wrapped) -> ast.stmt | None:
     """The statement that gives a model's name to another one, between the only optimizer and a training."""
     base = model.bases[0].node
     if len(model.bases) > 1 or not isinstance(node, ast.Name) or not isinstance(base, ast.Name):
         return None
     if script.scope(node) is not script.scope(base):
         return None
+    made = optimizers_of(program, model)
     for other in _stores_between(script, node, model.bases[0]):
         statement = script.statement(other)
         value = statement.value if isinstance(statement, ast.Assign) else None
-        if value is not None and not any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(value)):
+        if value is None or any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(value)):
+            continue
+        entered = any(isinstance(each, ast.For | ast.While) for each in script.ancestors(other))
+        before = not entered and bool(made) and all(statement.lineno < call.lineno for call in made)
+        if not before and not any(in_other_branch(script, statement, call) for call in made):
             return statement
     return None
 
@@ -173,6 +197,11 @@ def _binds_here(result: Wrapping, function: ast.AST) -> bool:
     return any(function in each.script.ancestors(at) for each in result.models for at in each.at)
 
 
+def _is_given(script: Script, function: ast.AST, name: str) -> bool:
+    """Whether a function is given a name by its calls, or takes it out of what it is given."""
+    return name in parameters_of(function) or unpacked_from(script, function, name) is not None
+
+
 def _parameter(program: Program, result: Wrapping, function: ast.AST, name: str, model: Wrapped) -> None:
     """Let a parameter of a function take the wrapper, in all of its calls."""
     if (function, name) in result.parameters:
@@ -184,7 +213,7 @@ def _parameter(program: Program, result: Wrapping, function: ast.AST, name: str,
             Problem(model.script, function, f"the calls that give `{name}` to this function cannot be seen")
         )
     for call, script in sorted(calls, key=lambda each: each[0].lineno):
-        given = argument(function, name, call)
+        given = given_for(_file_of(program, function), function, name, call)
         if given is None:
             result.problems.append(Problem(script, call, f"what this call gives for `{name}` cannot be seen"))
         else:
@@ -193,7 +222,8 @@ def _parameter(program: Program, result: Wrapping, function: ast.AST, name: str,
 
 def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str, model: Wrapped) -> None:
     """The uses of a parameter that holds the wrapper."""
-    script = next(each for each in program.scripts if function in each.parents)
+    script = _file_of(program, function)
+    unpacked = unpacked_from(script, function, name)
     moves = {node for node in ast.walk(function) if is_move(node) and ast.unparse(node.func.value) == name}  # type: ignore[attr-defined]
     model.is_moved_later |= bool(moves)
     for node in ast.walk(function):
@@ -202,7 +232,8 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
         parent = script.parents[node]
         call = script.parents[parent] if isinstance(parent, ast.Attribute) else parent
         if not isinstance(node.ctx, ast.Load):
-            if not (isinstance(parent, ast.Assign) and (parent.value in moves or _sets_mode(parent.value, name))):
+            given = isinstance(parent, ast.Assign) and (parent.value in moves or _sets_mode(parent.value, name))
+            if not given and (unpacked is None or parent is not unpacked[1]):
                 result.problems.append(Problem(script, node, f"`{name}` is given another value here, in training"))
         elif (
             (isinstance(parent, ast.Attribute) and (parent.attr in SHARED or call in moves))
@@ -216,6 +247,10 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
             continue
         else:
             result.modules[node] = script
+
+
+def _file_of(program: Program, function: ast.AST) -> Script:
+    return next(each for each in program.scripts if function in each.parents)
 
 
 def _sets_mode(node: ast.expr, name: str) -> bool:

@@ -13,7 +13,7 @@ from .frames import Freeze
 from .other_names import is_for_several
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
-from .wrapped_names import Wrapped
+from .wrapped_names import Wrapped, optimizers_of
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
 _ADDING = ("add_module", "append", "extend", "insert", "register_module", "register_parameter", "__setitem__")
@@ -27,13 +27,32 @@ def place(program: Program, script: Script, call: ast.AST, base: Base) -> ast.st
     best = at = script.statement(call)
     freezing = program.followed.found.freezing
     for parent in script.ancestors(at):
-        if not isinstance(parent, _BRANCHES) or _assigns(parent, base.code):
+        if not isinstance(parent, _BRANCHES):
             break
         if any((part in freezing and part is not parent) or _replaces(part, base.code) for part in ast.walk(parent)):
             break
+        if _assigns(parent, base.code):
+            return _behind(program, script, parent, base.code) or best
         if isinstance(parent, ast.If | ast.Try):
             best = parent
     return best
+
+
+def _behind(program: Program, script: Script, branches: ast.AST, code: str) -> ast.stmt | None:
+    """The statement behind an `if` that makes a model in one way and takes it from a checkpoint in another."""
+    training = program.followed.found.training_statements
+    if not isinstance(branches, ast.If) or not training.isdisjoint(ast.walk(branches)):
+        return None
+    if not all(any(isinstance(each, ast.Assign) and _assigns(each, code) for each in way) for way in _ways(branches)):
+        return None
+    block = block_of(script, branches)
+    return next(iter(block[block.index(branches) + 1 :]), None)
+
+
+def _ways(branches: ast.If) -> list[list[ast.stmt]]:
+    """The statements of each way through an `if`, those through `elif` one by one."""
+    nested = branches.orelse[0] if len(branches.orelse) == 1 else None
+    return [branches.body, *(_ways(nested) if isinstance(nested, ast.If) else [branches.orelse])]
 
 
 def seen_from(program: Program, script: Script, call: ast.AST, base: Base) -> list[ast.AST]:
@@ -131,9 +150,8 @@ def knows_all(program: Program, model: Wrapped, at: ast.stmt) -> bool:
     """Whether a model is wrapped where its optimizer is made, before what freezes parameters behind that."""
     found, script = program.followed.found, model.script
     block = block_of(script, at)
-    made = {call for each in model.made for call in found.optimizers_of.get(each, ())}
-    calls = (call for call in made if found.optimizer_calls.get(call) is script)
-    around = [each for call in calls for each in script.ancestors(call) if isinstance(each, ast.stmt)]
+    parts = (part for call in optimizers_of(program, model) for part in script.ancestors(call))
+    around = [part for part in parts if isinstance(part, ast.stmt)]
     if model.side != "before" or not any(each in block for each in around):
         return False
     first = min(block.index(each) for each in around if each in block)

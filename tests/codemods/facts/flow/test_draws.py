@@ -13,6 +13,7 @@ from tests.codemods.checks import script_of
     [
         ("random.choice", "random"),
         ("numpy.random.permutation", "numpy"),
+        ("numpy.random.lognormal", "numpy"),
         ("torch.randperm", "torch"),
         ("torch.utils.data.random_split", "torch"),
         ("torch.nn.init.normal_", "torch"),

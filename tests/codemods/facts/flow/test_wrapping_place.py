@@ -25,6 +25,19 @@ from tests.codemods.facts.flow.followed import HEAD, TRAINING, wrapped
             "else:\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.2)",
             "optimizer = torch",
         ),
+        # Both branches make it, or one takes it from a checkpoint: behind both.
+        (
+            "if total:\n    model = nn.Linear(4, 3)\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "else:\n    state = torch.load('last.pt')\n    model, optimizer = state['model'], state['optimizer']\n"
+            "total = 1",
+            "total = 1",
+        ),
+        (
+            "if total:\n    model = nn.Linear(4, 3)\n    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "else:\n    state = torch.load('last.pt')\n    model = state['model']\n    optimizer = state['optimizer']\n"
+            "total = 1",
+            "total = 1",
+        ),
         # DistributedDataParallel looks where the parameters are: behind what moves them.
         ("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel.to('cuda')\nseen = 0", "seen = 0"),
     ],
