@@ -72,6 +72,8 @@ def writes(script: Script, call: ast.Call) -> bool:
         return True
     if name in _ARCHIVES:
         return _is_writing(mode_of(call))
+    if name == "lmdb.open":
+        return not any(word.arg == "readonly" and not _is_false(word.value) for word in call.keywords)
     if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
         return "x" in (mode_of(call) or "")
     if not isinstance(call.func, ast.Attribute) or call.func.attr in script.defined:
@@ -285,3 +287,7 @@ def mode_of(call: ast.Call, place: int = 1) -> str | None:
 
 def _is_writing(mode: str | None) -> bool:
     return mode is not None and bool(re.fullmatch(r"[rwaxbtU+]*", mode)) and bool(set(mode) & set("wax+"))
+
+
+def _is_false(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not node.value

@@ -122,6 +122,8 @@ class Calls(Methods):
         for thing in self.called_things(function, node) if found is None else ():
             one = self.called(thing, node, args, keywords, frame, alone)
             found = one if found is None else join(found, one)
+        if any(isinstance(thing, Module) for thing in function.things):
+            self.called_as.setdefault(node, set()).update(function.things)
         if found is None:
             found = self.unknown_call(node, [function, *args, *keywords.values()], frame, alone)
             found = SAME if self.chooses and found.only(Module) else found  # it may be one of the program's own

@@ -16,8 +16,10 @@ from .own_decisions import is_drawn
 from .packed import PACKED
 from .reductions import loss_of
 from .training import Training
-from .values import Value, root_of
+from .values import Module, Thing, Value, root_of
 from .weighing import Origin, Weighed, is_repeatable, runs_always, target_of, weighed
+
+_NAMED = ast.Name | ast.Attribute
 
 
 class Losses(Training):
@@ -91,8 +93,25 @@ class Losses(Training):
             self.found.weighed_together.add(node)
         return result
 
+    def chooses_loss(self, node: ast.Call, things: set[Thing]) -> None:
+        """A loss is one of several, of which one is divided by what all ranks' targets count for: where it is that."""
+        one = self.found.weighed[node]
+        own = [each for each in things if isinstance(each, Module) and each.made is one.made]
+        others = [each for each in things if each not in own]
+        kind = own[0].name.rpartition(".")[2] if own else ""
+        told = kind and one.made in one.script.parents and not one.trains and isinstance(one.made.func, _NAMED)
+        if not told or any(not isinstance(each, Module) or _may_be(each, kind) for each in others):
+            self.found.not_weighed.add(one.made)
+            return
+        asks = f"isinstance({ast.unparse(node.func)}, {ast.unparse(one.made.func)})"
+        self.found.weighed[node] = replace(one, asks=asks)
+
     def end_weighing(self) -> None:
-        """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets."""
+        """Let evaluations be whole that share a call of a loss with training, which divides by all ranks' targets; and
+        losses be divided only where they are those that leave targets out."""
+        for node in [*self.found.weighed]:
+            if len(things := self.called_as.get(node, set())) > 1:
+                self.chooses_loss(node, things)
         for node, problems in self.found.weighed_apart.items():
             if node in self.found.weighed_together or self.found.weighed[node].trains:
                 self.found.problems += problems
@@ -100,6 +119,12 @@ class Losses(Training):
     def leaves_out(self) -> bool:
         """Whether targets may occur that torch's losses leave out without being told."""
         return any(-100 in _constants(script) or _reads_ignored(script) for script in self.scripts)
+
+
+def _may_be(module: Module, kind: str) -> bool:
+    """Whether a loss may be one of a class, or derived from it."""
+    bases = [ast.unparse(each) for each in module.cls.node.bases] if module.cls else [module.name]
+    return module.is_one_of or any(each.rpartition(".")[2] in (kind, "") for each in bases) or not bases
 
 
 def _as_if_of_rows(given: Sequence[Value], reduction: str) -> Value:

@@ -206,18 +206,22 @@ class Modules(Losses, Beginnings, Remembered):
         return vague and (module.networks or trained)
 
     def evaluated(self, module: Module, node: ast.Call, frame: Frame) -> None:
-        """Note a call of a trained module outside of loops over training batches, where it may have been trained."""
+        """Note a call of a trained module outside of loops over training batches, or in one over others that is within
+        these, where it may have been trained."""
         if not self.may_have_begun:
             return
-        if not any(context.how == "batches" and not self.uneven(context) for context in self.contexts):
-            called = called_model(node)
-            named = [
-                (each, ast.unparse(called) if is_set_before(each, called, frame) else self.named(module, each.frame))
-                for each in self.contexts
-                if each.how != "rows"
-            ]
-            loop, name = next((each for each in named if each[1]), named[0] if named else (None, ""))
-            self.found.evaluations.setdefault(node, set()).add((loop.node, loop.frame.script, name) if loop else None)
+        trained = [at for at, each in enumerate(self.contexts) if each.how == "batches" and not self.uneven(each)]
+        inner = self.contexts[trained[-1] + 1 :] if trained else self.contexts
+        if trained and all(each.how == "rows" for each in inner):
+            return
+        called = called_model(node)
+        named = [
+            (each, ast.unparse(called) if is_set_before(each, called, frame) else self.named(module, each.frame))
+            for each in inner
+            if each.how != "rows"
+        ]
+        loop, name = next((each for each in named if each[1]), named[0] if named else (None, ""))
+        self.found.evaluations.setdefault(node, set()).add((loop.node, loop.frame.script, name) if loop else None)
 
     def tagged(self, value: Value, forward: tuple[ast.Call, ast.AST] | None, bypass: ast.AST | None = None) -> Value:
         """The value, and those in it, with what it was made by."""

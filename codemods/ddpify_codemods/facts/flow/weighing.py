@@ -28,7 +28,8 @@ class Weighed:
     """A call of a loss that has to be divided by what all ranks have: where, what that is, and the loss's making.
 
     trains: within a model, the code for whether it trains; only then do all ranks call it together. keeps_mean: whether
-    the loss stays a mean over what the rank has, and weighs as much as that is beside the mean over ranks.
+    the loss stays a mean over what the rank has, and weighs as much as that is beside the mean over ranks. asks: the
+    code for whether it is this loss, where it is one of several.
     """
 
     script: Script
@@ -37,6 +38,7 @@ class Weighed:
     made: ast.Call
     trains: str = ""
     keeps_mean: bool = False
+    asks: str = ""
 
 
 def weighed(

@@ -22,23 +22,13 @@ from .models_of_optimizers import (
     given_models,
     kept_by_object,
 )
+from .moved_models import block_of, changes_type, moved_behind
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
 from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
-from .wrapping_place import (
-    block_of,
-    changes_type,
-    is_frozen_by,
-    is_kept_there,
-    knows_all,
-    moved_behind,
-    moved_on,
-    once,
-    place,
-    seen_from,
-)
+from .wrapping_place import is_frozen_by, is_kept_there, knows_all, moved_on, once, place, seen_from
 
 _OTHER_TYPE = "the model gets numbers of another type after it was wrapped, which the wrapper does not see"
 

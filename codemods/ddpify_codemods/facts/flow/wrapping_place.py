@@ -6,10 +6,10 @@ import ast
 import itertools
 from collections.abc import Sequence
 
-from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Freeze
+from .moved_models import block_of, moves, trains_in
 from .other_names import is_for_several
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
@@ -17,7 +17,6 @@ from .wrapped_names import Wrapped, optimizers_of
 
 _BRANCHES = (ast.If, ast.Try, ast.With)
 _ADDING = ("add_module", "append", "extend", "insert", "register_module", "register_parameter", "__setitem__")
-_TYPES = ("double", "float", "half", "bfloat16", "type")
 _FREEZING = ("requires_grad", "requires_grad_")
 
 
@@ -85,7 +84,7 @@ def is_kept_there(at: ast.AST, code: str) -> bool:
 def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:
     """The statement, or one behind those that move the model to its device later, or freeze some of its parameters:
     `optimizer = …; model.to(device)`."""
-    made, block = at, [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
+    block = [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
     for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
         found = program.followed.found
         freezes = [freeze for freeze in found.late_freezes.values() if is_frozen_by(program, freeze, [each])]
@@ -94,49 +93,11 @@ def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.
         if freezes:
             at = after
             continue
-        value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
-        training = program.followed.found.training_statements
-        trains = made in training if each is made else any(_trains(program, part) for part in ast.walk(each))
-        if trains or isinstance(each, ast.For | ast.While | ast.With):
+        if trains_in(program, each):
             break
-        if (value is not None and _changes_tensors(value, base.code)) or _moves_at_times(each, base.code):
+        if moves(program, script, each, base.code):
             at = after
     return at
-
-
-def _moves_at_times(node: ast.stmt, code: str) -> bool:
-    """Whether a model is moved in some cases: `if torch.cuda.is_available(): model = model.cuda()`."""
-    calls = (part for part in ast.walk(node) if is_move(part)) if isinstance(node, ast.If) else ()
-    return any(_changes_tensors(each, code) for each in calls if isinstance(each, ast.Call))
-
-
-def moved_behind(program: Program, script: Script, at: ast.stmt, code: str) -> list[ast.Call]:
-    """What moves a model to its device, or gives it another type of numbers, behind the statement before which it is
-    wrapped, and before it is trained; and what moves it in the loop that trains it."""
-    found: list[ast.Call] = []
-    block = block_of(script, at)
-    for each in block[block.index(at) :]:
-        if any(_trains(program, part) for part in ast.walk(each)):
-            parts = (part for part in ast.walk(each) if isinstance(part, ast.Call))
-            found += [part for part in parts if is_move(part) and _changes_tensors(part, code)]
-            break
-        value = each.value if isinstance(each, ast.Expr | ast.Assign) else None
-        if isinstance(value, ast.Call) and _changes_tensors(value, code):
-            found.append(value)
-    return found
-
-
-def changes_type(move: ast.Call) -> bool:
-    """Whether a call gives the parameters of a model another type, or layout, too."""
-    return not is_move(move) or len(move.args) > 1 or any(each.arg == "dtype" for each in move.keywords)
-
-
-def _changes_tensors(node: ast.expr, code: str) -> bool:
-    """Whether a call moves a model, or gives its parameters another type: `model.to(device)`, `model.double()`."""
-    called = node.func if isinstance(node, ast.Call) else None
-    if not isinstance(called, ast.Attribute) or ast.unparse(called.value) != code:
-        return False
-    return is_move(node) or called.attr in _TYPES or (called.attr == "to" and ast.unparse(node) != f"{code}.to('cpu')")
 
 
 def is_frozen_by(program: Program, freeze: Freeze, statements: Sequence[ast.stmt]) -> bool:
@@ -214,10 +175,3 @@ def _replaces(node: ast.AST, code: str) -> bool:
         return False
     owner = ast.unparse(called.value)
     return owner == code or owner.startswith((f"{code}.", f"{code}["))
-
-
-def block_of(script: Script, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements that are run with one, of the same block."""
-    parent = script.parents[statement]
-    blocks = (getattr(parent, name, ()) for name in ("body", "orelse", "finalbody"))
-    return next(([*block] for block in blocks if isinstance(block, list) and statement in block), [statement])

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ...facts.flow.deferred import Places, run_at
+from ...facts.flow.moved_models import block_of
 from ...facts.flow.program import Program
-from ...facts.flow.wrapping_place import block_of
 from ...facts.reach import all_names
 from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule

@@ -29,7 +29,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             if each.made is each.node:
                 yield _summed(each.made)
             apart = each.node not in program_of(script).followed.found.weighed_together
-            template = f"{{}} / {each.count}" if apart else f"{{}} / mean_over_ranks({each.count})"
+            count = each.count if apart else f"mean_over_ranks({each.count})"
+            template = f"{{}} / ({count} if {each.asks} else 1)" if each.asks else f"{{}} / {count}"
             if each.trains:
                 name = free_name(script, "counted")
                 yield Insert(script.statement(each.node), f"{name} = {each.count}", _MESSAGE)
