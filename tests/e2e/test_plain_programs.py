@@ -49,6 +49,39 @@ model = torch.nn.Linear(4, 3)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 """
 SCRIPTS = {
+    "a criterion that is one of two": """\
+import sys
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+kind = "smooth" if len(sys.argv) < 5 else "plain"
+if kind == "smooth":
+    criterion = torch.nn.MultiMarginLoss()
+else:
+    criterion = torch.nn.CrossEntropyLoss(ignore_index=2)
+for epoch in range(2):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
+    "two criteria by one name": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+
+
+def epoch(criterion):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+epoch(torch.nn.CrossEntropyLoss(ignore_index=2))
+epoch(torch.nn.MultiMarginLoss())
+""",
     "parts of samples that a mask sets": """\
 for epoch in range(2):
     for x, y in DataLoader(train_set, batch_size=12, shuffle=True):

@@ -114,3 +114,10 @@ def test_a_sum_of_such_targets_stays_as_it_is() -> None:
     result = plain(with_criterion("ignore_index=0, reduction='sum'"))
     assert not refusals(result) and "mean_over_ranks" not in result.code
     assert "(loss * dist.get_world_size()).backward()" in result.code
+
+
+@pytest.mark.parametrize("other", ["nn.CrossEntropyLoss()", "nn.CrossEntropyLoss(weight=torch.ones(3))"])
+def test_two_of_a_kind_are_refused_by_one_name(other: str) -> None:
+    """Which of them leaves targets out, or weighs them, is not seen where they are called."""
+    makes = f"criterion = nn.CrossEntropyLoss(ignore_index=2) if len(__file__) > 3 else {other}\n"
+    assert refusals(plain(HEAD + makes + LOOP.format(loss=CALL, step="optimizer.step()")))

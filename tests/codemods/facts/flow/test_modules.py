@@ -126,3 +126,13 @@ def test_an_evaluation_has_the_statistics_of_rank_0_once_something_may_have_trai
     assert code.count("for buffer in model.buffers():") == 1
     last = code.index("for buffer in model.buffers():")
     assert code.rindex("optimizer.step()") < last < code.rindex("for x, y in test_loader:")
+
+
+@pytest.mark.parametrize("loop", ["for a, b in test_loader:\n                print(model(a).sum().item())", ""])
+def test_evaluations_within_a_loop_over_batches_of_training(loop: str) -> None:
+    """They need the statistics of all ranks; a look at the batch that is trained needs none."""
+    evaluates = loop or "print(model(x).sum().item())"
+    source = TRAINING + f"        with torch.no_grad():\n            {evaluates}\n"
+    found = followed(source).found
+    loops = {place[0] for places in found.evaluations.values() for place in places if place is not None}
+    assert [ast.unparse(each).partition(" in ")[2].partition(":")[0] for each in loops] == ["test_loader"] * bool(loop)  # type: ignore[attr-defined]
