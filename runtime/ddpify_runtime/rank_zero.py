@@ -17,7 +17,7 @@ from .agreement import random_states
 from .agreement.log_settings import elsewhere
 from .collectives import broadcast_tensors
 from .forward import region, watched
-from .lazy.batch import gather_what_it_sees, wholes
+from .lazy.batch import gather_what_it_sees, gather_what_they_hold, wholes
 from .process_group import get_rank, get_world_size
 from .remote import called_back
 from .remote.objects import packed, unwrapped
@@ -81,6 +81,7 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
         args, kwargs = unwrapped(wholes(args)), unwrapped(wholes(kwargs))
         gather_what_it_sees(function)
+        gather_what_they_hold((args, kwargs))
         here = get_rank() == 0
         if silently := elsewhere(function):  # functions among its arguments are called later, where something is logged
             _, number = _on_rank_zero(lambda: (None, function(*args, **kwargs)))

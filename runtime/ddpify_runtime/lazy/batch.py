@@ -10,12 +10,13 @@ from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
-from torch import Tensor
+from torch import Tensor, nn
 
 from .. import engines
 from ..torch_internals import base_of, tree_leaves, tree_map_only
 from .entries import Entries
 
+_DEPTH = 3
 QUESTIONS = {
     Tensor.size,
     Tensor.dim,
@@ -40,6 +41,8 @@ class DistributedTensor(Tensor):
         """What a divided forward takes in place of rows `[rank::world_size]` of the whole; None if it has none."""
         return None
 
+    _whole: Tensor | None
+
     def whole(self) -> Tensor:
         """The whole; a collective the first time."""
         raise NotImplementedError
@@ -53,6 +56,13 @@ def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[.
         if func is Tensor.type_as:
             return Tensor.to, (args[0], args[1].device, args[1].dtype)
     return func, args
+
+
+def as_it_is(args: tuple[Any, ...]) -> tuple[Any, ...]:
+    """The arguments of a question for its form: one that was made whole may have another one since, `x.t_()`."""
+    first = args[0]
+    whole = first._whole if isinstance(first, DistributedTensor) else None
+    return args if whole is None else (whole, *args[1:])
 
 
 def has_distributed(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
@@ -94,3 +104,20 @@ def gather_what_it_sees(function: Callable[..., Any]) -> None:
     if not isinstance(owner, ModuleType):  # that of a built-in function
         seen += getattr(owner, "__dict__", {}).values()
     wholes(seen)
+
+
+def gather_what_they_hold(values: Any) -> None:
+    """Gather what objects hold that a function is given: `torch.save({"meter": meter}, path)`. A collective.
+
+    A few objects deep, as what is saved is; a network or a tensor holds none.
+    """
+    seen: set[int] = set()
+    waiting = [(each, 0) for each in tree_leaves(values)]
+    for value, depth in waiting:
+        held = getattr(value, "__dict__", None)
+        is_whole = isinstance(value, (Tensor, nn.Module, type, ModuleType))
+        if not held or is_whole or depth >= _DEPTH or id(value) in seen:
+            continue
+        seen.add(id(value))
+        parts = wholes([*held.values()])
+        waiting += [(each, depth + 1) for each in tree_leaves(parts)]

@@ -18,7 +18,7 @@ from torch import Tensor
 from ..forward import losses
 from ..sharding.collectives import Rows, gather_with_grad
 from ..torch_internals import made_wrapper
-from .batch import QUESTIONS, has_distributed, in_form, wholes
+from .batch import QUESTIONS, as_it_is, has_distributed, in_form, wholes
 from .held_rows import HeldRows, later
 from .labels import Labels
 from .row_wise import row_wise
@@ -46,7 +46,7 @@ class Output(HeldRows):
                 if result is not None:
                     return result
             elif func in QUESTIONS:
-                return func(*args, **kwargs)
+                return func(*as_it_is(args), **kwargs)
             func, args = in_form(func, args)
             if not (args and isinstance(args[0], cls)) and not has_distributed(args, kwargs):
                 return func(*args, **kwargs)

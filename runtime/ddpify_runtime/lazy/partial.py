@@ -18,7 +18,7 @@ from ..forward import region
 from ..gradients.reduction import is_in_pass, run_pass
 from ..sharding.collectives import add_over_ranks, leave, sum_over_ranks, world_size
 from ..torch_internals import apply, asks_subclasses, made_wrapper
-from .batch import QUESTIONS, DistributedTensor, same_memory, wholes
+from .batch import QUESTIONS, DistributedTensor, as_it_is, same_memory, wholes
 from .partial_gradients import Total, WholeOfPartial, inside
 
 _OnEnter = tuple[Callable[[], None], ...]
@@ -98,8 +98,9 @@ class Partial(DistributedTensor):
 
     def _is_like(self, other: Partial) -> bool:
         """Whether the sum of both is that of their parts, in all else the same."""
-        mine = self._divisor, self._on_enter, self._part.dtype, self._common
-        return mine == (other._divisor, other._on_enter, other._part.dtype, None)
+        mine = self._divisor, self._on_enter, self._part.dtype
+        alone = self._common is None and other._common is None
+        return alone and mine == (other._divisor, other._on_enter, other._part.dtype)
 
     def enter(self) -> None:
         """A backward pass enters the shared regions that this comes from."""
@@ -168,7 +169,7 @@ class Partial(DistributedTensor):
                 if made is not None:
                     return made
             if func in QUESTIONS:
-                return func(*args, **kwargs)
+                return func(*as_it_is(args), **kwargs)
             if isinstance(first, Partial):
                 if func is Tensor.requires_grad.__get__ and first.is_partial:  # type: ignore[attr-defined]
                     return any(each is not None and each.requires_grad for each in (first._part, first._common))
@@ -319,6 +320,8 @@ def _added(one: Any, other: Any, add: Callable[[Any, Any], Any]) -> Partial | No
         on_enter = tuple(dict.fromkeys(each for number in numbers for each in number._on_enter))
     part = _sum(parts[0], parts[1], add)
     commons = [value._common if isinstance(value, Partial) else value for value in (one, other)]
+    if commons[1] is None and isinstance(one, Tensor) and one is commons[0]:
+        commons[0] = one + 0  # the script may change its tensor before the sum is read
     common = _sum(commons[0], commons[1], add)
     if common is not None and not isinstance(common, Tensor):
         common = None if common == 0 else torch.full_like(part, common)

@@ -3,7 +3,7 @@
 Every rank runs the whole script, so each reads the same values at the same places. Rank 0 leaves what it reads in the
 store, under the object, what is read, and how often it was read before; the others take it from there. What rank 0
 reads alone disturbs nobody. What the script throws away (`run.log(…)` as a statement) is not sent, so that a rank may
-come there more often than another, by its own clock say.
+come there more often than another, by its own clock say; only where a file is complete do the others wait for rank 0.
 """
 
 from __future__ import annotations
@@ -32,6 +32,7 @@ from .values import from_rank_zero, is_data, next_key
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, classmethod, staticmethod)
 _ELSEWHERE = object()
 _END = object()
+_COMPLETE = frozenset({"close", "release", "save"})  # a file, which ranks may read next
 _UNSENT = ""  # the name of what was thrown away
 _MANY, _LARGE = 10_000, 10_000  # places, bytes
 
@@ -89,7 +90,7 @@ class Remote:
             here = self._ddpify_object is not _ELSEWHERE
             key = next_key(f"{self._ddpify_name}()")
             return called_back.drive(key, here, self._ddpify_object, args, kwargs, lambda value: packed(value))
-        if thrown_away:
+        if thrown_away and self._ddpify_name.rpartition(".")[2] not in _COMPLETE:
             return _do(self, lambda function: function(*args, **kwargs))
         return _read(self, "()", lambda function: function(*args, **kwargs))
 
@@ -97,6 +98,8 @@ class Remote:
         return _read(self, " with", lambda value: value.__enter__())
 
     def __exit__(self, *exception: Any) -> Any:
+        if exception[0] is None:
+            return _read(self, " exit", lambda value: value.__exit__(*exception))
         return None if self._ddpify_object is _ELSEWHERE else self._ddpify_object.__exit__(*exception)
 
     def __iter__(self) -> Iterator[Any]:

@@ -21,7 +21,7 @@ def number(value: float) -> DistributedTensor:
 
 def test_shares_are_found_in_lists_and_joined_where_something_needs_the_whole() -> None:
     share = number(3.0)
-    share._whole = torch.tensor(3.0)  # type: ignore[attr-defined]
+    share._whole = torch.tensor(3.0)
     assert has_distributed((1, [share]), {}) and not has_distributed((1, [torch.ones(1)]), {"a": 2})
     whole = wholes([share, "text"])
     assert type(whole[0]) is Tensor and whole[1] == "text"
@@ -43,7 +43,7 @@ def test_views_have_the_same_memory() -> None:
 
 def test_what_a_function_sees_is_joined_before_it_is_called_alone() -> None:
     share = number(3.0)
-    share._whole = torch.tensor(3.0)  # type: ignore[attr-defined]
+    share._whole = torch.tensor(3.0)
     held = [share]
     gather_what_it_sees(lambda: held)
     gather_what_it_sees(print)

@@ -98,6 +98,8 @@ class Losses(Training):
         one = self.found.weighed[node]
         own = [each for each in things if isinstance(each, Module) and each.made is one.made]
         others = [each for each in things if each not in own]
+        if not others:
+            return
         kind = own[0].name.rpartition(".")[2] if own else ""
         told = kind and one.made in one.script.parents and not one.trains and isinstance(one.made.func, _NAMED)
         if not told or any(not isinstance(each, Module) or _may_be(each, kind) for each in others):

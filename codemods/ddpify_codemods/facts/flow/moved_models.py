@@ -75,13 +75,13 @@ def trains_in(program: Program, node: ast.stmt) -> bool:
 
 def statements_from(script: Script, at: ast.stmt) -> Iterator[ast.stmt]:
     """A statement, those of its block behind it, and then those behind the blocks around it."""
-    block = block_of(script, at)
+    block = script.block(at)
     yield from block[block.index(at) :]
     for around in script.ancestors(at):
         if isinstance(around, (*FUNCTIONS, ast.ClassDef, ast.Module)):
             return
         if isinstance(around, ast.stmt):
-            block = block_of(script, around)
+            block = script.block(around)
             yield from block[block.index(around) + 1 :]
 
 
@@ -96,10 +96,3 @@ def changes_tensors(node: ast.expr, code: str) -> bool:
     if not isinstance(called, ast.Attribute) or ast.unparse(called.value) != code:
         return False
     return is_move(node) or called.attr in _TYPES or (called.attr == "to" and ast.unparse(node) != f"{code}.to('cpu')")
-
-
-def block_of(script: Script, statement: ast.stmt) -> list[ast.stmt]:
-    """The statements that are run with one, of the same block."""
-    parent = script.parents[statement]
-    blocks = (getattr(parent, name, ()) for name in ("body", "orelse", "finalbody"))
-    return next(([*block] for block in blocks if isinstance(block, list) and statement in block), [statement])

@@ -22,7 +22,7 @@ from .models_of_optimizers import (
     given_models,
     kept_by_object,
 )
-from .moved_models import block_of, changes_type, moved_behind
+from .moved_models import changes_type, moved_behind
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
@@ -189,7 +189,7 @@ def _frozen_late(program: Program, result: Wrapping) -> Iterator[Problem]:
         if at_times and (not known or at_times & found.thawed_first or (begin_frozen and at_times & found.thawed)):
             yield Problem(each.script, each.at[0], FROZEN_LATE)
         for node, freeze in found.late_freezes.items():
-            blocks = [(block_of(each.script, at), at) for at in each.at] if each.made & freeze.models else []
+            blocks = [(each.script.block(at), at) for at in each.at] if each.made & freeze.models else []
             if at_times or all(is_frozen_by(program, freeze, block[: block.index(at)]) for block, at in blocks):
                 continue
             if freeze.thaws or not known:

@@ -6,10 +6,11 @@ import ast
 import itertools
 from collections.abc import Sequence
 
+from ..all_ways import behind_all_ways
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Freeze
-from .moved_models import block_of, moves, trains_in
+from .moved_models import moves, trains_in
 from .other_names import is_for_several
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
@@ -39,19 +40,9 @@ def place(program: Program, script: Script, call: ast.AST, base: Base) -> ast.st
 
 def _behind(program: Program, script: Script, branches: ast.AST, code: str) -> ast.stmt | None:
     """The statement behind an `if` that makes a model in one way and takes it from a checkpoint in another."""
-    training = program.followed.found.training_statements
-    if not isinstance(branches, ast.If) or not training.isdisjoint(ast.walk(branches)):
+    if not program.followed.found.training_statements.isdisjoint(ast.walk(branches)):
         return None
-    if not all(any(isinstance(each, ast.Assign) and _assigns(each, code) for each in way) for way in _ways(branches)):
-        return None
-    block = block_of(script, branches)
-    return next(iter(block[block.index(branches) + 1 :]), None)
-
-
-def _ways(branches: ast.If) -> list[list[ast.stmt]]:
-    """The statements of each way through an `if`, those through `elif` one by one."""
-    nested = branches.orelse[0] if len(branches.orelse) == 1 else None
-    return [branches.body, *(_ways(nested) if isinstance(nested, ast.If) else [branches.orelse])]
+    return behind_all_ways(script, branches, lambda each: _assigns(each, code))
 
 
 def seen_from(program: Program, script: Script, call: ast.AST, base: Base) -> list[ast.AST]:
@@ -84,7 +75,7 @@ def is_kept_there(at: ast.AST, code: str) -> bool:
 def moved_on(program: Program, script: Script, at: ast.stmt, base: Base) -> ast.stmt:
     """The statement, or one behind those that move the model to its device later, or freeze some of its parameters:
     `optimizer = …; model.to(device)`."""
-    block = [] if program.fully_sharded else block_of(script, at)  # an optimizer gets the parts of parameters
+    block = [] if program.fully_sharded else script.block(at)  # an optimizer gets the parts of parameters
     for each, after in itertools.pairwise(block[block.index(at) :] if block else ()):
         found = program.followed.found
         freezes = [freeze for freeze in found.late_freezes.values() if is_frozen_by(program, freeze, [each])]
@@ -110,7 +101,7 @@ def is_frozen_by(program: Program, freeze: Freeze, statements: Sequence[ast.stmt
 def knows_all(program: Program, model: Wrapped, at: ast.stmt) -> bool:
     """Whether a model is wrapped where its optimizer is made, before what freezes parameters behind that."""
     found, script = program.followed.found, model.script
-    block = block_of(script, at)
+    block = script.block(at)
     parts = (part for call in optimizers_of(program, model) for part in script.ancestors(call))
     around = [part for part in parts if isinstance(part, ast.stmt)]
     if model.side != "before" or not any(each in block for each in around):
@@ -142,13 +133,13 @@ def once(program: Program, places: list[tuple[ast.stmt, set[ast.AST]]], script: 
 
 def _is_run_with(script: Script, first: ast.stmt, place: ast.stmt) -> bool:
     """Whether whatever runs a statement has run another one, above it, too."""
-    return any(each in block_of(script, first) for each in (place, *script.ancestors(place)))
+    return any(each in script.block(first) for each in (place, *script.ancestors(place)))
 
 
 def _is_changed(program: Program, script: Script, first: ast.stmt, place: ast.stmt, code: str) -> bool:
     """Whether a model is trained, gets other parameters to train, or its name another model, behind a statement and
     before another one, below it."""
-    between = [each for each in block_of(script, first) if first.lineno < each.lineno < place.lineno]
+    between = [each for each in script.block(first) if first.lineno < each.lineno < place.lineno]
     parts = [part for each in between for part in ast.walk(each)]
     unfreezes = any(isinstance(part, ast.Attribute) and part.attr in _FREEZING for part in parts)
     return unfreezes or any(_trains(program, part) for part in parts) or any(_assigns(each, code) for each in between)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from ...facts.all_ways import behind_all_ways
 from ...facts.bindings import names_in
 from ...facts.optimizers import Optimizer, optimizers
 from ...facts.script import Script
@@ -79,7 +80,7 @@ def place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
         if not isinstance(parent, _BRANCHES):
             break
         if _binds(parent, base):
-            break
+            return _behind(script, parent, base) or best
         if isinstance(parent, (ast.If, ast.Try)) and not _is_elif(script, parent):
             best = parent
     while _is_elif(script, best):
@@ -87,6 +88,15 @@ def place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
         assert isinstance(parent, ast.stmt)
         best = parent
     return best
+
+
+def _behind(script: Script, branches: ast.AST, base: Base) -> ast.stmt | None:
+    """The statement behind an `if` that makes a module in one way and takes it from a checkpoint in another."""
+    while isinstance(branches, ast.If) and _is_elif(script, branches):
+        branches = script.parents[branches]
+    if any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(branches)):
+        return None
+    return behind_all_ways(script, branches, lambda each: _binds(each, base))
 
 
 def _training_loop(script: Script, base: Base) -> ast.stmt:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from ...facts.flow.deferred import Places, run_at
-from ...facts.flow.moved_models import block_of
 from ...facts.flow.program import Program
 from ...facts.reach import all_names
 from ...facts.script import KEPT, Script
@@ -67,7 +66,7 @@ def _gives(statement: ast.stmt) -> bool:
 def _in_a_row(script: Script, statements: list[ast.stmt]) -> Iterator[tuple[ast.stmt, ast.stmt]]:
     """The first and the last of those that stand one after another."""
     for first in statements:
-        block = block_of(script, first)
+        block = script.block(first)
         at = block.index(first)
         if at > 0 and block[at - 1] in statements:
             continue

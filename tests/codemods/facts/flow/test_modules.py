@@ -135,4 +135,4 @@ def test_evaluations_within_a_loop_over_batches_of_training(loop: str) -> None:
     source = TRAINING + f"        with torch.no_grad():\n            {evaluates}\n"
     found = followed(source).found
     loops = {place[0] for places in found.evaluations.values() for place in places if place is not None}
-    assert [ast.unparse(each).partition(" in ")[2].partition(":")[0] for each in loops] == ["test_loader"] * bool(loop)  # type: ignore[attr-defined]
+    assert [ast.unparse(each).partition(" in ")[2].partition(":")[0] for each in loops] == ["test_loader"] * bool(loop)
