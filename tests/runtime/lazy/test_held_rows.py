@@ -60,3 +60,24 @@ def changes() -> list[Any]:
 def test_a_copy_does_not_follow_a_change() -> None:
     (alone,) = run(1, changes)
     assert run(2, changes) == [alone, alone]
+
+
+def changed_in_form() -> list[Any]:
+    """The forms of tensors that were changed in place, of a batch that the ranks load in parts."""
+    data = TensorDataset(torch.arange(24.0).view(12, 2), torch.arange(12).view(12, 1))
+    answers: list[Any] = []
+    for x, y in DataLoader(data, batch_size=6):
+        other = x.clone()
+        other.transpose_(0, 1)
+        y.squeeze_(1)
+        view = x[:2]
+        view.unsqueeze_(0)
+        answers += [other.shape, len(other), y.shape, y.dim(), y.size(), view.ndim, x.shape]
+        x.data = x.data.repeat(2, 1)
+        answers += [x.shape, x.numel(), x.sum().item()]
+    return answers
+
+
+def test_sizes_are_those_after_a_change_in_place() -> None:
+    (alone,) = run(1, changed_in_form)
+    assert run(2, changed_in_form) == [alone, alone]

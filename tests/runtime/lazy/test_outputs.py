@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
-from ddpify_runtime import DistributedDataParallel, rank_zero_value
+from ddpify_runtime import DistributedDataParallel, rank_zero_only, rank_zero_value
 from ddpify_runtime.sharding import collectives
 from torch import Tensor, nn
 
@@ -369,3 +370,18 @@ def printed() -> list[str]:
 def test_a_number_in_parts_is_printed_as_in_one_process() -> None:
     (alone,) = run(1, printed)
     assert run(2, printed) == [alone] * 2
+
+
+def saved(folder: Path) -> float:
+    """What an object keeps of outputs and losses is whole in the file that rank 0 writes."""
+    torch.manual_seed(0)
+    model, keeper = DistributedDataParallel(nn.Linear(8, 8)), Keeper()
+    keeper.last = model(torch.ones(6, 8)).detach()
+    keeper.losses.append(keeper.last.square().mean())
+    rank_zero_only(torch.save)({"keeper": keeper}, folder / "keeper.pt")
+    return float(torch.load(folder / "keeper.pt", weights_only=False)["keeper"].total())
+
+
+def test_what_an_object_holds_is_saved_whole(tmp_path: Path) -> None:
+    (alone,) = run(1, saved, tmp_path)
+    assert run(2, saved, tmp_path) == [pytest.approx(alone)] * 2

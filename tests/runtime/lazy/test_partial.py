@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 import torch.distributed as dist
+import torch.nn.functional as F
+from ddpify_runtime import DistributedDataParallel
 from ddpify_runtime.lazy.partial import partial
-from torch import Tensor
+from torch import Tensor, nn
 
 from tests.runtime.processes import run
 
@@ -32,3 +35,39 @@ def rates() -> list[bool]:
 def test_equal_counts_are_equal_rates() -> None:
     for found in run(3, rates):
         assert len(found) > 100 and all(found)
+
+
+def sums() -> list[list[float]]:
+    """Sums of losses of a divided forward and of numbers that all ranks have, and their gradients."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(4, 4))
+    scale = nn.Parameter(torch.tensor(0.5))
+    x, y = torch.randn(8, 4), torch.randn(8, 4)
+    found = []
+    for combined in (
+        lambda one, other, penalty: one + (other + penalty),
+        lambda one, other, penalty: (other + penalty) + one,
+        lambda one, other, penalty: one - (other - penalty),
+        lambda one, other, penalty: scale + one,
+        lambda one, other, penalty: (one + penalty) + (other + scale),
+    ):
+        model.zero_grad()
+        scale.grad = None
+        out = model(x)
+        penalty = 0.1 * model.weight.square().sum()
+        loss = combined(F.mse_loss(out, y), F.l1_loss(out, y), penalty)
+        running = F.mse_loss(out, y).detach()
+        running += loss.detach()
+        loss.backward()
+        with torch.no_grad():
+            scale.add_(1.0)  # before the loss is read
+        found.append([loss.item(), running.item(), model.weight.grad.norm().item(), float(scale.grad or 0.0)])
+    return found
+
+
+def test_sums_keep_what_all_ranks_have() -> None:
+    (alone,) = run(1, sums)
+    for found in run(3, sums):
+        assert [number for line in found for number in line] == pytest.approx(
+            [number for line in alone for number in line], rel=1e-5
+        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import time
 import warnings
 from pathlib import Path
 from typing import Any
@@ -301,3 +302,37 @@ def test_hooks_of_a_logger_see_the_whole_gradient() -> None:
 class Watch:
     def __init__(self, module: nn.Module) -> None:
         self.seen = watch(module)
+
+
+class Archive:
+    """A file that is complete once it is closed."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.rows = path, list[int]()
+
+    def add(self, row: int) -> None:
+        self.rows.append(row)
+
+    def close(self) -> None:
+        time.sleep(0.2)
+        self.path.write_text(str(self.rows))
+
+    def __enter__(self) -> Archive:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+def archived(folder: Path) -> list[str]:
+    archive: Any = rank_zero_only(Archive)(folder / "first")
+    archive.add(1)
+    archive.close()
+    first = (folder / "first").read_text()
+    with rank_zero_only(Archive)(folder / "second") as archive:
+        archive.add(2)
+    return [first, (folder / "second").read_text()]
+
+
+def test_a_file_that_is_closed_is_complete_for_all(tmp_path: Path) -> None:
+    assert run(3, archived, tmp_path) == [["[1]", "[2]"]] * 3
