@@ -61,7 +61,9 @@ def sums() -> list[list[float]]:
         loss.backward()
         with torch.no_grad():
             scale.add_(1.0)  # before the loss is read
-        found.append([loss.item(), running.item(), model.weight.grad.norm().item(), float(scale.grad or 0.0)])
+        gradient = model.weight.grad
+        assert gradient is not None
+        found.append([loss.item(), running.item(), gradient.norm().item(), float(scale.grad or 0.0)])
     return found
 
 
