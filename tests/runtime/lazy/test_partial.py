@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 import torch
 import torch.distributed as dist
@@ -55,7 +57,7 @@ def sums() -> list[list[float]]:
         scale.grad = None
         out = model(x)
         penalty = 0.1 * model.weight.square().sum()
-        loss = combined(F.mse_loss(out, y), F.l1_loss(out, y), penalty)
+        loss: Any = combined(F.mse_loss(out, y), F.l1_loss(out, y), penalty)
         running = F.mse_loss(out, y).detach()
         running += loss.detach()
         loss.backward()
