@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -46,18 +47,19 @@ def sums() -> list[list[float]]:
     scale = nn.Parameter(torch.tensor(0.5))
     x, y = torch.randn(8, 4), torch.randn(8, 4)
     found = []
-    for combined in (
+    combinations: list[Callable[[Any, Any, Any], Any]] = [
         lambda one, other, penalty: one + (other + penalty),
         lambda one, other, penalty: (other + penalty) + one,
         lambda one, other, penalty: one - (other - penalty),
         lambda one, other, penalty: scale + one,
         lambda one, other, penalty: (one + penalty) + (other + scale),
-    ):
+    ]
+    for combined in combinations:
         model.zero_grad()
         scale.grad = None
         out = model(x)
         penalty = 0.1 * model.weight.square().sum()
-        loss: Any = combined(F.mse_loss(out, y), F.l1_loss(out, y), penalty)
+        loss = combined(F.mse_loss(out, y), F.l1_loss(out, y), penalty)
         running = F.mse_loss(out, y).detach()
         running += loss.detach()
         loss.backward()
