@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..eager import is_move
+from ..devices import names_device
+from ..eager import is_move, is_moved_before
 from ..script import Script
+from ..trained_modules import Base
 from .program import Program
 from .scopes import FUNCTIONS, parameters_of
 from .signatures import argument
@@ -48,6 +50,15 @@ def _moves_called(program: Program, script: Script, call: ast.Call, code: str) -
         if any(changes_tensors(each, name) for each in _moves_in(function) for name in names):
             return True
     return False
+
+
+def is_moved(program: Program, script: Script, at: ast.stmt, base: Base) -> bool:
+    """Whether a model is seen to be moved before a statement, or nothing of the program is."""
+    if is_moved_before(script, base.node, at.lineno) or not names_device(program.scripts):
+        return True
+    scope = script.scope(at)
+    above = (each for each in ast.walk(scope) if isinstance(each, ast.stmt) and each.lineno < at.lineno)
+    return any(moves(program, script, each, base.code) for each in above if script.scope(each) is scope)
 
 
 def moved_behind(program: Program, script: Script, at: ast.stmt, code: str) -> list[ast.Call]:
