@@ -30,6 +30,8 @@ from ddpify.report import FileReport, Report, Status
 
 Load = Callable[[Path], Source]
 
+_SET_ORDER = "DDP401"  # the rule that finds an order which differs between processes
+
 
 @dataclass(frozen=True)
 class CommandLine:
@@ -104,8 +106,8 @@ def run(options: CommandLine) -> tuple[Report, bytes]:
     outcomes = with_importers(outcomes) if style == "plain" else outcomes
     output = _write(options, outcomes)
     template = "" if target == ONE_DEVICE else TARGETS[target].with_backend(options.xpu_backend).launch
-    uses_gpus = target != ONE_DEVICE and bool(TARGETS[target].module)
-    launch = partial(_launch, template, options.destination, uses_gpus)
+    device = TARGETS[target].device_type if target != ONE_DEVICE and TARGETS[target].module else ""
+    launch = partial(_launch, template, options.destination, device)
     status: Status = "would convert" if options.diff or options.check else "converted"
     folder = diff_folder(outcomes) if options.diff else None
     for outcome in outcomes:
@@ -311,11 +313,20 @@ def _write_to(place: Path, code: bytes, model: Path) -> None:
         files.write_all({place: code}, stat.S_IMODE(model.stat().st_mode) if model.exists() else None)
 
 
-def _launch(template: str, destination: str, uses_gpus: bool, entry: Source, own: str) -> str:
-    """The command that starts a converted script, with the option that lets it use GPUs, where it has one."""
-    started = _started(template, destination, entry, own)
-    option = gpu_option(entry.text) if uses_gpus and started else ""
-    return f"{started} {option}".rstrip()
+def _launch(template: str, destination: str, device: str, outcome: Outcome) -> str:
+    """The command that starts a converted script, with the option that lets it use GPUs, where it has one, and with
+    the same hashes in all processes, where it puts a set into an order.
+
+    Args:
+        device: what the GPUs are called; "" for none.
+    """
+    results = outcome.converted.results
+    started = _started(template, destination, outcome.entry, results[outcome.entry.path].launch)
+    if not started:
+        return ""
+    option = gpu_option([source.text for source in outcome.sources], device) if device else ""
+    has_order = any(finding.rule == _SET_ORDER for result in results.values() for finding in result.findings)
+    return f"{'PYTHONHASHSEED=0 ' if has_order else ''}{started} {option}".rstrip()
 
 
 def _started(template: str, destination: str, entry: Source, own: str) -> str:

@@ -1,13 +1,15 @@
-"""Scripts that stay as they are, and import modules that a conversion to plain PyTorch changes: there they run in one
-process, which has joined none."""
+"""Scripts that a conversion to plain PyTorch leaves without a process group: they import a module that it changes for
+another one, or are such a module themselves, and run in one process, which has joined none."""
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 
+from ddpify_codemods.facts.header import main_guard
 from ddpify_codemods.imports import local_modules
 from ddpify_codemods.rule import Finding
 
@@ -17,14 +19,13 @@ from ddpify.outcome import Outcome
 _NEEDS_GROUP = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "dist.all_reduce(", "dist.broadcast")
 _LOOKED_AT = 300  # files beside those that are converted
 _NAMED = 3
-_REMEDY = (
-    'begin it with torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, '
-    "world_size=1), or give it a copy of this file"
-)
+_JOIN = 'torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)'
+_REMEDY = f"begin it with {_JOIN}, or give it a copy of this file"
+_OWN_REMEDY = f'begin its `if __name__ == "__main__":` with {_JOIN}, or give the other script a copy of this file'
 
 
 def with_importers(outcomes: Sequence[Outcome]) -> list[Outcome]:
-    """The outcomes, with a warning for each changed module that needs processes and that scripts beside it import.
+    """The outcomes, with a warning for each changed module that needs processes and that other scripts start with.
 
     Args:
         outcomes: all programs of a run, converted to plain PyTorch or not.
@@ -45,19 +46,24 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
     root = outcome.entry.path.parent
     reach = {path: _reached(path, texts, root) for path in texts}
     users: dict[Path, list[str]] = {}
-    for path, text in _scripts_beside(outcome, texts.keys() | entries):
+    results = dict(outcome.converted.results)
+    for path, text in (*_scripts_within(outcome, entries), *_scripts_beside(outcome, texts.keys() | entries)):
         imported = [each.resolve() for each in local_modules(path, text, path.parent)]
-        reached: set[Path] = set().union(*(reach.get(each, set()) for each in imported))
+        reached = reach.get(path, set()).union(*(reach.get(each, set()) for each in imported))
+        if path in shared:
+            message = "this file is a script, too, and will find no process group where it is started by itself"
+            finding = Finding("DDP601", "warning", 1, message, _OWN_REMEDY)
+            results[path] = replace(results[path], findings=(*results[path].findings, finding))
+            continue
         for module in sorted(shared & reached):
             users.setdefault(module, []).append(shown(path))
-    results = dict(outcome.converted.results)
     for module, names in users.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         use = "imports" if len(names) == 1 else "import"
         message = f"{', '.join(names[:_NAMED])}{more} {use} this file too, and will find no process group there"
         finding = Finding("DDP601", "warning", 1, message, _REMEDY)
         results[module] = replace(results[module], findings=(*results[module].findings, finding))
-    return replace(outcome, converted=replace(outcome.converted, results=results)) if users else outcome
+    return replace(outcome, converted=replace(outcome.converted, results=results))
 
 
 def _reached(path: Path, texts: dict[Path, str], root: Path) -> set[Path]:
@@ -71,6 +77,14 @@ def _reached(path: Path, texts: dict[Path, str], root: Path) -> set[Path]:
                 found.add(module)
                 waiting.append(module)
     return found
+
+
+def _scripts_within(outcome: Outcome, converted: set[Path]) -> Iterator[tuple[Path, str]]:
+    """The files of a program, but its entry, that train or evaluate where they are started themselves."""
+    for source in outcome.sources[1:]:
+        works = any(each in source.text for each in (".backward(", "DataLoader("))
+        if works and source.path not in converted and main_guard(ast.parse(source.text)) is not None:
+            yield source.path, source.text
 
 
 def _scripts_beside(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:

@@ -121,7 +121,7 @@ def left_out(outcome: Outcome, reason: Callable[[Source], str]) -> Outcome:
 def reports(
     outcome: Outcome,
     written: Status,
-    launch: Callable[[Source, str], str],
+    launch: Callable[[Outcome], str],
     folder: Path | None = None,
     demanded: bool = True,
 ) -> list[FileReport]:
@@ -129,8 +129,7 @@ def reports(
 
     Args:
         outcome: the program. written: the status of a file that changes. launch: how to start a converted
-            script; it gets its own way to be started, if it has one. folder: where the names in diffs start; None
-            for no diffs.
+            script. folder: where the names in diffs start; None for no diffs.
         demanded: whether its conversion was asked for by name; else that it is distributed already needs no place.
     Returns:
         One report a file.
@@ -164,7 +163,7 @@ def reports(
             report = replace(report, reason=result.reason)
         starts = result.launch or "process_group(" in outcome.codes.get(source, "")
         if source is outcome.entry and starts and not outcome.failed:
-            report = replace(report, launch=launch(source, result.launch))
+            report = replace(report, launch=launch(outcome))
         entries.append(report)
     return entries
 

@@ -70,7 +70,7 @@ def converted(
     found = Subject(tuple(source.path for source in sources), "\n".join(source.text for source in sources))
     local = LOCAL_BATCH_NORM in found.text or read_settings(inputs.named[0].parent).batch_norm == "local"
     if outcome.failed:
-        done, refused = as_text(Report(tuple(reports(outcome, "converted", lambda source, own: "", Path())), target))
+        done, refused = as_text(Report(tuple(reports(outcome, "converted", lambda _: "", Path())), target))
         raise BadInput(
             name, f"cannot be converted: {[*refused, *done][0]}", "ddpify verify --against compares one that you made"
         )

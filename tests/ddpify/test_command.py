@@ -31,6 +31,20 @@ def test_in_place_says_how_to_start_it(tmp_path: Path) -> None:
     assert "start it with: torchrun --standalone --nproc-per-node 2 -- 'my train.py'" in said
 
 
+@pytest.mark.parametrize(
+    ("line", "target", "start"),
+    [
+        ("p.add_argument('--device', default='cpu')\nd = p.parse_args().device", "cuda", "{} --device cuda"),
+        ("p.add_argument('--device', default='cpu')\nd = p.parse_args().device", "cpu", "{}"),
+        ("names = list(set(open('names').read().split()))", "cuda", "PYTHONHASHSEED=0 {}"),
+    ],
+)
+def test_what_a_script_needs_besides(tmp_path: Path, line: str, target: str, start: str) -> None:
+    put(tmp_path, train=f"import argparse\np = argparse.ArgumentParser()\n{line}\n{TRAIN}")
+    said = lines(ddpify("train.py", "--target", target, cwd=tmp_path).stdout)
+    assert f"start it with: {start.format('torchrun --standalone --nproc-per-node 2 -- train.py')}" in said
+
+
 def test_twice_is_once(tmp_path: Path) -> None:
     put(tmp_path, train=TRAIN)
     ddpify("train.py", "--target", "cuda", cwd=tmp_path)

@@ -58,15 +58,47 @@ def test_a_script_that_is_not_converted_is_named(tmp_path: Path, style: str) -> 
     assert done.returncode == 0
 
 
+def run(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Start validate.py by itself."""
+    return subprocess.run([sys.executable, "validate.py"], cwd=folder, capture_output=True, text=True)
+
+
 def test_what_is_advised_lets_it_run_as_before(tmp_path: Path) -> None:
     put(tmp_path, train=TRAIN, tools=TOOLS, validate=VALIDATE)
 
-    def run() -> subprocess.CompletedProcess[str]:
-        return subprocess.run([sys.executable, "validate.py"], cwd=tmp_path, capture_output=True, text=True)
-
-    before = run().stdout
+    before = run(tmp_path).stdout
     said = (ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path)).stdout.decode()
     advice = said[said.index("torch.distributed.init") : said.index(", or give it a copy")]
-    assert run().returncode != 0
+    assert run(tmp_path).returncode != 0
     put(tmp_path, validate=VALIDATE.replace("    torch.manual_seed", f"    {advice}\n    torch.manual_seed"))
-    assert float(run().stdout) == pytest.approx(float(before))
+    assert float(run(tmp_path).stdout) == pytest.approx(float(before))
+
+
+def test_a_changed_module_that_is_a_script_itself_is_told(tmp_path: Path) -> None:
+    """As main_linear.py imports set_loader of main_ce.py: both are started."""
+    both = (
+        "from torch.utils.data import DataLoader, TensorDataset\n" + TOOLS + "\n\n" + VALIDATE[VALIDATE.index("if ") :]
+    )
+    put(tmp_path, train=TRAIN.replace("from tools", "from validate"), validate=both)
+    before = run(tmp_path).stdout
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
+    assert "validate.py:1: this file is a script, too" in said and "imports this file" not in said
+    assert run(tmp_path).returncode != 0
+    advice = said[said.index("torch.distributed.init") : said.index(", or give the other")]
+    path = tmp_path / "validate.py"
+    path.write_text(
+        path.read_text(encoding="utf-8").replace("    torch.manual_seed", f"    {advice}\n    torch.manual_seed")
+    )
+    assert float(run(tmp_path).stdout) == pytest.approx(float(before))
+
+
+def test_a_script_of_the_program_that_imports_a_changed_module_is_named(tmp_path: Path) -> None:
+    named = VALIDATE.replace("\nif", "NAME = 'loss'\n\nif")
+    put(
+        tmp_path,
+        train=TRAIN.replace("from tools", "from validate import NAME\nfrom tools"),
+        tools=TOOLS,
+        validate=named,
+    )
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
+    assert "tools.py:1: validate.py imports this file too" in said

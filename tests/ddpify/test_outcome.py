@@ -47,7 +47,7 @@ def test_a_file_that_is_to_be_left_alone_stops_its_program() -> None:
 
 
 def test_one_report_for_each_file() -> None:
-    told = reports(program(TRAIN), "converted", lambda source, own: "torchrun a.py", Path("/p"))
+    told = reports(program(TRAIN), "converted", lambda _: "torchrun a.py", Path("/p"))
     assert [(file.name, file.status) for file in told] == [("a.py", "converted"), ("net.py", "converted")]
     failed = FileReport("net.py", "refused", findings=(refusal("DDP399"),), problem=Problem("net.py", 1, "no", "x"))
     untouched = FileReport("net.py", "untouched")
@@ -55,7 +55,7 @@ def test_one_report_for_each_file() -> None:
 
 
 def test_what_is_written_is_told_whatever_another_program_is_refused_for_in_it() -> None:
-    told = reports(program(TRAIN), "converted", lambda source, own: "torchrun a.py", Path("/p"))
+    told = reports(program(TRAIN), "converted", lambda _: "torchrun a.py", Path("/p"))
     failed = FileReport("net.py", "refused", findings=(refusal("DDP399"),))
     for entries in ([*told[1:], failed], [failed, *told[1:]]):
         [file] = merge(entries)

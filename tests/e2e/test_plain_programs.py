@@ -129,6 +129,33 @@ for epoch in range(2):
         f.write("a")
     open(f"last_{meter.avg:.2f}.txt", "a").write("a")
 """,
+    "a meter that is read before anything was added to it": """\
+class Meter:
+    def __init__(self):
+        self.val = 0
+        self.avg = 0
+        self.sum = 0
+        self.count = 0
+
+    def update(self, value, n):
+        self.val = value
+        self.sum += value * n
+        self.count += n
+        self.avg = self.sum / self.count
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    losses = Meter()
+    for x, y in loader:
+        print(losses.avg, losses.val)
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        losses.update(loss.item(), len(x))
+    print(losses.avg)
+""",
     "metrics of numpy, by name, and one of each row": """\
 import numpy as np
 

@@ -18,6 +18,7 @@ WRAPPERS = frozenset(
     }
 )
 _TYPE = re.compile(r"b?float|double|half|u?int|long|short|bool|complex|dtype")
+_COPIES = frozenset({"detach", "contiguous", "clone"})
 _FACTORIES = frozenset(
     f"torch.{name}"
     for name in (
@@ -88,7 +89,7 @@ def _is_type(node: ast.expr) -> bool:
 
 def is_made_on_host(script: Script, node: ast.AST) -> bool:
     """Whether a node makes a tensor in host memory: `torch.randn(20, 10)`, `torch.as_tensor(x).detach().clone()`."""
-    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in ("detach", "clone"):
+    while isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _COPIES:
         node = node.func.value
     return (
         isinstance(node, ast.Call)

@@ -16,6 +16,8 @@ from .transforms import calls_of_transforms
 _WRITER_NAMES = """
     torch.save torch.jit.save torch.onnx.export torch.export.save torch.utils.tensorboard.SummaryWriter
     torch.utils.tensorboard.writer.SummaryWriter tensorboardX.SummaryWriter tensorboardX.GlobalSummaryWriter
+    tensorboardX.FileWriter tensorboardX.writer.SummaryWriter tensorboardX.writer.FileWriter
+    tensorboard.SummaryWriter tensorboard.FileWriter tensorboard.writer.SummaryWriter tensorboard.writer.FileWriter
     safetensors.torch.save_file safetensors.torch.save_model
     torchvision.utils.save_image torchvision.io.write_png torchvision.io.write_jpeg torchvision.io.write_video
     torchaudio.save soundfile.write scipy.io.savemat scipy.io.wavfile.write scipy.misc.imsave scipy.sparse.save_npz
@@ -68,7 +70,7 @@ def writes(script: Script, call: ast.Call) -> bool:
         return True
     if any(_is_stream(script, argument) for argument in call.args):
         return False
-    if _is_imported(script, call.func) and (name in _WRITERS or made_on_rank_zero(script, call)):
+    if _is_imported(script, call.func) and (_is_writer(script, name) or made_on_rank_zero(script, call)):
         return True
     if name in _ARCHIVES:
         return _is_writing(mode_of(call))
@@ -86,6 +88,11 @@ def writes(script: Script, call: ast.Call) -> bool:
     if method == "open":
         return not _is_imported(script, call.func) and _is_writing(mode_of(call, place=0))
     return method in _METHODS and not (method in _GIVE_TEXT_WITHOUT_PATH and not call.args and not call.keywords)
+
+
+def _is_writer(script: Script, name: str) -> bool:
+    is_own = name.startswith("tensorboard.") and name.rpartition(".")[2] in script.defined  # a file of the program
+    return name in _WRITERS and not is_own
 
 
 def fetches(script: Script, call: ast.Call) -> bool:

@@ -220,7 +220,7 @@ def draws_part(script: Script, node: ast.AST) -> bool:
     """Whether an expression is torch's DistributedSampler as conversions make it."""
     if not isinstance(node, ast.Call) or script.qualified(node.func) not in _SAMPLERS or len(node.args) != 1:
         return False
-    return {word.arg for word in node.keywords} <= {"shuffle", "seed"}
+    return {word.arg for word in node.keywords} <= {"shuffle", "seed", "drop_last"}
 
 
 def is_every_wth(script: Script, node: ast.AST) -> bool:

@@ -30,6 +30,8 @@ def silence() -> None:
         if stream is not None and stream in (sys.stdout, sys.stderr):
             handler.setStream(stdout if stream is sys.stdout else stderr)
     silence_loguru(stderr)
+    if (progress := sys.modules.get("progress")) is not None:  # its bars draw to the stderr of its import
+        progress.Infinite.file = stderr
     sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
     os.fsync = _but_for_devices(os.fsync)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from ddpify_codemods.facts.effects import (
     effects,
@@ -28,6 +30,22 @@ from tests.codemods.checks import node_of, script_of, sources_of
 def test_calls_that_write(source: str, does: bool) -> None:
     script = script_of(f"import os, torch\n{source}")
     assert writes(script, script.tree.body[1].value) is does  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "made",
+    [
+        "from tensorboard import SummaryWriter\nw = SummaryWriter('runs')",  # as tensorboardX was called first
+        "import tensorboard\nw = tensorboard.SummaryWriter('runs')",
+        "from tensorboard.writer import FileWriter\nw = FileWriter('runs')",
+        "from tensorboardX.writer import SummaryWriter\nw = SummaryWriter('runs')",
+    ],
+)
+def test_older_names_of_what_writes_for_tensorboard(made: str) -> None:
+    script = script_of(made)
+    assert writes(script, script.tree.body[1].value)  # type: ignore[attr-defined]
+    own = replace(script, defined=frozenset({"SummaryWriter", "FileWriter"}))
+    assert writes(own, own.tree.body[1].value) is ("tensorboardX" in made)  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

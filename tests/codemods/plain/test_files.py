@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from ddpify_codemods import convert
+from ddpify_codemods import ONE_DEVICE, convert
 
 from tests.codemods.plain.test_followed import plain, refusals, training
 
@@ -290,6 +290,17 @@ def test_a_cache_that_is_filled_in_a_loop_is_looked_for_by_rank_0(over: str, sen
     head = 'import os\nfrom tqdm import tqdm\nnames = ["a", "b"]\n'
     code = plain(head + training(after=after)).code
     assert ('from_rank_0(os.path.exists("a.pt"))' in code) is sent
+
+
+def test_a_bar_of_progress_is_drawn_by_rank_0() -> None:
+    head = "from progress.bar import Bar\nfrom progress.spinner import Spinner\n"
+    use = "bar.suffix = f'{total:.2f}'\nbar.next()\nbar.finish()\n"
+    made = "bar = Bar('Training', max=3)\nspin = Spinner(file=None)\n"
+    code = plain(head + training(after=made + use)).code
+    assert "bar = Bar('Training', max=3, file=sys.stderr if dist.get_rank() == 0 else None)\n" in code
+    assert f"spin = Spinner(file=None)\n{use}" in code
+    path = Path("train.py")
+    assert "bar = Bar('Training', max=3)\n" in convert({path: code}, ONE_DEVICE)[path].code
 
 
 READ = "    dist.barrier()\n    if dist.get_rank() == 0:\n        torch.save(2, "

@@ -196,6 +196,23 @@ def test_rank_0_logs(made: str, silent: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("made", "module", "silent"),
+    [
+        ("import logging\n\nlog = logging.getLogger()\n", "logging", "logging.disable(logging.WARNING)"),
+        ("from logging import getLogger\n\nlog = getLogger()\n", "logging", "logging.disable(logging.WARNING)"),
+        ("from loguru import logger as log\n", "loguru", 'loguru.logger.disable("")'),
+    ],
+)
+def test_rank_0_logs_what_other_files_log(tmp_path: Path, made: str, module: str, silent: str) -> None:
+    names = {name: tmp_path / f"{name}.py" for name in ("train", "say")}
+    source = training().replace("import torch\n", "import say\nimport torch\n", 1)
+    told = f"{made}\n\ndef tell(text):\n    log.info(text)\n"
+    result = convert({names["train"]: source, names["say"]: told}, "cpu", style="plain", roots=(tmp_path,))
+    code = result[names["train"]].code
+    assert f"import {module}\n" in code and LOGS.format(silent) in code
+
+
+@pytest.mark.parametrize(
     ("made", "use"),
     [
         ("import logging\n", "if logging.getLogger().isEnabledFor(logging.INFO):\n    print(total)\n"),

@@ -80,6 +80,12 @@ def test_a_meter_is_brought_together_where_it_is_read(read: str, becomes: str) -
     assert "    def over_ranks(self):\n" in code
 
 
+def test_a_meter_without_numbers_keeps_the_value_that_it_begins_with() -> None:
+    code = _converted("print(losses.avg)")
+    assert f"        with contextlib.suppress(ZeroDivisionError):  # nothing was added yet\n{' ' * 12}meter.avg" in code
+    assert "import contextlib\n" in code
+
+
 def test_an_object_that_shows_itself_is_brought_together_there() -> None:
     assert 'return f"{self.over_ranks().avg:.3f}"' in _converted("print(losses)", shown=SHOWN)
 

@@ -16,6 +16,7 @@ ADDS = """\
         losses.append(loss.item())
         n += len(x)
 """
+LOOPS = "bar = tqdm(train_loader)\n    for x, y in bar:"
 
 
 def script(within: str = "", after: str = "", adds: str = ADDS) -> str:
@@ -149,3 +150,29 @@ def test_a_mean_that_is_rounded_down_is_that_of_all_ranks() -> None:
     """Each rank's own, rounded down, are less than the whole."""
     code = plain(training(step="optimizer.step(); total += int(100 * loss.item())", after="print(total)\n")).code
     assert "total += int(mean_over_ranks(100 * loss.item()))" in code
+
+
+@pytest.mark.parametrize(
+    ("shown", "brought"),
+    [
+        ("loss=loss.item()", "loss=mean_over_ranks(loss.item())"),
+        ("{'loss': loss.item()}", "{'loss': mean_over_ranks(loss.item())}"),
+        ("loss=f'{loss.item():.2f}'", "loss=f'{mean_over_ranks(loss.item()):.2f}'"),
+        ("hits=(model(x).argmax(1) == y).sum().item()", "hits=sum_over_ranks((model(x).argmax(1) == y).sum().item())"),
+        ("epoch=epoch, norm=x.norm().item()", "epoch=epoch, norm=x.norm().item()"),
+    ],
+)
+def test_a_bar_of_training_shows_numbers_of_all_ranks(shown: str, brought: str) -> None:
+    source = "from tqdm import tqdm\n" + script(f"bar.set_postfix({shown})").replace("for x, y in train_loader:", LOOPS)
+    result = plain(source)
+    assert not refusals(result)
+    assert f"bar.set_postfix({brought})\n" in result.code
+
+
+def test_a_bar_of_a_divided_evaluation_shows_numbers_of_rank_0() -> None:
+    evaluation = (
+        "hits = 0\nbar = tqdm(test_loader)\nfor x, y in bar:\n    hits += (model(x).argmax(1) == y).sum().item()\n"
+    )
+    shown = "    bar.set_postfix(hits=hits)\n"
+    code = plain("from tqdm import tqdm\n" + training(after=f"{evaluation}{shown}print(hits)\n")).code
+    assert f"{shown}hits = sum_over_ranks(hits)\n" in code

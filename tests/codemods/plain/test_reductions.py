@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
+import torch
 
 from .test_followed import plain, refusals, training, undivided
 
@@ -89,3 +92,16 @@ def test_a_confusion_matrix_is_added_up() -> None:
     assert "matrix = sum_over_ranks(matrix)" in divided.code
     whole = plain(training(after=MATRIX.format(length="")))
     assert not refusals(whole) and "sum_over_ranks" not in whole.code
+
+
+@pytest.mark.parametrize("kind", ["sum", "mean"])
+def test_what_the_ranks_add_up_is_contiguous(kind: str) -> None:
+    shown = {"sum": "(model(x).argmax(1) == y).sum().item()", "mean": "loss.item()"}[kind]
+    code = plain(training("F.cross_entropy(model(x), y)") + f"        print({shown})\n").code
+    seen: list[torch.Tensor] = []
+    names = {"torch": torch, "dist": SimpleNamespace(all_reduce=seen.append, get_world_size=lambda: 1)}
+    start = code.index(f"def {kind}_over_ranks(value):")
+    exec(code[start : code.index("\n\n\n", start)], names)
+    columns = torch.arange(6.0).view(2, 3).t()
+    assert torch.equal(names[f"{kind}_over_ranks"](columns), columns)  # type: ignore[operator]
+    assert seen[0].is_contiguous()

@@ -31,6 +31,7 @@ def test_no_order_is_made_of_a_set(source: str) -> None:
         "ids = {w: i for i, w in enumerate(set(text))}",
         "vocab = {w for w in text}\nids = tuple(vocab)",
         "vocab = set(text)\nfor i, w in enumerate(vocab):\n    ids[w] = i",
+        "d = {k: set(v) for k, v in rows}\nids = {k: {w: i for i, w in enumerate(v)} for k, v in d.items()}",
     ],
 )
 def test_an_order_is_made(source: str) -> None:

@@ -76,3 +76,23 @@ logging.warning("unheard")
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert (done.stdout + done.stderr).splitlines() == ["heard"] * 3
+
+
+def test_bars_of_progress_are_drawn_nowhere(tmp_path: Path) -> None:
+    """The package keeps the stderr of its import."""
+    (tmp_path / "progress.py").write_text(
+        "from sys import stderr\nclass Infinite:\n    file = stderr\n", encoding="utf-8"
+    )
+    script = """
+import sys
+sys.path.insert(0, sys.argv[1])
+import progress
+from ddpify_runtime.agreement.standard_streams import silence
+print("heard", file=progress.Infinite().file)
+silence()
+print("unheard", file=progress.Infinite().file)
+"""
+    words = [sys.executable, "-c", script, str(tmp_path)]
+    done = subprocess.run(words, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == "heard\n"

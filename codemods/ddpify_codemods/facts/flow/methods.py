@@ -62,10 +62,6 @@ from .values import (
 )
 from .views import counts_anew, regroups
 
-_SHOWN = frozenset(
-    {"set_postfix", "set_description", "set_postfix_str", "set_description_str", "update", "refresh", "close"}
-)
-
 _KEEPS_ZERO = frozenset(
     {"to", "cuda", "cpu", "clone", "copy", "detach"} | {"double", "float", "half", "int", "long", "type", "astype"}
 )
@@ -213,8 +209,6 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         if local and name in PICTURES:
             self.pictured(node, frame)
             return SAME
-        if local and name in _SHOWN | {"write"} and self.is_bar(owner):
-            return SAME
         rows = any(each.kind in LOCAL_ROWS for each in given)
         if name in _INTO and rows and not owner.things and self.dimension(node, 0, frame) in (0, "unknown"):
             return made_of("unknown", local, reason=COUPLES)
@@ -286,9 +280,6 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
                 self.found.wanted |= self.sources.get((thing, name), set())
                 reason = f"`{name}` of what is shown here is a number of this rank"
                 self.problem(frame, node, reason, value.loaders)
-
-    def is_bar(self, owner: Value) -> bool:
-        return any(isinstance(thing, Iteration) and thing.how == "bar" for thing in owner.things)
 
     def of_thing(
         self,
@@ -390,6 +381,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         if isinstance(thing, Iteration) and name in ("next", "__next__") and self.loaders_in(owner):
             return self.next_batch(owner, node, frame)
         if isinstance(thing, Iteration) and thing.how == "bar":
+            self.shown_on_bar(node, frame)
             return SAME
         return None
 

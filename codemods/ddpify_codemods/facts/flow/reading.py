@@ -325,6 +325,19 @@ class Reading(Objects, Longest, OwnRegions):
         self.found.pictures[node] = frame.script
         self.found.partial |= {node} if partial else set()
 
+    def shown_on_bar(self, node: ast.Call, frame: Frame) -> None:
+        """A bar shows numbers: in training those of all ranks, else those of this one, since others may not come."""
+        parts = [*node.args, *(word.value for word in node.keywords)]
+        parts = [one for part in parts for one in (part.values if isinstance(part, ast.Dict) else [part])]
+        comes = not any(context.how == "rows" or self.uneven(context) for context in self.contexts)
+        self.shown_parts([part for part in parts if comes and self.is_trained_with(self.value(part, frame))], frame)
+
+    def is_trained_with(self, value: Value) -> bool:
+        """Whether something is a number of batches of training, or a list or dictionary of such numbers."""
+        numbers = [value, *(entry for thing in value.only(Items) if isinstance(thing, Items) for entry in thing.all())]
+        loaders = {loader for each in numbers for loader in each.loaders}
+        return additive(value) is not None and all(self.status.get(loader) == "training" for loader in loaders)
+
     def is_of_this_rank(self, value: Value) -> bool:
         """Whether something holds samples of training that cannot be brought together."""
         divided = all(self.status.get(each) == "training" for each in value.loaders)

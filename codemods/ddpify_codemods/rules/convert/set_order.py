@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.script import Script
+from ...facts.sets import is_set
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
 
-_REMEDY = "start every process with PYTHONHASHSEED=0"
+_REMEDY = "start it with PYTHONHASHSEED=0, which torchrun hands on to every process"
 _KEEP_ORDER = frozenset({"list", "tuple", "enumerate", "iter", "zip"})
 # What these make of a set does not depend on its order.
 _IGNORE_ORDER = frozenset({"sorted", "len", "set", "frozenset", "sum", "min", "max", "any", "all", "Counter"})
@@ -17,10 +18,9 @@ _IGNORE_ORDER = frozenset({"sorted", "len", "set", "frozenset", "sum", "min", "m
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Warn where the elements of a set are put into an order, or something is decided by a hash."""
-    sets = _names_of_sets(script)
     for call in script.find(ast.Call):
         orders = isinstance(call.func, ast.Name) and call.func.id in _KEEP_ORDER
-        if orders and any(_is_set(value, sets) for value in call.args) and not _order_is_ignored(script, call):
+        if orders and any(is_set(script, value) for value in call.args) and not _order_is_ignored(script, call):
             message = f"`{ast.unparse(call)}` has another order in every process, if its elements are strings"
             yield Finding(RULE.id, "warning", call.lineno, message, f"sort it, or {_REMEDY}")
         elif _hashes(script, call):
@@ -35,24 +35,6 @@ def _hashes(script: Script, call: ast.Call) -> bool:
     if not isinstance(call.func, ast.Name) or script.qualified(call.func) != "hash" or "hash" in script.defined:
         return False
     return getattr(script.scope(call), "name", "") != "__hash__"
-
-
-def _is_set(node: ast.expr, sets: frozenset[str]) -> bool:
-    if isinstance(node, ast.Name):
-        return node.id in sets
-    if isinstance(node, ast.Call):
-        return isinstance(node.func, ast.Name) and node.func.id in ("set", "frozenset")
-    return isinstance(node, (ast.Set, ast.SetComp))
-
-
-def _names_of_sets(script: Script) -> frozenset[str]:
-    """The names that are only ever assigned a set."""
-    assigned: dict[str, list[bool]] = {}
-    for node in script.find(ast.Assign):
-        for target in node.targets:
-            if isinstance(target, ast.Name):
-                assigned.setdefault(target.id, []).append(_is_set(node.value, frozenset()))
-    return frozenset(name for name, values in assigned.items() if all(values))
 
 
 def _order_is_ignored(script: Script, call: ast.Call) -> bool:

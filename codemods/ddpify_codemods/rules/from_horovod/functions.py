@@ -12,7 +12,7 @@ _DIST, _NN = "import torch.distributed as dist", "import torch.distributed.nn.fu
 _REDUCED = """
 
 def reduced_over_ranks(tensor, op=dist.ReduceOp.SUM):
-    result = tensor.detach().clone()
+    result = tensor.detach().contiguous().clone()
     dist.all_reduce(result, op)
     return result
 """
@@ -26,7 +26,7 @@ def {name}(tensor):
 _TENSOR = """
 
 def tensor_of_rank(tensor, rank):
-    result = tensor.detach().clone()
+    result = tensor.detach().contiguous().clone()
     dist.broadcast(result, rank)
     return result
 """

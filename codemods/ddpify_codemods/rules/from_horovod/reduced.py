@@ -133,7 +133,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 
 def reduced_over_ranks(tensor, op=dist.ReduceOp.SUM):
-    result = tensor.detach().clone()
+    result = tensor.detach().contiguous().clone()
     dist.all_reduce(result, op)
     return result
 

@@ -36,7 +36,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Delete(node, _WAITS) if waits else Unguard(node, _MESSAGE)
         elif is_stand_in(script, node):
             yield Delete(node, "the one process has the logger")  # type: ignore[arg-type]
-        elif isinstance(node, ast.IfExp) and is_rank_0(script, node.test):
+        elif isinstance(node, ast.IfExp) and node not in asked and is_rank_0(script, node.test):
             asked.update(ast.walk(node.test))
             yield Replace(node, "{}", _MESSAGE, parts=(node.body,), bare=is_bare(script, node, node.body))
         elif is_statement(script, node, "barrier"):
@@ -49,7 +49,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Delete(node, _ALL)
         elif isinstance(node, ast.Call) and (hides := _hidden_bar(script, node)) is not None:
             asked.update(ast.walk(hides))
-            yield ChangeArgument(node, "", "", _MESSAGE, "disable")
+            yield ChangeArgument(node, "", "", _MESSAGE, str(hides.arg))
         elif is_every_wth(script, node) or is_every_wth_batch(script, node):
             asked.update(ast.walk(node))  # DDP703's
     for call in script.find(ast.Call):
@@ -81,10 +81,16 @@ def _is_whole(script: Script, node: ast.BinOp | ast.AugAssign) -> bool:
     return is_compared or (isinstance(parent, ast.keyword) and parent.arg == "batch_size")
 
 
-def _hidden_bar(script: Script, call: ast.Call) -> ast.expr | None:
-    """The test by which a bar of tqdm is shown on rank 0 alone."""
-    values = [word.value for word in call.keywords if word.arg == "disable" and is_other_rank(script, word.value)]
-    return values[0] if values and script.qualified(call.func).startswith("tqdm") else None
+def _hidden_bar(script: Script, call: ast.Call) -> ast.keyword | None:
+    """The argument by which a bar of tqdm, or of progress, is shown on rank 0 alone."""
+    name = script.qualified(call.func)
+    for word in call.keywords:
+        if name.startswith("tqdm") and word.arg == "disable" and is_other_rank(script, word.value):
+            return word
+        is_chosen = isinstance(word.value, ast.IfExp) and is_rank_0(script, word.value.test)
+        if name.startswith("progress.") and word.arg == "file" and is_chosen:
+            return word
+    return None
 
 
 RULE = Rule(

@@ -42,6 +42,7 @@ _BEFORE_A_POINT = (ast.Name, ast.Attribute, ast.Call, ast.Subscript)  # without 
 _LEAVES = (ast.Return, ast.Continue, ast.Break)
 _READS = re.compile(r"(open|load|read)(?!_state_dict)")  # how what libraries read files with begins
 _ASKS = frozenset({"os.popen"})  # for what a command prints
+_PROGRESS = ("progress.bar.", "progress.counter.", "progress.spinner.")  # the package's modules of classes
 # What is computed for them, where it needs a name.
 _NAMES = {"save_image": "images", "imsave": "image", "imwrite": "image", "savemat": "arrays", "to_csv": "table"}
 
@@ -269,13 +270,15 @@ def _makes_folder(script: Script, look: ast.Call) -> bool:
 
 
 def _bars(script: Script, words: Words) -> Iterator[Edit]:
+    message = "show the bar on rank 0"
     for call in script.find(ast.Call):
-        name = script.qualified(call.func)
-        bar = name.startswith("tqdm") and name.rpartition(".")[2] in ("tqdm", "trange", "tqdm_notebook")
-        shown = bar and not any(word.arg == "disable" for word in call.keywords)
-        if shown and is_in_group(script, call):
-            message = "show the bar on rank 0"
-            yield ChangeArgument(call, "disable", f"{words.rank} != 0", message, modules=words.imports)
+        name, given = script.qualified(call.func), {word.arg for word in call.keywords}
+        if name.startswith("tqdm") and name.rpartition(".")[2] in ("tqdm", "trange", "tqdm_notebook"):
+            if "disable" not in given and is_in_group(script, call):
+                yield ChangeArgument(call, "disable", f"{words.rank} != 0", message, modules=words.imports)
+        elif name.startswith(_PROGRESS) and "file" not in given and is_in_group(script, call):
+            modules = (*words.imports, "import sys")
+            yield ChangeArgument(call, "file", f"sys.stderr if {words.is_rank_0} else None", message, modules=modules)
 
 
 RULE = Rule(

@@ -178,7 +178,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 def sum_over_ranks(value):
     """The sum of a number, a list of numbers or a tensor over all processes."""
-    total = torch.as_tensor(value).detach().clone()
+    total = torch.as_tensor(value).detach().contiguous().clone()
     dist.all_reduce(total)
     return total.to(value.device) if torch.is_tensor(value) else total.tolist()
 

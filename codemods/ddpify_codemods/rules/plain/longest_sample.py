@@ -24,7 +24,7 @@ _HELPER = '''\
 
 def {name}(value):
     """The largest of a number over all processes."""
-{guard}    largest = torch.as_tensor(value{device}).detach().clone()
+{guard}    largest = torch.as_tensor(value{device}).detach().contiguous().clone()
     {all_reduce_max}
     return largest.to(value.device) if torch.is_tensor(value) else largest.item()
 '''
@@ -113,7 +113,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 def max_over_ranks(value):
     """The largest of a number over all processes."""
-    largest = torch.as_tensor(value).detach().clone()
+    largest = torch.as_tensor(value).detach().contiguous().clone()
     dist.all_reduce(largest, dist.ReduceOp.MAX)
     return largest.to(value.device) if torch.is_tensor(value) else largest.item()
 

@@ -39,10 +39,18 @@ def _method(meter: Meter) -> Insert:
     method = meter.script.parents[first]
     assert isinstance(method, ast.FunctionDef)
     this = method.args.args[0].arg
-    lines = [f"meter.{name} = {_of_all_ranks(meter, each, this)}" for name, each in meter.made.items()]
+    made = [(f"meter.{name} = {_of_all_ranks(meter, each, this)}", _divides(each)) for name, each in meter.made.items()]
+    lines = [line for line, divides in made if not divides]
+    if divided := [f"    {line}" for line, divides in made if divides]:
+        lines += ["with contextlib.suppress(ZeroDivisionError):  # nothing was added yet", *divided]
     body = "\n    ".join([f"meter = copy.copy({this})", *lines, "return meter"])
     code = f'\ndef {METER}({this}):\n    """A copy with the numbers of all processes."""\n    {body}'
-    return Insert(meter.node.body[-1], code, _MESSAGE, "after", modules=("import copy",))
+    modules = ("import contextlib", "import copy") if divided else ("import copy",)
+    return Insert(meter.node.body[-1], code, _MESSAGE, "after", modules=modules)
+
+
+def _divides(statement: ast.Assign) -> bool:
+    return any(isinstance(each, ast.Div | ast.FloorDiv | ast.Mod) for each in ast.walk(statement.value))
 
 
 def _of_all_ranks(meter: Meter, statement: ast.Assign, this: str) -> str:
@@ -126,6 +134,7 @@ for x, y in loader:
 print(losses.avg)
 """,
     after='''\
+import contextlib
 import copy
 import os
 import sys
@@ -139,7 +148,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 def sum_over_ranks(value):
     """The sum of a number, a list of numbers or a tensor over all processes."""
-    total = torch.as_tensor(value).detach().clone()
+    total = torch.as_tensor(value).detach().contiguous().clone()
     dist.all_reduce(total)
     return total.to(value.device) if torch.is_tensor(value) else total.tolist()
 
@@ -164,7 +173,8 @@ class Meter:
     def over_ranks(self):
         """A copy with the numbers of all processes."""
         meter = copy.copy(self)
-        meter.avg = sum_over_ranks(self.sum) / sum_over_ranks(self.count)
+        with contextlib.suppress(ZeroDivisionError):  # nothing was added yet
+            meter.avg = sum_over_ranks(self.sum) / sum_over_ranks(self.count)
         return meter
 
 

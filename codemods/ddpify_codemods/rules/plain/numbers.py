@@ -31,7 +31,7 @@ _HELPER = '''\
 
 def {name}_over_ranks(value):
     """The {name} of a number, a list of numbers or a tensor over all processes."""
-    total = torch.as_tensor(value{device}).detach().clone()
+    total = torch.as_tensor(value{device}).detach().contiguous().clone()
     {all_reduce}
 {mean}{array}    return total.to(value.device) if torch.is_tensor(value) else total.tolist()
 '''
@@ -62,7 +62,7 @@ _HELPER_OF_BATCHES = '''\
 
 def sum_over_ranks(value):
     """The sum of a number, a list of numbers or a tensor over all processes, some of which may have had no batch."""
-    total = torch.as_tensor(value{device}).detach().clone()
+    total = torch.as_tensor(value{device}).detach().contiguous().clone()
     total = total if isinstance(value, (list, torch.Tensor{of_array})) else total.double()
     {all_reduce}
 {array}    if hasattr(value, "__index__") and not torch.is_tensor(value) and total == total.round():
@@ -400,7 +400,7 @@ from torch.utils.data.distributed import DistributedSampler
 
 def mean_over_ranks(value):
     """The mean of a number, a list of numbers or a tensor over all processes."""
-    total = torch.as_tensor(value).detach().clone()
+    total = torch.as_tensor(value).detach().contiguous().clone()
     dist.all_reduce(total)
     total = total / dist.get_world_size()
     return total.to(value.device) if torch.is_tensor(value) else total.tolist()

@@ -36,11 +36,15 @@ def rank_0_prints(script: Script, words: Words) -> tuple[list[str], list[str]]:
     modules = [*words.imports, "import os", "import sys"]
     if _decides_by_logs(script):
         return lines, modules
-    if "logging" in script.imported.values():
+    program = program_of(script)
+    if any(full.partition(".")[0] == "logging" for each in program.scripts for full in each.imported.values()):
         lines.append("    logging.disable(logging.WARNING)")
         modules.append("import logging")
-    if program_of(script).joined_above is None:  # below its import
+    if program.joined_above is None:  # below its import
         loggers = [name for name, full in script.imported.items() if full == "loguru.logger"]
+        if not loggers and any("loguru.logger" in each.imported.values() for each in program.scripts):
+            loggers = ["loguru.logger"]
+            modules.append("import loguru")
         lines += [f'    {name}.disable("")' for name in loggers]
     return lines, modules
 

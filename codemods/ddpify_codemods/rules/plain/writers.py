@@ -116,7 +116,7 @@ from torch.utils.tensorboard import SummaryWriter
 
 def mean_over_ranks(value):
     """The mean of a number, a list of numbers or a tensor over all processes."""
-    total = torch.as_tensor(value).detach().clone()
+    total = torch.as_tensor(value).detach().contiguous().clone()
     dist.all_reduce(total)
     total = total / dist.get_world_size()
     return total.to(value.device) if torch.is_tensor(value) else total.tolist()
