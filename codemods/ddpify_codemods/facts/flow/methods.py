@@ -116,6 +116,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         self.steps(owner, name, node, frame)
+        self.asks_for_keys(name, owner, node, frame)
         if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
             self.drawn_anew(owner.only(Module), node, frame)
         elif name == "load_state_dict":
@@ -320,10 +321,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]
-            unseen = any(value.only(Bound) for value in given) or not all(
-                only_counts(each.script, each.node) for each in hooks
-            )
-            if name.startswith("register_forward") and unseen:
+            seen = all(only_counts(each.script, each.node) for each in hooks)
+            if name.startswith("register_forward") and not (seen and not any(each.only(Bound) for each in given)):
                 self.problem(frame, node, "what a hook does with the batches that a model gets is not followed")
             if name == "state_dict" and self.stays_apart(thing):
                 return Value("unknown", reason=DRAWN)
