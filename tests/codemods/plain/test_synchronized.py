@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from ddpify_codemods import convert
@@ -30,7 +31,7 @@ if options.sync:
         ("cuda", {}, "leave `options.sync` off"),
     ],
 )
-def test_what_takes_the_place_of_apex(target: str, options: dict[str, object], says: str) -> None:
+def test_what_takes_the_place_of_apex(target: str, options: dict[str, Any], says: str) -> None:
     path = Path("train.py")
     source = "import argparse\noptions = argparse.ArgumentParser().parse_args()\n" + training()
     result = convert({path: source.replace(MODEL, SYNCHRONIZED, 1)}, target, **options)[path]

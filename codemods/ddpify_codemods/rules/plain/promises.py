@@ -54,11 +54,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
         drops = all(map(sure_size, program.followed.found.training))
-        if not drops and any(names_something(each, "BatchNorm1d") for each in program.scripts):
+        if not drops and names_something(program, "BatchNorm1d"):
             message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
-    if any(map(comes_with_dropout, program.scripts)) or any(
-        names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")
+    left_out = program.followed.found.only_evaluated
+    if any(comes_with_dropout(each, left_out) for each in program.scripts) or any(
+        names_something(program, word) for word in ("dropout", "Dropout")
     ):
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
