@@ -199,6 +199,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         if owner.is_local and name in ("dim", "ndimension"):
             return SAME
         if owner.is_local:
+            if name == "save":
+                self.saved(owner, node, frame)
             moved = COUPLES if owner.reason == NUMBERED and name in MOVE else ""
             made = made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
             return replace(made, reason=moved or made.reason, host=name == "item" and made.reason == DRAWN)
@@ -208,11 +210,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
             return args[0]
         if local and name in ("type_as", "to") and not owner.things:
             return replace(owner, constant=None)
-        if local and name == "format":
-            self.shown(node, frame)
-            return SAME
-        if local and name in PICTURES:
-            self.pictured(node, frame)
+        if local and name in (*PICTURES, "format"):
+            self.pictured(node, frame) if name in PICTURES else self.shown(node, frame)
             return SAME
         if local and name in _SHOWN | {"write"} and self.is_bar(owner):
             return SAME

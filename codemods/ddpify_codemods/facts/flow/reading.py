@@ -325,8 +325,16 @@ class Reading(Objects, Longest, OwnRegions):
         self.found.pictures[node] = frame.script
         self.found.partial |= {node} if partial else set()
 
+    def saved(self, picture: Value, node: ast.Call, frame: Frame) -> None:
+        """A picture is written that was drawn of something before: `Image.fromarray(grid).save(path)`."""
+        self.found.pictures[node] = frame.script
+        divided = picture.loaders and all(self.status.get(each) == "training" for each in picture.loaders)
+        self.found.partial |= {node} if divided else set()
+
     def is_of_this_rank(self, value: Value) -> bool:
-        """Whether something holds samples of training that cannot be brought together."""
+        """Whether something holds samples of training that cannot be brought together; not what each rank draws."""
+        if value.reason == DRAWN and not value.loaders:
+            return False  # of the whole number
         divided = all(self.status.get(each) == "training" for each in value.loaders)
         can_be = value.kind in ADDITIVE or value.made_at or self.can_be_gathered(value)
         return value.is_local and divided and not can_be
