@@ -323,8 +323,8 @@ def _whole(
                 by_batches |= known
                 for other in set() if new else together:
                     status[other] = "batches" if by_batches else "whole"
-                    if status[other] != before[other]:
-                        whole.setdefault(other, problem)
+                    if status[other] != before[other] and (before[other] == "batches" or other not in whole):
+                        whole[other] = problem  # of why it is not divided by batches either
     for other in [each for each in status if each.source is not None and status[each.source] == "whole"]:
         status[other] = "whole"
     return changed
