@@ -60,6 +60,15 @@ def reached_names(scripts: Sequence[Script], without: frozenset[ast.AST] = froze
     return None if "__dict__" in found else frozenset(found)  # `models.__dict__[name]()`
 
 
+def reached_code(scripts: Sequence[Script]) -> list[ast.AST] | None:
+    """The statements and functions that a program may reach; None where more may be used than its files name.
+
+    Args: its scripts, as for `reaches_backward`.
+    """
+    found = [*_reached(scripts, is_imported_used=False)]
+    return [node for node, _, _ in found] if all(is_known for _, _, is_known in found) else None
+
+
 def unused_networks(scripts: Sequence[Script]) -> frozenset[ast.AST]:
     """The classes derived from torch.nn.Module, in imported files, that nothing names which a program may reach."""
     names = reached_names(scripts)
@@ -102,13 +111,13 @@ def _reached(
     entry, *modules = scripts
     waiting: list[ast.AST] = [entry.tree, *(part for module in modules for part in _run_at_import(module.tree))]
     by_name: dict[str, list[ast.AST]] = {}
-    libraries = _libraries(scripts)
+    libraries, own = _libraries(scripts), _own_lookups(scripts)
     for module in modules:
         for name, definitions in _definitions(module.tree).items():
             by_name.setdefault(name, []).extend(each for each in definitions if each not in without)
     while waiting:
         node = waiting.pop()
-        names, is_known = _names(node, is_imported_used, without, libraries)
+        names, is_known = _names(node, is_imported_used, without, libraries, own)
         yield node, names, is_known
         for name in names & by_name.keys():
             for definition in by_name.pop(name):
@@ -164,10 +173,12 @@ def _names(
     is_imported_used: bool = True,
     without: frozenset[ast.AST] = frozenset(),
     libraries: frozenset[str] = frozenset(),
+    own: frozenset[str] = frozenset(),
 ) -> tuple[frozenset[str], bool]:
     """The names in a part of a program, and whether they are all that it can use.
 
-    Args: the part; as for _reached; the names that stand for libraries.
+    Args: the part; as for _reached; the names that stand for libraries; the functions of the program's own that have
+    the names of those that look something up.
     """
     names: set[str] = set()
     for part in walk(node):
@@ -179,7 +190,7 @@ def _names(
             names.add(part.attr)
         elif isinstance(part, ast.alias) and (is_imported_used or part.asname):
             names.add(part.name.rpartition(".")[2])
-        elif isinstance(part, ast.Call) and _looks_up(part) and not _is_of_library(part, libraries):
+        elif isinstance(part, ast.Call) and _looks_up(part, own) and not _is_of_library(part, libraries):
             constant = part.args[1] if part.args[1:] else None
             if not (isinstance(constant, ast.Constant) and isinstance(constant.value, str)):
                 return frozenset(), False
@@ -187,11 +198,18 @@ def _names(
     return frozenset(names), True
 
 
-def _looks_up(call: ast.Call) -> bool:
+def _looks_up(call: ast.Call, own: frozenset[str]) -> bool:
     """Whether a call finds something by a name that is made in the run."""
     if isinstance(call.func, ast.Attribute):
         return call.func.attr in ("import_module", "methodcaller", "__subclasses__")
-    return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP
+    return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP - own
+
+
+def _own_lookups(scripts: Sequence[Script]) -> frozenset[str]:
+    """The names of functions such as `eval` that each file which calls them defines itself."""
+    called = [(script, node.id) for script in scripts for node in script.find(ast.Name) if node.id in _LOOKS_UP]
+    defined = {script: {getattr(node, "name", "") for node in script.tree.body} for script, _ in called}
+    return frozenset(name for _, name in called) - {name for script, name in called if name not in defined[script]}
 
 
 def _libraries(scripts: Sequence[Script]) -> frozenset[str]:

@@ -109,6 +109,7 @@ class Own(Base):
         ("import networks\neval('networks.' + name)()", set(), True),
         ("import networks as n\neval('n.' + name)()", set(), True),
         ("from networks import Net\neval(name)(Net())", set(), True),
+        ("from networks import Net\ndef eval(net):\n    pass\neval(Net())", {"Base"}, False),
         ("from networks import Net\nNet.__subclasses__()", set(), True),
     ],
 )
