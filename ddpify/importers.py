@@ -10,7 +10,9 @@ from itertools import islice
 from pathlib import Path
 
 from ddpify_codemods.facts.header import main_guard
+from ddpify_codemods.facts.reach import reached_code
 from ddpify_codemods.imports import local_modules
+from ddpify_codemods.reading import SourceError, read
 from ddpify_codemods.rule import Finding
 
 from ddpify.files import shown
@@ -44,6 +46,7 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
         return outcome
     texts = {source.path: source.text for source in outcome.sources}
     root = outcome.entry.path.parent
+    codes = texts | {source.path: code for source, code in outcome.codes.items()}
     reach = {path: _reached(path, texts, root) for path in texts}
     users: dict[Path, list[str]] = {}
     results = dict(outcome.converted.results)
@@ -55,7 +58,7 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
             finding = Finding("DDP601", "warning", 1, message, _OWN_REMEDY)
             results[path] = replace(results[path], findings=(*results[path].findings, finding))
             continue
-        for module in sorted(shared & reached):
+        for module in sorted(_asking(path, text, {each: codes[each] for each in reached}, shared & reached)):
             users.setdefault(module, []).append(shown(path))
     for module, names in users.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -64,6 +67,23 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
         finding = Finding("DDP601", "warning", 1, message, _REMEDY)
         results[module] = replace(results[module], findings=(*results[module].findings, finding))
     return replace(outcome, converted=replace(outcome.converted, results=results))
+
+
+def _asking(path: Path, text: str, modules: dict[Path, str], shared: set[Path]) -> set[Path]:
+    """Those of the shared modules in which a script may come to something that asks for a process group.
+
+    Args: the script; the files of the program that it imports, as they will be; which of them ask for one somewhere.
+    """
+    own = [each for each in local_modules(path, text, path.parent) if each.resolve() not in modules]
+    try:
+        _, scripts = read({path: text, **modules})
+    except SourceError:
+        return shared
+    code = reached_code(scripts)
+    if own or code is None:
+        return shared
+    asks = [node for node in code if any(each in ast.unparse(node) for each in _NEEDS_GROUP)]
+    return {each.path for each in scripts if each.path in shared and any(node in each.parents for node in asks)}
 
 
 def _reached(path: Path, texts: dict[Path, str], root: Path) -> set[Path]:

@@ -102,3 +102,27 @@ def test_a_script_of_the_program_that_imports_a_changed_module_is_named(tmp_path
     )
     said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
     assert "tools.py:1: validate.py imports this file too" in said
+
+
+OTHER = "{}\n\nif __name__ == '__main__':\n    print({})\n"
+OWN_EVAL = "from tools import half\n\n\ndef eval(x):\n    return half(x)\n"
+
+
+@pytest.mark.parametrize(
+    ("imports", "calls", "is_named"),
+    [
+        ("from tools import half", "half(4)", False),
+        ("import tools", "tools.half(4)", False),
+        (OWN_EVAL, "eval(4)", False),
+        ("from tools import half, whole", "whole(None, None)", True),
+        ("import tools", "eval('tools.half')(4)", True),
+        ("from more import half\nimport tools", "half(4)", True),
+    ],
+)
+def test_a_script_that_comes_to_nothing_of_the_group_is_not_named(
+    tmp_path: Path, imports: str, calls: str, is_named: bool
+) -> None:
+    half, whole = "def half(x):\n    return x / 2\n", "def whole(*given):\n    return evaluate(*given)\n"
+    put(tmp_path, train=TRAIN, tools=f"{TOOLS}\n\n{half}\n\n{whole}", other=OTHER.format(imports, calls), more=half)
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
+    assert ("other.py imports this file too" in said) is is_named

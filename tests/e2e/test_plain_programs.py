@@ -2089,6 +2089,40 @@ def test_layers_that_are_unfrozen_where_a_condition_gives_them_an_optimizer(rank
     trains_alike(HEAD.partition("model = ")[0] + PHASES, ranks, tmp_path)
 
 
+SAMPLES = """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.BatchNorm1d(3))
+
+    def forward(self, x):
+        return self.layers(x)
+
+    def generate(self, x):
+        for i in range(3):
+            for j in range(4):
+                x[:, j] = self.forward(x)[:, i]
+        return x
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(3):
+    model.train()
+    train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+    model.eval()
+    with torch.no_grad():
+        print(model.generate(torch.ones(2, 4)).sum().item())
+        for i in range(3):
+            print(model(torch.full((2, 4), 0.1 * i)).sum().item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_statistics_are_sent_before_the_loops_that_sample(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD[: HEAD.index("model = ")] + SAMPLES, ranks, tmp_path)
+
+
 IN_ONE_LOOP = """\
 import numpy as np
 

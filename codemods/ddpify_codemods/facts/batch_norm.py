@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
-from .reach import all_names, reached_names
+from .reach import all_names, inside, reached_names
 from .script import Script
 
 # What they make is not known.
@@ -25,22 +25,25 @@ _HELPERS = re.compile(r"_Weights\b|\.(losses|metrics|utils|encoders)\.")
 _WITHOUT = re.compile(r"(vit|deit|beit|swin|convnext|mixer|alexnet|squeezenet|vgg\d+$)")
 
 
-def normalizes(scripts: Sequence[Script]) -> bool:
+def normalizes(scripts: Sequence[Script], without: frozenset[ast.AST] = frozenset()) -> bool:
     """Whether a model of a program has BatchNorm, as far as its files show.
 
-    Args: its scripts, the one that is started first; what those that it imports never use counts for nothing.
+    Args: its scripts, the one that is started first; what those that it imports never use counts for nothing. The
+    classes and calls that do not count either.
     """
-    names = reached_names(scripts)
+    names = reached_names(scripts, without)
     if names is None:
-        names = frozenset(name for script in scripts for name in all_names(script))
+        names = frozenset(name for script in scripts for name in all_names(script, without))
     return any("BatchNorm" in name or name == "batch_norm" for name in names) or any(
-        _comes_with_it(script) for script in scripts
+        _comes_with_it(script, without) for script in scripts
     )
 
 
-def _comes_with_it(script: Script) -> bool:
+def _comes_with_it(script: Script, without: frozenset[ast.AST]) -> bool:
     """Whether a file takes a model from a library: `models.resnet18()`, `models.__dict__[name]`."""
     for node in script.nodes:
+        if node in inside(without):
+            continue
         if not isinstance(node, ast.Name | ast.Attribute) or isinstance(script.parents[node], ast.Attribute):
             continue
         name = script.qualified(node)

@@ -47,46 +47,77 @@ def never_used(scripts: Sequence[Script]) -> Mapping[Script, frozenset[str]]:
     }
 
 
-def reached_names(scripts: Sequence[Script]) -> frozenset[str] | None:
+def reached_names(scripts: Sequence[Script], without: frozenset[ast.AST] = frozenset()) -> frozenset[str] | None:
     """The names in all that a program may reach; None where more may be used than its files name.
 
-    Args: its scripts, as for `reaches_backward`.
+    Args: its scripts, as for `reaches_backward`; the classes and calls that do not count.
     """
     found: set[str] = set()
-    for _, names, is_known in _reached(scripts, is_imported_used=False):
+    for _, names, is_known in _reached(scripts, is_imported_used=False, without=without):
         if not is_known:
             return None
         found |= names
     return None if "__dict__" in found else frozenset(found)  # `models.__dict__[name]()`
 
 
-def all_names(script: Script) -> Iterator[str]:
-    """All names in a file: of variables, attributes and what is imported."""
+def reached_code(scripts: Sequence[Script]) -> list[ast.AST] | None:
+    """The statements and functions that a program may reach; None where more may be used than its files name.
+
+    Args: its scripts, as for `reaches_backward`.
+    """
+    found = [*_reached(scripts, is_imported_used=False)]
+    return [node for node, _, _ in found] if all(is_known for _, _, is_known in found) else None
+
+
+def unused_networks(scripts: Sequence[Script]) -> frozenset[ast.AST]:
+    """The classes derived from torch.nn.Module, in imported files, that nothing names which a program may reach."""
+    names = reached_names(scripts)
+    return frozenset(
+        node
+        for script in scripts[1:]
+        for node in script.find(ast.ClassDef)
+        if names is not None and node.name not in names and not node.decorator_list
+        if [script.qualified(base) for base in node.bases] == ["torch.nn.Module"]
+    )
+
+
+def all_names(script: Script, without: frozenset[ast.AST] = frozenset()) -> Iterator[str]:
+    """All names in a file: of variables, attributes and what is imported; `without` the classes and calls that do not
+    count, and what is imported for them under its own name."""
     for node in script.nodes:
+        if node in inside(without):
+            continue
         if isinstance(node, ast.Attribute):
             yield node.attr
         elif isinstance(node, ast.Name):
             yield node.id
-        elif isinstance(node, ast.alias):
+        elif isinstance(node, ast.alias) and (node.asname or not without):
             yield node.name
 
 
+@lru_cache(maxsize=KEPT)
+def inside(code: frozenset[ast.AST]) -> frozenset[ast.AST]:
+    """All nodes of some classes and calls."""
+    return frozenset(node for each in code for node in walk(each))
+
+
 def _reached(
-    scripts: Sequence[Script], is_imported_used: bool = True
+    scripts: Sequence[Script], is_imported_used: bool = True, without: frozenset[ast.AST] = frozenset()
 ) -> Iterator[tuple[ast.AST, frozenset[str], bool]]:
     """What a program may reach, with the names in it, and whether they are all that it can use.
 
-    Args: its scripts; whether what is imported by its name counts as used.
+    Args: its scripts; whether what is imported by its name counts as used; the classes and calls that do not count.
     """
     entry, *modules = scripts
     waiting: list[ast.AST] = [entry.tree, *(part for module in modules for part in _run_at_import(module.tree))]
     by_name: dict[str, list[ast.AST]] = {}
+    libraries, own = _libraries(scripts), _own_lookups(scripts)
     for module in modules:
         for name, definitions in _definitions(module.tree).items():
-            by_name.setdefault(name, []).extend(definitions)
+            by_name.setdefault(name, []).extend(each for each in definitions if each not in without)
     while waiting:
         node = waiting.pop()
-        names, is_known = _names(node, is_imported_used)
+        names, is_known = _names(node, is_imported_used, without, libraries, own)
         yield node, names, is_known
         for name in names & by_name.keys():
             for definition in by_name.pop(name):
@@ -96,9 +127,16 @@ def _reached(
 @lru_cache(maxsize=KEPT)
 def _definitions(tree: ast.Module) -> Mapping[str, list[ast.AST]]:
     found: dict[str, list[ast.AST]] = {}
+    with_class = {part for node in of_kinds(tree, (ast.ClassDef,)) for part in _called_by_python(node)}
     for node in of_kinds(tree, _DEFINITIONS):
-        found.setdefault(node.name, []).append(node)  # type: ignore[attr-defined]
+        if node not in with_class:  # `super().__init__()` names those of all classes
+            found.setdefault(node.name, []).append(node)  # type: ignore[attr-defined]
     return found
+
+
+def _called_by_python(cls: ast.AST) -> list[ast.AST]:
+    body = cls.body if isinstance(cls, ast.ClassDef) else []
+    return [node for node in body if isinstance(node, _FUNCTIONS) and _is_called_by_python(node.name)]
 
 
 @lru_cache(maxsize=KEPT)
@@ -130,17 +168,29 @@ def _is_called_by_python(name: str) -> bool:
 
 
 @lru_cache(maxsize=32 * KEPT)
-def _names(node: ast.AST, is_imported_used: bool = True) -> tuple[frozenset[str], bool]:
-    """The names in a part of a program, and whether they are all that it can use."""
+def _names(
+    node: ast.AST,
+    is_imported_used: bool = True,
+    without: frozenset[ast.AST] = frozenset(),
+    libraries: frozenset[str] = frozenset(),
+    own: frozenset[str] = frozenset(),
+) -> tuple[frozenset[str], bool]:
+    """The names in a part of a program, and whether they are all that it can use.
+
+    Args: the part; as for _reached; the names that stand for libraries; the functions of the program's own that have
+    the names of those that look something up.
+    """
     names: set[str] = set()
     for part in walk(node):
+        if part in inside(without):
+            continue
         if isinstance(part, ast.Name):
             names.add(part.id)
         elif isinstance(part, ast.Attribute):
             names.add(part.attr)
         elif isinstance(part, ast.alias) and (is_imported_used or part.asname):
             names.add(part.name.rpartition(".")[2])
-        elif isinstance(part, ast.Call) and _looks_up(part):
+        elif isinstance(part, ast.Call) and _looks_up(part, own) and not _is_of_library(part, libraries):
             constant = part.args[1] if part.args[1:] else None
             if not (isinstance(constant, ast.Constant) and isinstance(constant.value, str)):
                 return frozenset(), False
@@ -148,11 +198,37 @@ def _names(node: ast.AST, is_imported_used: bool = True) -> tuple[frozenset[str]
     return frozenset(names), True
 
 
-def _looks_up(call: ast.Call) -> bool:
+def _looks_up(call: ast.Call, own: frozenset[str]) -> bool:
     """Whether a call finds something by a name that is made in the run."""
     if isinstance(call.func, ast.Attribute):
-        return call.func.attr in ("import_module", "methodcaller")
-    return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP
+        return call.func.attr in ("import_module", "methodcaller", "__subclasses__")
+    return isinstance(call.func, ast.Name) and call.func.id in _LOOKS_UP - own
+
+
+def _own_lookups(scripts: Sequence[Script]) -> frozenset[str]:
+    """The names of functions such as `eval` that each file which calls them defines itself."""
+    called = [(script, node.id) for script in scripts for node in script.find(ast.Name) if node.id in _LOOKS_UP]
+    defined = {script: {getattr(node, "name", "") for node in script.tree.body} for script, _ in called}
+    return frozenset(name for _, name in called) - {name for script, name in called if name not in defined[script]}
+
+
+def _libraries(scripts: Sequence[Script]) -> frozenset[str]:
+    """The names that stand for libraries, or for parts of them, in all files of a program."""
+    files = {part for script in scripts for part in (script.path.stem, script.path.parent.name)}
+    named = [each for script in scripts for each in script.imported.items()]
+    own = {name for name, meant in named if not files.isdisjoint(meant.split("."))}
+    return frozenset(name for name, _ in named) - own
+
+
+def _is_of_library(call: ast.Call, libraries: frozenset[str]) -> bool:
+    """Whether it is `eval("datasets." + name)`, of a library."""
+    text = call.args[0] if call.args and isinstance(call.func, ast.Name) and call.func.id == "eval" else None
+    while isinstance(text, ast.BinOp) and isinstance(text.op, ast.Add):
+        text = text.left
+    if isinstance(text, ast.JoinedStr) and text.values:
+        text = text.values[0]
+    start = text.value if isinstance(text, ast.Constant) and isinstance(text.value, str) else ""
+    return start.partition(".")[0] in libraries and "." in start
 
 
 def run_alone(scripts: Sequence[Script], script: Script) -> frozenset[ast.AST]:

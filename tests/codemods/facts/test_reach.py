@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from ddpify_codemods.facts.reach import never_used, reaches_backward, run_alone
+from ddpify_codemods.facts.reach import never_used, reached_names, reaches_backward, run_alone, unused_networks
 
 from tests.codemods.checks import script_of
 
@@ -72,3 +72,50 @@ def test_functions_that_nothing_names(entry: str, unused: set[str]) -> None:
     helpers = script_of(HELPERS, is_entry=False)
     found = never_used([script_of(entry), helpers]).get(helpers, frozenset())
     assert found == unused
+
+
+NETWORKS = """\
+import torch.nn as nn
+class Base(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 3)
+class Own(Base):
+    def __init__(self):
+        super().__init__()
+"""
+
+
+@pytest.mark.parametrize(
+    ("entry", "unused", "normalizes"),
+    [
+        ("from networks import Base, Net\nNet()", {"Base"}, False),
+        ("from networks import Base\nBase()", {"Net"}, True),
+        ("from networks import Own\nOwn()", {"Net"}, True),
+        (
+            "from torchvision import datasets\nfrom networks import Net\neval('datasets.' + name)(Net())",
+            {"Base"},
+            False,
+        ),
+        (
+            "from torchvision import datasets\nfrom networks import Net\neval(f'datasets.{name}')(Net())",
+            {"Base"},
+            False,
+        ),
+        ("import networks\neval('networks.' + name)()", set(), True),
+        ("import networks as n\neval('n.' + name)()", set(), True),
+        ("from networks import Net\neval(name)(Net())", set(), True),
+        ("from networks import Net\ndef eval(net):\n    pass\neval(Net())", {"Base"}, False),
+        ("from networks import Net\nNet.__subclasses__()", set(), True),
+    ],
+)
+def test_a_class_is_used_where_it_is_named(entry: str, unused: set[str], normalizes: bool) -> None:
+    """That a constructor calls that of its base, `super().__init__()`, uses no other class."""
+    scripts = [script_of(entry), replace(script_of(NETWORKS, is_entry=False), path=Path("networks.py"))]
+    names = reached_names(scripts)
+    assert (names is None or "BatchNorm1d" in names) is normalizes
+    assert {getattr(each, "name", "") for each in unused_networks(scripts)} == unused

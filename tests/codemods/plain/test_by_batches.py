@@ -133,3 +133,14 @@ def test_what_a_loader_gets_of_an_evaluation_is_that_of_all_samples(data: str) -
     again += "    optimizer.zero_grad()\n    loss.backward()\n    optimizer.step()\n"
     result = plain(kept + training(after=after + again))
     assert not refusals(result) and notes(result)
+
+
+@pytest.mark.parametrize(
+    "adds",
+    ["total += F.cross_entropy(model(x), y)", f"{MEAN}; acc += (model(x).argmax(1) == y).float().mean()"],
+)
+def test_a_mean_that_is_kept_as_a_tensor_is_said_to_be_one(adds: str) -> None:
+    name = "acc" if "acc" in adds else "total"
+    after = "acc = 0\n" + EVALUATION.format(adds=adds, shown="total, acc")
+    [note] = notes(plain(training(after=after)))
+    assert f"{name} adds up tensors" in note and "`.item()`" in note and "mean over batches" not in note

@@ -75,3 +75,26 @@ def test_of_two_ways_that_for_one_gpu_stays() -> None:
     assert "\nprint('one')\n" in code and "several" not in code and "device_count() > 1" not in code
     code = parallel(MODEL + several + "model.cuda()\n")
     assert "several" not in code and "device_count() > 1" not in code
+
+
+IN_FORWARD = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.main = nn.Linear(4, 3)
+
+    def forward(self, x):
+        if x.is_cuda and torch.cuda.device_count() > 1:
+            return nn.parallel.data_parallel(self.main, {inputs}, range(2))
+        return self.main(x)
+
+
+model = Net().cuda()
+"""
+
+
+@pytest.mark.parametrize("inputs", ["x", "(x,)"])
+def test_a_forward_calls_its_parts_itself(inputs: str) -> None:
+    code = parallel(IN_FORWARD.format(inputs=inputs))
+    assert "data_parallel" not in code and code.count("return self.main(x)") == 2
+    assert "differentiable" not in code and "(loss" not in code

@@ -197,3 +197,18 @@ def test_a_picture_of_as_many_samples_as_a_rank_chooses_is_that_of_rank_0() -> N
     result = plain(source)
     assert "save_image(bright, 'fake.png')" in result.code
     assert [each.rule for each in result.findings if each.severity == "note"].count("DDP627") == 1
+
+
+@pytest.mark.parametrize(
+    ("drawn", "partial"),
+    [
+        ("save_image(G(torch.randn(25, 2)), 'drawn.png')", 0),
+        ("from PIL import Image\nImage.fromarray(make_grid(fake).numpy()).save('fake.png')", 1),
+        ("from PIL import Image\nImage.fromarray(make_grid(G(torch.ones(25, 2))).numpy()).save('same.png')", 0),
+    ],
+)
+def test_what_each_rank_draws_is_the_whole_number_and_pictures_that_are_saved_later(drawn: str, partial: int) -> None:
+    source = adversarial(GENERATOR, DISCRIMINATOR, "noise = torch.randn_like(x)\n" + drawn + "\n")
+    result = plain("from torchvision.utils import make_grid, save_image\n" + source)
+    assert not refusals(result)
+    assert [each.rule for each in result.findings].count("DDP627") == partial

@@ -138,7 +138,7 @@ class Assignments(Branches):
         """What is added for each of a rank's batches, which are those of one process: whatever it is, a sum of all."""
         if not value.is_local:
             return Value("sum", loaders, host=value.host)
-        return replace(value, kind="sum") if value.kind == "mean" and value.host and not value.reason else value
+        return replace(value, kind="sum") if value.kind == "mean" and not value.reason else value
 
     def added_up(self, value: Value) -> Value:
         """The value, with the note that it is no batch's own."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from .conditional_layers import ConditionalLayers
 from .frames import Frame
 from .operations import element
+from .seen_layers import of_modules
 from .values import Items, Iteration, Module, Value, is_network, join, of, root_of
 
 CONTAINERS = {"torch.nn.ModuleList": "list", "torch.nn.ModuleDict": "dict", "torch.nn.Sequential": "list"}
@@ -48,6 +49,8 @@ class Containers(ConditionalLayers):
         """Something is put into a container."""
         contents = module.contents
         assert contents is not None
+        given = [*given]
+        self.vague_containers |= {module} if not of_modules(given) else set()
         for value in given:
             for thing in value.only(Items):
                 assert isinstance(thing, Items)

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Sequence
 
+from ..reach import all_names, inside, unused_networks
 from ..script import Script
 from .sample_draws import on_the_way_to_samples
 
@@ -110,13 +111,16 @@ def drawn_for_samples(scripts: Sequence[Script]) -> frozenset[str]:
     return own.union(*(each for name in names for start, each in _BESIDE_TORCH.items() if name.startswith(start)))
 
 
-def apart_for_samples(scripts: Sequence[Script]) -> set[str]:
+def apart_for_samples(scripts: Sequence[Script], without: frozenset[ast.AST] = frozenset()) -> set[str]:
     """The libraries whose generators ranks use for their own samples from the first pass on. Workers of loaders seed
-    `random` by torch's generator."""
+    `random` by torch's generator.
+
+    Args: the program; the classes and calls of networks that drop no numbers, since they are only evaluated.
+    """
     drawn = {*drawn_for_samples(scripts)} - {""}
     if drawn and _loads_in_workers(scripts):
         return drawn - {"random"} | {"torch"}
-    return drawn | ({"torch"} if differs_on_ranks(scripts) else set())
+    return drawn | ({"torch"} if differs_on_ranks(scripts, without) else set())
 
 
 def _loads_in_workers(scripts: Sequence[Script]) -> bool:
@@ -132,17 +136,17 @@ def _has_workers(call: ast.Call) -> bool:
     return isinstance(workers, ast.Constant) and isinstance(workers.value, int) and workers.value > 0
 
 
-def differs_on_ranks(scripts: Sequence[Script]) -> bool:
+def differs_on_ranks(scripts: Sequence[Script], without: frozenset[ast.AST] = frozenset()) -> bool:
     """Whether a program draws from torch's generator for its samples: dropout, noise in a step, random transforms."""
-    return "torch" in drawn_for_samples(scripts) or any(map(_has_noise, scripts))
+    unused = unused_networks(scripts)
+    return "torch" in drawn_for_samples(scripts) or any(_has_noise(each, without, unused) for each in scripts)
 
 
-def _has_noise(script: Script) -> bool:
-    names = {node.attr for node in script.find(ast.Attribute)} | {node.id for node in script.find(ast.Name)}
-    names |= {alias.name for node in script.find(ast.ImportFrom) for alias in node.names}
-    if any("dropout" in name.lower() or name in _LIKE for name in names):
+def _has_noise(script: Script, without: frozenset[ast.AST], unused: frozenset[ast.AST]) -> bool:
+    names = {*all_names(script, unused)}
+    if names & _LIKE or any("dropout" in name.lower() for name in all_names(script, without | unused)):
         return True
-    if comes_with_dropout(script):
+    if comes_with_dropout(script, without):
         return True
     calls = {script.qualified(call.func) for call in script.find(ast.Call)}
     if names & SAMPLING and any(name.startswith("torch.distributions.") for name in calls):
@@ -151,9 +155,10 @@ def _has_noise(script: Script) -> bool:
     return any(each.startswith("Random") or each in _TRANSFORMS for each in transforms)
 
 
-def comes_with_dropout(script: Script) -> bool:
-    """Whether a file takes a model from a library that has dropout."""
-    return any(library_has_dropout(script.qualified(call.func)) for call in script.find(ast.Call))
+def comes_with_dropout(script: Script, without: frozenset[ast.AST] = frozenset()) -> bool:
+    """Whether a file takes a model from a library that has dropout; `without` the calls that do not count."""
+    calls = (call for call in script.find(ast.Call) if call not in inside(without))
+    return any(library_has_dropout(script.qualified(call.func)) for call in calls)
 
 
 def library_has_dropout(name: str) -> bool:

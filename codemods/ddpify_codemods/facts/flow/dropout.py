@@ -24,7 +24,7 @@ def draws_masks(module: Module, evaluates: bool = False, seen: set[Module] | Non
     if module in seen:
         return False
     seen.add(module)
-    if module.cls is not None and _calls_dropout(module.cls.node, evaluates):
+    if module.cls is not None and calls_dropout(module.cls.node, evaluates):
         return True
     parts = [*module.attributes.values(), *(module.contents.all() if module.contents is not None else ())]
     inner = [*module.layers, *(each for value in parts for each in _modules(value))]
@@ -53,7 +53,8 @@ def _is_zero(rate: ast.expr | None) -> bool:
 
 
 @lru_cache(maxsize=KEPT)
-def _calls_dropout(cls: ast.ClassDef, evaluates: bool) -> bool:
+def calls_dropout(cls: ast.ClassDef, evaluates: bool) -> bool:
+    """Whether a class calls a function of dropout itself; evaluates: one that drops numbers in evaluation, too."""
     return any(_is_function(node, evaluates) for node in ast.walk(cls))
 
 

@@ -230,16 +230,19 @@ class FlowFacts:
     rank; size_owners: the objects of which it is an attribute; batch_numbers: what it is, where that is known.
     batch_layouts: the calls that lay out a batch by it. alone: loops and functions that each rank may leave by what it
     has drawn. in_parallel: the models of nn.DataParallel; out_of_parallel: where they are taken out of it again;
-    parallel_calls: where they are called with batches. terms, calls: the operations by which losses are
-    made that cannot be divided; calls_within: those in the functions that such a call runs. joined: what these
-    compute with, brought together from all ranks; joined_quietly: where nothing is differentiated. apart: where the
-    same is computed of other batches; apart_quietly: without gradients. measuring: the calls of functions that make
-    a number of samples of training. may_be_texts: what is read of a batch, and may be a list of texts. agreed: the
-    calls that ask how long the longest sample is, where all ranks train; agreed_quietly: where nothing is
-    differentiated; agreed_apart: those that ask it elsewhere. own_decisions: the conditions in models that each
-    rank decides for its own samples. told: the calls of meters that keep the last numbers they got. of_rank_0: what is
-    decided by numbers that each rank draws for itself, and whether these are tensors. drawn_evaluations: the loaders of
-    evaluations that all ranks go through, with samples or in an order that each draws.
+    parallel_calls: where they are called with batches; parallel_keys: where their state_dict is made or loaded, and
+    whether it is their own; parallel_pickles: where they are written as a whole. only_evaluated: the classes and calls
+    whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
+    none. terms, calls: the operations by which losses are made that cannot be divided; calls_within: those in the
+    functions that such a call runs. joined: what these compute with, brought together from all ranks; joined_quietly:
+    where nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without
+    gradients. measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read
+    of a batch, and may be a list of texts. agreed: the calls that ask how long the longest sample is, where all ranks
+    train; agreed_quietly: where nothing is differentiated; agreed_apart: those that ask it elsewhere. own_decisions:
+    the conditions in models that each rank decides for its own samples. told: the calls of meters that keep the last
+    numbers they got. of_rank_0: what is decided by numbers that each rank draws for itself, and whether these are
+    tensors. drawn_evaluations: the loaders of evaluations that all ranks go through, with samples or in an order that
+    each draws.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -308,6 +311,10 @@ class FlowFacts:
     in_parallel: set[Module] = field(default_factory=set)
     out_of_parallel: dict[ast.AST, Script] = field(default_factory=dict)
     parallel_calls: dict[ast.Call, Script] = field(default_factory=dict)
+    parallel_keys: dict[ast.Call, tuple[Script, bool]] = field(default_factory=dict)
+    parallel_pickles: dict[ast.Call, Script] = field(default_factory=dict)
+    only_evaluated: frozenset[ast.AST] = frozenset()
+    without_buffers: set[ast.AST] = field(default_factory=set)
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)
     sites: dict[ast.expr, set[tuple[Loader, bool]]] = field(default_factory=dict)

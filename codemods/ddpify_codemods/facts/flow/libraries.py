@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from ..data_parallel import CLASSES as DATA_PARALLEL
+from ..data_parallel import called_in_parallel
 from ..loggers import loggers
 from ..optimizer_classes import is_optimizer_class
 from .bags import bags, of_each_sample
@@ -28,6 +30,7 @@ from .operation_names import (
 )
 from .operations import runs_over_samples, values_of
 from .packed import is_named, is_packed, packed, padded_again, pads_again
+from .parallel_states import ParallelStates
 from .reductions import reduction_of
 from .told import Told
 from .values import (
@@ -62,11 +65,9 @@ _BASES: dict[Thing, Thing] = {
     Library("torch.optim"): Library("torch.optim.Optimizer"),
     Library("torch.optim.lr_scheduler"): Library("torch.optim.lr_scheduler.LRScheduler"),
 }
-DATA_PARALLEL = frozenset({"torch.nn.DataParallel", "torch.nn.parallel.DataParallel"})
 _AS_THEY_ARE = frozenset(
     {
         "torch.compile",
-        *DATA_PARALLEL,
         "torch.jit.script",
         "torch.optim.swa_utils.AveragedModel",
         "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
@@ -86,7 +87,7 @@ _NOT_ALL = "which batches are taken, and what with, would be others in a rank's 
 _BARE = "this optimizer gets a tensor that belongs to no module, whose gradient no wrapper averages"
 
 
-class Libraries(LibraryResults, Told):
+class Libraries(LibraryResults, Told, ParallelStates):
     """What libraries make of values."""
 
     def library(
@@ -102,6 +103,7 @@ class Libraries(LibraryResults, Told):
         if name not in _LOOK and not is_bar(name):
             self.given_away(node, given, frame)
             self.leaves(given)
+        self.pickles(name, given, node, frame)
         if name in LOADERS:
             return self.loader(node, frame)
         if name in ("isinstance", "hasattr", "type"):
@@ -162,6 +164,12 @@ class Libraries(LibraryResults, Told):
             and (called := [each for kind in (Function, Bound, Module) for each in args[0].only(kind)])
         ):
             return self.called(called[0], node, args[1:], {}, frame, alone)
+        if self.in_forward and called_in_parallel(frame.script, node):
+            words = dict(zip(("module", "inputs"), args, strict=False)) | keywords
+            inputs = words["inputs"]
+            several = [thing for thing in inputs.only(Items) if isinstance(thing, Items) and thing.shape == "tuple"]
+            if called_so := words["module"].only(Module):
+                return self.called(called_so[0], node, several[0].all() if several else [inputs], {}, frame, alone)
         if name in COMMANDS:
             of_file = (
                 [self.on_name(each, frame) for each in functions_of(frame.script)] if not (args or keywords) else []
@@ -172,7 +180,7 @@ class Libraries(LibraryResults, Told):
                     self.enter(function, node, [], from_command_line(function), frame)
             return SAME
         if name in DATA_PARALLEL and args:
-            self.found.in_parallel |= {thing for thing in args[0].only(Module) if isinstance(thing, Module)}
+            return self.in_parallel(args[0])
         if name in _AS_THEY_ARE and args:
             return args[0]
         if name in ("dict", "collections.OrderedDict") and (entries_of := self.entries(node, keywords, frame)):

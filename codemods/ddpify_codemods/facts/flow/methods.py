@@ -112,6 +112,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         given = [*args, *keywords.values()]
         local = [value for value in given if value.is_local or local_entries(value)]
         self.steps(owner, name, node, frame)
+        self.asks_for_keys(name, owner, node, frame)
         if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
             self.drawn_anew(owner.only(Module), node, frame)
         elif name == "load_state_dict":
@@ -194,6 +195,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         if owner.is_local and name in ("dim", "ndimension"):
             return SAME
         if owner.is_local:
+            if name == "save":
+                self.saved(owner, node, frame)
             moved = COUPLES if owner.reason == NUMBERED and name in MOVE else ""
             made = made_of("unknown", [owner, *(given if name not in LAYOUTS else [])])
             return replace(made, reason=moved or made.reason, host=name == "item" and made.reason == DRAWN)
@@ -203,11 +206,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
             return args[0]
         if local and name in ("type_as", "to") and not owner.things:
             return replace(owner, constant=None)
-        if local and name == "format":
-            self.shown(node, frame)
-            return SAME
-        if local and name in PICTURES:
-            self.pictured(node, frame)
+        if local and name in (*PICTURES, "format"):
+            self.pictured(node, frame) if name in PICTURES else self.shown(node, frame)
             return SAME
         rows = any(each.kind in LOCAL_ROWS for each in given)
         if name in _INTO and rows and not owner.things and self.dimension(node, 0, frame) in (0, "unknown"):
@@ -311,10 +311,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]
-            unseen = any(value.only(Bound) for value in given) or not all(
-                only_counts(each.script, each.node) for each in hooks
-            )
-            if name.startswith("register_forward") and unseen:
+            seen = all(only_counts(each.script, each.node) for each in hooks)
+            if name.startswith("register_forward") and not (seen and not any(each.only(Bound) for each in given)):
                 self.problem(frame, node, "what a hook does with the batches that a model gets is not followed")
             if name == "state_dict" and self.stays_apart(thing):
                 return Value("unknown", reason=DRAWN)

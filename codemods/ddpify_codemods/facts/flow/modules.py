@@ -34,6 +34,7 @@ from .transformers_models import (
     several_outputs,
     weighs,
 )
+from .untrained import Untrained
 from .values import (
     ADDITIVE,
     DRAWN,
@@ -58,7 +59,7 @@ _CRF = "torchcrf.CRF"
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.parameter.Parameter"})
 
 
-class Modules(Losses, Beginnings, Remembered):
+class Modules(Losses, Beginnings, Remembered, Untrained):
     """What models and losses make of batches."""
 
     def forward(
@@ -73,6 +74,7 @@ class Modules(Losses, Beginnings, Remembered):
             self.shown(node, frame, keeps=True)  # to a meter of a library, as a rule
         root = root_of(module)
         trained = root.made in self.trained and not inside
+        self.calls_in_mode(root)
         if not inside and root.made not in self.trained and self.has_own_numbers(root):
             self.problem(frame, node, "the network that is called here begins with other numbers on each rank")
         last = module.name.rpartition(".")[2]

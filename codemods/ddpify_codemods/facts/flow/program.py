@@ -85,22 +85,32 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
     """Follow a program; the script that is started first. divides: whether evaluations may be.
 
     Where it goes by numbers that each rank would draw for its samples, and no noise of samples comes from that
-    generator, ranks may draw alike, for the samples of all: a pool of earlier samples, as GANs have.
+    generator, ranks may draw alike, for the samples of all: a pool of earlier samples, as GANs have. Where only
+    networks would drop numbers that are never trained, none are dropped.
     """
-    found = _follow(scripts, divides)
-    alike = (found.drawn & {"random", "numpy"}) - apart_for_samples(scripts)
+    found, evaluated = _follow(scripts, divides), frozenset[ast.AST]()
+    if apart_for_samples(scripts) != apart_for_samples(scripts, found.found.only_evaluated):
+        again = _follow(scripts, divides, only_evaluated=found.found.only_evaluated)
+        if again.found.only_evaluated >= found.found.only_evaluated:
+            found, evaluated = again, found.found.only_evaluated
+    alike = (found.drawn & {"random", "numpy"}) - apart_for_samples(scripts, evaluated)
     if not alike or not any(DRAWN in each.reason for each in found.problems):
         return found
-    again = _follow(scripts, divides, alike)
+    again = _follow(scripts, divides, alike, evaluated)
     return found if again.problems else again
 
 
-def _follow(scripts: tuple[Script, ...], divides: bool, alike: frozenset[str] = frozenset()) -> Followed:
+def _follow(
+    scripts: tuple[Script, ...],
+    divides: bool,
+    alike: frozenset[str] = frozenset(),
+    only_evaluated: frozenset[ast.AST] = frozenset(),
+) -> Followed:
     status: dict[Loader, str] = {}
     trained: set[ast.AST] = set()
     whole: dict[Loader, Problem] = {}
     loaders: dict[object, Loader] = {}
-    drawn = apart_for_samples(scripts)
+    drawn = apart_for_samples(scripts, only_evaluated)
     evaluated: dict[ast.expr, Script] = {}
     of_all: set[ast.expr] = set()
     indistinct: set[ast.Call] = set()
@@ -153,7 +163,7 @@ def _follow(scripts: tuple[Script, ...], divides: bool, alike: frozenset[str] = 
             whole |= {loader: own[0]} if own else {}
         if stuck or undivided:  # what was drawn in them for a rank's part is drawn alike
             drawn.clear()
-            drawn |= apart_for_samples(scripts)
+            drawn |= apart_for_samples(scripts, only_evaluated)
         coupled = joined.learn(found)
         if not stuck and not wanted and not undivided and not coupled:
             wanted = given_whole(found) - of_all
@@ -313,8 +323,8 @@ def _whole(
                 by_batches |= known
                 for other in set() if new else together:
                     status[other] = "batches" if by_batches else "whole"
-                    if status[other] != before[other]:
-                        whole.setdefault(other, problem)
+                    if status[other] != before[other] and (before[other] == "batches" or other not in whole):
+                        whole[other] = problem  # of why it is not divided by batches either
     for other in [each for each in status if each.source is not None and status[each.source] == "whole"]:
         status[other] = "whole"
     return changed

@@ -53,6 +53,8 @@ from .values import (
     of,
 )
 
+_NOTHING = "a rank that has no batch would have nothing to add up"
+_NO_TENSOR = "{} adds up tensors, of which a rank that has no batch would have none; `.item()` of each would do"
 # Calls whose names begin so show or write what they are given, and do no more.
 _SHOW_NAMES = """
     print show display plot draw imshow title text log write
@@ -105,9 +107,9 @@ class Reading(Objects, Longest, OwnRegions):
         self.found.after.add(AfterLoop(owner.script, at, name, kind, form))
         if form == "defaultdict":
             self.has_keys(value, owner, at, name, frame)
-        self.by_batches_too(
-            (owner.script, at, name), loop, loaders, value.host and not value.array and form == "number", frame
-        )
+        is_number = value.host and not value.array and form == "number"
+        missing = _NO_TENSOR.format(name) if form == "number" and not value.array else _NOTHING
+        self.by_batches_too((owner.script, at, name), loop, loaders, "" if is_number else missing, frame)
         owner.names[name] = settled(value, in_place=form == "defaultdict")
         for names in self.kept_names:  # it is brought together before these statements
             if names.get(name) is value:
@@ -208,12 +210,12 @@ class Reading(Objects, Longest, OwnRegions):
             self.found.scripts[node] = frame.script
             self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, value.kind))
             self.found.deferred.setdefault(node, set()).add(Problem(frame.script, node, reason, value.loaders))
-            self.by_batches_too(node, node, value.loaders, value.host, frame)
+            self.by_batches_too(node, node, value.loaders, "" if value.host else _NOTHING, frame)
         else:
             self.found.scripts[node] = frame.script
             kind = value.kind if value.kind in ADDITIVE else "rows"
             self.found.reductions.setdefault(node, set()).add(Reduction(frame.script, node, kind))
-            self.by_batches_too(node, node, value.loaders, value.host, frame)
+            self.by_batches_too(node, node, value.loaders, "" if value.host else _NOTHING, frame)
 
     def part_read(self, node: ast.expr, value: Value, frame: Frame) -> tuple[ast.expr, Value]:
         """What is brought together for `names[0]`: all names, where nothing says that it is a tensor among several."""
@@ -238,12 +240,15 @@ class Reading(Objects, Longest, OwnRegions):
         return is_tensor_here(frame.script, node, is_layer)
 
     def by_batches_too(
-        self, place: object, node: ast.AST, loaders: frozenset[Loader], is_number: bool, frame: Frame
+        self, place: object, node: ast.AST, loaders: frozenset[Loader], missing: str, frame: Frame
     ) -> None:
-        """Something is brought together somewhere, of loaders of which each rank has every W-th batch, or none."""
+        """Something is brought together somewhere, of loaders of which each rank has every W-th batch, or none.
+
+        missing: what is wrong if a rank has none; "" for numbers, of which it has 0.
+        """
         if any(self.status.get(each) == "batches" for each in loaders):
-            if not is_number:
-                self.problem(frame, node, "a rank that has no batch would have nothing to add up", loaders)
+            if missing:
+                self.problem(frame, node, missing, loaders)
             reason = "it is a mean over batches in one case, and a sum of them in another"
             self.found.by_batches.setdefault(place, set()).add(Problem(frame.script, node, reason, loaders))
 
@@ -338,8 +343,16 @@ class Reading(Objects, Longest, OwnRegions):
         loaders = {loader for each in numbers for loader in each.loaders}
         return additive(value) is not None and all(self.status.get(loader) == "training" for loader in loaders)
 
+    def saved(self, picture: Value, node: ast.Call, frame: Frame) -> None:
+        """A picture is written that was drawn of something before: `Image.fromarray(grid).save(path)`."""
+        self.found.pictures[node] = frame.script
+        divided = picture.loaders and all(self.status.get(each) == "training" for each in picture.loaders)
+        self.found.partial |= {node} if divided else set()
+
     def is_of_this_rank(self, value: Value) -> bool:
-        """Whether something holds samples of training that cannot be brought together."""
+        """Whether something holds samples of training that cannot be brought together; not what each rank draws."""
+        if value.reason == DRAWN and not value.loaders:
+            return False  # of the whole number
         divided = all(self.status.get(each) == "training" for each in value.loaders)
         can_be = value.kind in ADDITIVE or value.made_at or self.can_be_gathered(value)
         return value.is_local and divided and not can_be

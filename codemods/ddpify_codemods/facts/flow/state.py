@@ -170,6 +170,8 @@ class State:
         self.computed: dict[object, Computed] = {}  # what forwards of layers have given back
         self.attributes_set = 0  # how often an attribute of a network or of an object got another value
         self.loaded: set[Module] = set()  # networks that have got the numbers of others
+        self.in_training_mode: set[Module] = set()  # networks that were called so
+        self.vague_containers: set[Module] = set()  # that have got something which is not seen
         self.making: set[tuple[Script, ast.stmt]] = set()  # loops in which optimizers are made
 
     @property

@@ -53,6 +53,7 @@ class Follower(Generators):
         self.end_layers()
         self.end_datasets()
         self.end_parts()
+        self.end_untrained()
 
     def block(self, body: Sequence[ast.stmt], frame: Frame) -> None:
         dead = never_run(frame.script)

@@ -278,21 +278,20 @@ Thing = (
 class Value:
     """What an expression may hold; nobody changes it.
 
-    loaders: those whose batches it is made of. forwards: calls of trained models that it is made by, and which
-    model that was; bypasses: uses of their parameters other than that. things: what it may be. zero: it adds
-    nothing (0, None, an empty list). host: a number of Python. pending: the loop that has added it up, and the name
-    it has there. reason: why it is unknown. is_none: whether it is None; None where it may be. couples: whether a
-    mean, a sum or the number of a rank's samples goes into something unknown. made_at: where that began, or where
-    it was computed from the batches of all ranks. dimensions: how many a tensor has; at_least: how many at least, where
-    that is not known. merged: whether a sample may have
-    several rows of it, or what seems to be a number of the batch may be one for each sample. whole: whether it may have
-    a row for each sample of all ranks. terms: the operations that made something unknown of means and sums. calls:
-    those that did of samples, the outermost. part: whether it is one of the things that a batch holds. batches: whose
-    samples lie one after another in a tensor, `torch.cat([x, y])`, or are counted by a size; empty where not known.
-    parts: how many dimensions the things have that a batch holds, by their place or key, where that is known.
-    sample: what the loop runs over that takes it as one of the samples. front: what lies along the dimensions in front
-    of that of the samples, where that is known: "one" thing, or the "layers" of a recurrent network;
-    "merged" where it is one dimension with that of the samples. array: whether it may be one of numpy.
+    loaders: those whose batches it is made of. forwards: calls of trained models that it is made by, and which model
+    that was; bypasses: uses of their parameters other than that. things: what it may be. zero: it adds nothing (0,
+    None, an empty list). host: a number of Python. pending: the loop that has added it up, and the name it has there.
+    reason: why it is unknown. is_none: whether it is None; None where it may be. couples: whether a mean, a sum or the
+    number of a rank's samples goes into something unknown. made_at: where that began, or where it was computed from the
+    batches of all ranks. dimensions: how many a tensor has; at_least: how many at least, where not known. merged:
+    whether a sample may have several rows of it, or what seems to be a number of the batch may be one for each sample.
+    whole: whether it may have a row for each sample of all ranks. terms: the operations that made something unknown of
+    means and sums. calls: those that did of samples, the outermost. part: whether it is one of the things that a batch
+    holds. batches: whose samples lie one after another in a tensor, `torch.cat([x, y])`, or are counted by a size;
+    empty where not known. parts: how many dimensions the things of a batch have, by place or key, where known. sample:
+    what the loop runs over that takes it as one of the samples. front: what lies along the dimensions in front of that
+    of the samples, where known: "one" thing, or the "layers" of a recurrent network; "merged" where it is one dimension
+    with that of the samples. array: whether it may be one of numpy. in_parallel: whether nn.DataParallel holds it.
     """
 
     kind: Kind = "same"
@@ -320,6 +319,7 @@ class Value:
     sample: ast.expr | None = None
     front: Literal["", "one", "layers", "merged"] = ""
     array: bool = False
+    in_parallel: bool = False
 
     @property
     def is_kept(self) -> bool:
@@ -461,6 +461,7 @@ def join(first: Value, second: Value) -> Value:
         part=first.part and second.part,
         batches=first.batches if first.batches == second.batches else (),
         parts=first.parts if first.parts == second.parts else (),
+        in_parallel=first.in_parallel or second.in_parallel,
     )
 
 

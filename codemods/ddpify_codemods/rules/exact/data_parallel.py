@@ -5,27 +5,24 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.data_parallel import CLASSES, called_in_parallel, with_inputs
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, ReplaceImport, Rule
 from ...targets import Target
-
-_CLASSES = {"torch.nn.DataParallel", "torch.nn.parallel.DataParallel", "torch.nn.parallel.data_parallel.DataParallel"}
-_FUNCTIONS = {"torch.nn.parallel.data_parallel", "torch.nn.parallel.data_parallel.data_parallel"}
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Replace what nn.DataParallel makes by a stand-in with the same face."""
     for statement in script.find(ast.ImportFrom):
         for alias in statement.names:
-            if f"{statement.module}.{alias.name}" in _CLASSES and not statement.level:
+            if f"{statement.module}.{alias.name}" in CLASSES and not statement.level:
                 yield ReplaceImport(statement, alias.name, "take the DataParallel that leaves the GPUs to DDP")
     for call in script.find(ast.Call):
-        name = script.qualified(call.func)
-        if name in _CLASSES:
+        if script.qualified(call.func) in CLASSES:
             yield from _stand_in(call)
-        elif name in _FUNCTIONS and len(call.args) > 1:
-            message = "call the module itself: DDP divides the batch"
-            yield Replace(call, "{}({})", message, parts=(call.args[0], call.args[1]))
+        elif called := called_in_parallel(script, call):
+            template, parts = with_inputs(script, *called)
+            yield Replace(call, template, "call the module itself: DDP divides the batch", parts=parts)
 
 
 def _stand_in(call: ast.Call) -> Iterator[Replace]:

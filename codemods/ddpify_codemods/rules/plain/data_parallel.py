@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from ...facts.data_parallel import CLASSES, called_in_parallel, with_inputs
 from ...facts.eager import is_move
 from ...facts.flow.frames import FlowFacts
-from ...facts.flow.libraries import DATA_PARALLEL
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
@@ -21,7 +21,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     wrapped: set[str] = set()
     found = program_of(script).followed.found
     for call in script.find(ast.Call):
-        if script.qualified(call.func) not in DATA_PARALLEL or not call.args:
+        if called := called_in_parallel(script, call):
+            template, parts = with_inputs(script, *called)
+            yield Replace(call, template, _MESSAGE, parts=parts)
+        if script.qualified(call.func) not in CLASSES or not call.args:
             continue
         parent = script.parents[call]
         if isinstance(parent, ast.Assign):
@@ -34,14 +37,24 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         named = node.attr == "module" and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in wrapped
         if named or _is_among(script, found.out_of_parallel, node):
             yield Replace(node, "{}", "the model is not wrapped here", parts=(node.value,), bare=True)
-    for call in script.find(ast.Call):
-        keyed = isinstance(call.func, ast.Attribute) and call.func.attr in ("state_dict", "load_state_dict")
-        if keyed and _holds(ast.unparse(call.func.value), wrapped):  # type: ignore[attr-defined]
-            message = "the keys of this state_dict begin with `module.` in the original, and do not here"
-            remedy = "checkpoints of the original need their keys shortened"
-            yield Finding(RULE.id, "warning", call.lineno, message, remedy)
+    yield from _checkpoints(script, found)
     if target.is_accelerator:
         yield from _moved_inputs(script, found, target)
+
+
+def _checkpoints(script: Script, found: FlowFacts) -> Iterator[Finding]:
+    """Say what checkpoints of the original know of nn.DataParallel."""
+    for call, (there, own) in found.parallel_keys.items():
+        if is_here(script, there):
+            keys = "begin with `module.`" if own else "have `module.` in them"
+            message = f"the keys of this state_dict {keys} in the original, and do not here"
+            remedy = "checkpoints of the original need their keys shortened"
+            yield Finding(RULE.id, "warning", call.lineno, message, remedy)
+    for call, there in found.parallel_pickles.items():
+        if is_here(script, there):
+            message = "the original pickles the whole nn.DataParallel here, which is the model alone now"
+            remedy = "of what a checkpoint of the original holds, take `.module`"
+            yield Finding(RULE.id, "warning", call.lineno, message, remedy)
 
 
 def _is_among(script: Script, found: dict[ast.AST, Script], node: ast.AST) -> bool:
@@ -105,11 +118,6 @@ def _is_on_host(script: Script, node: ast.expr, found: FlowFacts, depth: int = 4
         values.append(alone and _is_on_host(script, statement.value, found, depth - 1))  # type: ignore[attr-defined]
     given = any(isinstance(each, ast.Name) and each.id == node.id for each in ast.walk(loops[0].target))
     return all(values) and (given or bool(values))
-
-
-def _holds(owner: str, wrapped: set[str]) -> bool:
-    """Whether a model was wrapped, or a part of it: `model.encoder`."""
-    return any(f"{each}.".startswith(f"{owner}.") for each in wrapped)
 
 
 RULE = Rule(

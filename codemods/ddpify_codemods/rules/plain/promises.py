@@ -8,6 +8,7 @@ from ...facts.devices import names_device
 from ...facts.earlier_samples import own_generators
 from ...facts.flow.batches import sure_size
 from ...facts.flow.draws import comes_with_dropout
+from ...facts.flow.small_batches import smallest
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
 from ...plain_words import TORCH
@@ -15,6 +16,8 @@ from ...rule import Edit, Finding, Rule
 from ...targets import Target
 from .words import names_something, normalizes, program_of
 from .wrapper import synchronized
+
+_FEW = 8  # a batch of so many is divided by the GPUs of a machine
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
@@ -35,6 +38,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if program.followed.found.full_batches and not program.per_process:
         message = "the script gives tensors the batch size: W has to divide it, and the last batch has to be as large"
         yield Finding(RULE.id, "warning", line, message, "choose a batch size that W divides, or drop_last=True")
+    if (few := smallest(program.followed.found, program.scripts)) and few[0] < _FEW and not program.per_process:
+        yield _few(few[0], few[1], line)
     for message, remedy in target.words.differs:
         yield Finding(RULE.id, "warning", line, message, remedy)
     if program.per_process:
@@ -54,11 +59,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         )
         yield Finding(RULE.id, "warning", line, "BatchNorm takes its statistics from the batch of each rank", remedy)
         drops = all(map(sure_size, program.followed.found.training))
-        if not drops and any(names_something(each, "BatchNorm1d") for each in program.scripts):
+        if not drops and names_something(program, "BatchNorm1d"):
             message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
-    if any(map(comes_with_dropout, program.scripts)) or any(
-        names_something(each, word) for each in program.scripts for word in ("dropout", "Dropout")
+    left_out = program.followed.found.only_evaluated
+    if any(comes_with_dropout(each, left_out) for each in program.scripts) or any(
+        names_something(program, word) for word in ("dropout", "Dropout")
     ):
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
@@ -94,6 +100,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         for node in sorted(nodes, key=lambda each: each.lineno)[:1]:
             at = node.lineno if node in script.parents else line  # type: ignore[attr-defined]
             yield Finding(RULE.id, "warning", at, message, remedy)
+
+
+def _few(size: int, option: str, line: int) -> Finding:
+    """Say that a batch size may not be enough for all ranks; option: the one that it is the default of."""
+    said = f"the batch size is {size}" + (f" where `{option}` is not given" if option else "")
+    if size == 1:
+        message = f"{said}, which two ranks or more divide to 0: DataLoader raises"
+    else:
+        message = f"{said}: with W larger than that, a rank's part is 0, and DataLoader raises"
+    larger = f"start it with a larger `{option}`" if option else "choose a larger one"
+    return Finding(RULE.id, "warning", line, message, f"{larger}, or convert it with --batch-size per-process")
 
 
 RULE = Rule(

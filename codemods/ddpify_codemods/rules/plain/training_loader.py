@@ -10,6 +10,7 @@ from ...facts.earlier_samples import by_earlier_samples
 from ...facts.flow.frames import Pass
 from ...facts.flow.options import in_other_order, options, shared_order, shown_of
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
+from ...facts.flow.small_batches import is_one
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.keyword_dictionaries import keyword_dictionary, said
 from ...facts.known_sampler import known_sampler
@@ -25,6 +26,8 @@ from .words import REMEDY, is_here, program_of
 
 SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
 _OTHER_ORDER = "another order in each epoch"
+_ONE = "a batch of one sample cannot be divided over ranks"
+_LARGER = "choose a larger `batch_size`, convert it with --batch-size per-process, or use --style exact"
 _ORDER = "draw this rank's samples"
 _EARLIER = "samples depend here on those that were loaded before them, which are others on each rank (D20)"
 
@@ -61,7 +64,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
         return
     shown, problem = _understood(script, call)
     if shown is None:
-        yield Finding(RULE.id, "refused", call.lineno, problem, REMEDY)
+        yield Finding(RULE.id, "refused", call.lineno, problem, _LARGER if problem == _ONE else REMEDY)
         return
     size = call.args[1] if len(call.args) > 1 else said(script, call)["batch_size"]
     hidden = size not in call.args and all(word.value is not size for word in call.keywords)
@@ -200,9 +203,11 @@ def _understood(script: Script, call: ast.Call) -> tuple[Seen | None, str]:
     size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
     if size is None:
         hidden = any(word.arg is None for word in call.keywords)
-        return None, "the batch size is not said in its call" if hidden else "a batch of one sample cannot be divided"
-    if isinstance(size, ast.Constant) and size.value in (1, None):
-        return None, "a batch of one sample cannot be divided over ranks"
+        return None, "the batch size is not said in its call" if hidden else _ONE
+    found = program_of(script).followed.found
+    is_alone = any(each.call is call and is_one(each, found) for each in found.training)
+    if (isinstance(size, ast.Constant) and size.value is None) or (is_alone and not program_of(script).per_process):
+        return None, _ONE
     return shown, ""
 
 

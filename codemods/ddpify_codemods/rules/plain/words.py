@@ -143,13 +143,14 @@ def load_device(target: Target) -> str:
 
 
 def normalizes(program: Program) -> bool:
-    """Whether a model of the program has statistics of its batches (BatchNorm)."""
-    return batch_norm.normalizes(program.scripts)
+    """Whether a model of the program has statistics of its batches (BatchNorm), beside those that it only evaluates."""
+    return batch_norm.normalizes(program.scripts, program.followed.found.only_evaluated)
 
 
-def names_something(script: Script, word: str) -> bool:
-    """Whether a name of the file has a word in it."""
-    return any(word in name for name in all_names(script))
+def names_something(program: Program, word: str) -> bool:
+    """Whether a name of the program has a word in it, beside those in networks that it only evaluates."""
+    without = program.followed.found.only_evaluated
+    return any(word in name for script in program.scripts for name in all_names(script, without))
 
 
 def free_name(script: Script, name: str) -> str:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
-from ...facts.called_modules import called_model
+from ...facts.called_modules import called_model, last_name
+from ...facts.flow.frames import FlowFacts
 from ...facts.flow.program import Program
 from ...facts.flow.wrapped_names import Wrapped, Wrapping
 from ...facts.flow.wrapping import wrapping
@@ -17,6 +19,7 @@ from .own_decisions import decided_alone
 from .words import REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
+_NAME = re.compile(r"\w+")
 _MESSAGE = "call the wrapped model in training"
 
 
@@ -109,12 +112,16 @@ def _synchronized(script: Script, program: Program, words: Words) -> Iterator[In
     found = program.followed.found
     done: set[tuple[ast.stmt, str]] = set()
     for call, loops in sorted(found.evaluations.items(), key=lambda each: each[0].lineno):
+        models = found.called_models.get(call, set())
+        if models and models <= found.without_buffers:
+            continue
         for loop in loops:
             if loop is None:
                 other = found.forwards[call][0]
                 at, model = other.statement(call), _evaluated(other, call)
             else:
                 other, at, model = loop[1], loop[1].statement(loop[0]), loop[2]
+            at = _around(other, at, model, found)
             if is_here(script, other) and (at, model) not in done:
                 done.add((at, model))
                 yield from _broadcast(script, at, model, words)
@@ -143,13 +150,29 @@ def _broadcast(script: Script, at: ast.stmt, model: str, words: Words) -> Iterat
         buffers = f"[buffer for {model} for buffer in {model.partition(' in ')[0]}.buffers()]"
     code = f"for buffer in {buffers}:\n    {words.broadcast.format('buffer')}"
     message = "evaluate with the running statistics of rank 0"
-    yield Insert(_around(script, at), code, message, modules=words.imports)
+    yield Insert(at, code, message, modules=words.imports)
 
 
-def _around(script: Script, at: ast.stmt) -> ast.stmt:
-    """The statement, or the `with torch.no_grad():` that begins with it."""
+def _around(script: Script, at: ast.stmt, model: str, found: FlowFacts) -> ast.stmt:
+    """The statement, the `with torch.no_grad():` that begins with it, or a loop around it that only samples."""
     parent = script.parents[at]
-    return _around(script, parent) if isinstance(parent, ast.With) and parent.body[0] is at else at
+    begins = isinstance(parent, ast.With) and parent.body[0] is at
+    samples = isinstance(parent, ast.For | ast.While) and at in parent.body and _samples(script, parent, model, found)
+    return _around(script, parent, model, found) if begins or samples else at  # type: ignore[arg-type]
+
+
+def _samples(script: Script, loop: ast.For | ast.While, model: str, found: FlowFacts) -> bool:
+    """Whether a loop neither trains nor sets the model, nor runs through batches that may change its statistics."""
+    names = set(_NAME.findall(model))
+    for each in ast.walk(loop):
+        if each in found.training_statements or each in found.loops:
+            return False
+        if isinstance(each, ast.Call) and last_name(each.func) in script.defined - {"forward"}:
+            return False
+        stored = not isinstance(getattr(each, "ctx", ast.Load()), ast.Load)
+        if stored and not names.isdisjoint(_NAME.findall(ast.unparse(each))):
+            return False
+    return bool(names)
 
 
 RULE = Rule(

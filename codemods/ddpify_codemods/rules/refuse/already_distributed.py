@@ -52,8 +52,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     uses = list(_uses(script))
     optional = [(node, option) for node, name in uses if (option := _unneeded(script, node, name)) is not None]
     for node, option in optional:
-        message = "BatchNorm takes the statistics of the whole batch already"
-        yield Finding(RULE.id, "note", node.lineno, message, f"leave `{ast.unparse(option)}` off")
+        yield _without(script, node, ast.unparse(option), target)
     found = [use for use in uses if use[0] not in [node for node, _ in optional]]
     divided = [(node, name) for node, name in found if _divides(name)]
     for node, name in (divided or found)[:1]:
@@ -96,6 +95,20 @@ def _is_asked_after(script: Script, node: ast.AST) -> bool:
 def _unneeded(script: Script, node: ast.AST, name: str) -> ast.expr | None:
     """The option that asks for apex's synchronised BatchNorm; None where a script cannot go without it."""
     return option_around(script, node) if name in _SYNCHRONISED_BATCH_NORM else None
+
+
+def _without(script: Script, node: ast.expr, option: str, target: Target) -> Finding:
+    """Say that an option for synchronised BatchNorm can be left off, and what does the same."""
+    plain = script.program
+    if plain is None or (plain.sync_batchnorm and target.synchronizes_batch_norm):
+        message, remedy = "BatchNorm takes the statistics of the whole batch already", f"leave `{option}` off"
+    elif target.synchronizes_batch_norm:
+        message = f"with `{option}`, apex takes BatchNorm's statistics from the batch of all ranks"
+        remedy = "leave it off, and convert with --sync-batchnorm: torch does so itself"
+    else:
+        message = "on this target BatchNorm takes its statistics from the batch of each rank"
+        remedy = f"leave `{option}` off; --style exact takes those of the whole batch"
+    return Finding(RULE.id, "note", node.lineno, message, remedy)
 
 
 def _only_asks(script: Script, node: ast.AST) -> bool:

@@ -56,3 +56,33 @@ def test_samples_that_draw() -> None:
     assert "random" in drawn_for_samples([script_of(data)])
     assert not differs_on_ranks([script_of(data)])
     assert differs_on_ranks([script_of("import torch\nlayer = torch.nn.Dropout(0.1)")])
+
+
+NETWORKS = """\
+import torch.nn as nn
+
+
+class Drops(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.drop = nn.Dropout()
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 3)
+"""
+
+
+def test_networks_that_nothing_uses_draw_nothing() -> None:
+    networks = script_of(NETWORKS, is_entry=False)
+    assert not differs_on_ranks([script_of("from networks import Drops, Net\n\nNet()\n"), networks])
+    assert differs_on_ranks([script_of("from networks import Drops, Net\n\nDrops()\n"), networks])
+
+
+def test_networks_that_only_evaluate_drop_nothing() -> None:
+    script = script_of(NETWORKS.replace("nn.Linear(3, 3)", "Drops()"))
+    drops = next(each for each in script.tree.body if getattr(each, "name", "") == "Drops")
+    assert differs_on_ranks([script])
+    assert not differs_on_ranks([script], frozenset({drops}))

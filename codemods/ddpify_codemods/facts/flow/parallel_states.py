@@ -1,0 +1,44 @@
+"""Where a program saves and loads what nn.DataParallel holds: the keys of its state_dict, and itself, pickled."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import replace
+
+from .frames import Frame
+from .state import State
+from .values import Module, Value, entries
+
+_KEYED = frozenset({"state_dict", "load_state_dict"})
+
+
+class ParallelStates(State):
+    """What checkpoints know of nn.DataParallel."""
+
+    def in_parallel(self, model: Value) -> Value:
+        """What nn.DataParallel makes of a model."""
+        self.found.in_parallel |= {thing for thing in model.only(Module) if isinstance(thing, Module)}
+        return replace(model, in_parallel=True)
+
+    def asks_for_keys(self, name: str, owner: Value, node: ast.Call, frame: Frame) -> None:
+        """A method is called, of a model or of what holds one: its keys have `module.` in them, or begin with it."""
+        if name not in _KEYED:
+            return
+        held = {holder for part in self.found.in_parallel for holder in _holders(part)}
+        if owner.in_parallel:
+            self.found.parallel_keys[node] = (frame.script, True)
+        elif not held.isdisjoint(owner.things):
+            self.found.parallel_keys.setdefault(node, (frame.script, False))
+
+    def pickles(self, name: str, given: Iterable[Value], node: ast.Call, frame: Frame) -> None:
+        """A library is called, which may write what it is given."""
+        if name in ("torch.save", "pickle.dump") and any(each.in_parallel for each in entries(given)):
+            self.found.parallel_pickles[node] = frame.script
+
+
+def _holders(part: Module) -> Iterable[Module]:
+    """The modules that a module is a part of."""
+    while part.parent is not None:
+        part = part.parent
+        yield part

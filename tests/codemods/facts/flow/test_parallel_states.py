@@ -1,0 +1,82 @@
+"""What is said of checkpoints that know of nn.DataParallel, which the plain style leaves out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from ddpify_codemods import convert
+
+from tests.codemods.plain.test_data_parallel import MODEL
+from tests.codemods.plain.test_followed import plain, refusals, training
+
+NET = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.features = nn.Linear(4, 4)
+        self.head = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.head(self.features(x))
+
+
+"""
+PARALLEL = "model = nn.DataParallel(Net()).cuda()\n"
+KEYS = "torch.save(model.state_dict(), 'net.pt')\n"
+HOLDER = "class Holder:\n    def __init__(self, net):\n        self.net = net\n\n\nheld = Holder(model)\n"
+
+
+def checkpoints(made: str, after: str) -> list[str]:
+    """What is said of the checkpoints of a training whose model is made so."""
+    code = (
+        training().replace(MODEL, NET + made, 1).replace("loss = F", "x, y = x.cuda(), y.cuda()\n        loss = F", 1)
+    )
+    result = plain(code + after, "cuda")
+    assert not refusals(result)
+    return [each.message for each in result.findings if each.rule == "DDP613"]
+
+
+@pytest.mark.parametrize(
+    ("made", "after", "says"),
+    [
+        (PARALLEL, KEYS, "begin with `module.`"),
+        ("model = Net()\nmodel = nn.DataParallel(model).cuda()\n", KEYS, "begin with `module.`"),
+        ("model = Net().cuda()\nmodel.features = nn.DataParallel(model.features)\n", KEYS, "have `module.` in them"),
+        (PARALLEL, HOLDER + "torch.save({'net': held.net.state_dict()}, 'net.pt')\n", "begin with `module.`"),
+        (PARALLEL, "model.load_state_dict(torch.load('net.pt'))\n", "begin with `module.`"),
+        (PARALLEL, "state = {'net': model}\ntorch.save(state, 'net.pt')\n", "pickles the whole nn.DataParallel"),
+    ],
+)
+def test_what_checkpoints_know_of_nn_data_parallel_is_said(made: str, after: str, says: str) -> None:
+    [said] = checkpoints(made, after)
+    assert says in said
+
+
+@pytest.mark.parametrize(
+    ("made", "after"),
+    [
+        (PARALLEL, "torch.save(model.module.state_dict(), 'net.pt')\n"),
+        (PARALLEL, "net = model.module\ntorch.save(net.state_dict(), 'net.pt')\n"),
+        (PARALLEL, "torch.save(model.module, 'net.pt')\n"),
+        ("model = Net().cuda()\nmodel.load_state_dict(torch.load('a.pt'))\nmodel = nn.DataParallel(model)\n", ""),
+        (
+            "model = Net().cuda()\nmodel.features = nn.DataParallel(model.features)\n",
+            KEYS.replace("state", "head.state"),
+        ),
+        ("model = Net().cuda()\n", KEYS),
+    ],
+)
+def test_checkpoints_that_know_nothing_of_nn_data_parallel(made: str, after: str) -> None:
+    assert checkpoints(made, after) == []
+
+
+def test_the_keys_that_another_file_saves() -> None:
+    saves, entry = Path("saves.py"), Path("train.py")
+    code = training().replace(MODEL, "import saves\n" + MODEL + "model = nn.DataParallel(model)\n", 1)
+    texts = {
+        entry: code + "saves.save(model)\n",
+        saves: "import torch\n\n\ndef save(net):\n    torch.save(net.state_dict(), 'a')\n",
+    }
+    found = convert(texts, "cuda", style="plain")[saves].findings
+    assert [(each.rule, each.line) for each in found] == [("DDP613", 5)]

@@ -1,0 +1,61 @@
+"""Batch sizes that ranks may not be able to divide: what is said of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from ddpify_codemods import Result, convert
+
+from tests.codemods.plain.test_followed import refusals, training
+
+OPTIONS = """\
+import argparse
+
+parser = argparse.ArgumentParser()
+parser.add_argument("-b", "--batch-size", type=int, default={})
+args = parser.parse_args()
+"""
+
+
+def divided(size: str, head: str = "", **options: Any) -> Result:
+    """What becomes of a training with a batch size."""
+    path = Path("train.py")
+    source = head + training().replace("batch_size=8, shuffle", f"batch_size={size}, shuffle", 1)
+    return convert({path: source}, "cpu", style="plain", **options)[path]
+
+
+def small(result: Result) -> list[str]:
+    """What is said of the batch size."""
+    return [each.message for each in result.findings if "the batch size is" in each.message]
+
+
+@pytest.mark.parametrize(
+    ("size", "head", "says"),
+    [
+        ("args.batch_size", OPTIONS.format(1), "1 where `--batch-size` is not given, which two ranks or more"),
+        ("args.batch_size", OPTIONS.format(4), "4 where `--batch-size` is not given: with W larger than that"),
+        ("7", "", "7: with W larger than that"),
+        ("SIZE", "SIZE = 2\n", "2: with W larger than that"),
+    ],
+)
+def test_a_batch_that_may_be_too_small_is_said(size: str, head: str, says: str) -> None:
+    result = divided(size, head)
+    [said] = small(result)
+    assert says in said and not refusals(result)
+
+
+@pytest.mark.parametrize(("size", "head"), [("8", ""), ("args.batch_size", OPTIONS.format(64)), ("SIZE", "")])
+def test_a_batch_that_is_large_or_not_known(size: str, head: str) -> None:
+    assert not small(divided(size, head))
+
+
+@pytest.mark.parametrize(("size", "head"), [("1", ""), ("SIZE", "SIZE = 1\n")])
+def test_a_batch_of_one_sample(size: str, head: str) -> None:
+    result = divided(size, head)
+    assert refusals(result) == ["a batch of one sample cannot be divided over ranks"]
+    assert not small(result)
+    result = divided(size, head, per_process=True)
+    assert f"batch_size={size}," in result.code and not refusals(result)
+    assert not [each for each in small(result) if "is that of each process" not in each]

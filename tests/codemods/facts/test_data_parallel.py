@@ -1,0 +1,45 @@
+"""What torch.nn.parallel.data_parallel calls, and what with."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.data_parallel import called_in_parallel, with_inputs
+
+from tests.codemods.checks import script_of
+
+PROGRAM = """\
+import torch.nn as nn
+from torch.nn.parallel import data_parallel
+
+
+def forward(net, x, *inputs):
+    return {}
+"""
+
+
+@pytest.mark.parametrize(
+    ("call", "after"),
+    [
+        ("nn.parallel.data_parallel(net, x, range(2))", "net(x)"),
+        ("data_parallel(net, x)", "net(x)"),
+        ("data_parallel(inputs=x, module=net, device_ids=[0, 1])", "net(x)"),
+        ("data_parallel(net, (x, x + 1), [0])", "net(x, x + 1)"),
+        ("data_parallel(net, inputs, [0])", "net(*inputs)"),
+        ("data_parallel(net, x, [0], None, 0, {'mask': None})", ""),
+        ("data_parallel(net, x, module_kwargs={'mask': None})", ""),
+        ("data_parallel(*inputs)", ""),
+        ("nn.DataParallel(net, x)", ""),
+        ("net(x, x)", ""),
+    ],
+)
+def test_the_module_and_its_inputs(call: str, after: str) -> None:
+    script = script_of(PROGRAM.format(call))
+    [returned] = script.find(ast.Return)
+    assert isinstance(returned.value, ast.Call)
+    called = called_in_parallel(script, returned.value)
+    assert (called is not None) == bool(after)
+    if called is not None:
+        template, parts = with_inputs(script, *called)
+        assert template.format(*map(ast.unparse, parts)) == after

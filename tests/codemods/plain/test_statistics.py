@@ -1,0 +1,31 @@
+"""Where the running statistics of rank 0 are sent: before an evaluation, and before the loops that only sample."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import plain, refusals, training
+
+MODEL = "model = nn.Linear(4, 3)\n"
+SENDS = "for buffer in model.buffers():\n"
+SHOWS = "print(model(torch.ones(2, 4)).sum().item())\n"
+
+
+@pytest.mark.parametrize(
+    ("after", "before"),
+    [
+        (f"for i in range(3):\n    for j in range(2):\n        {SHOWS}", "for i in"),
+        (f"for i in range(3):\n    with torch.no_grad():\n        {SHOWS}", "for i in"),
+        (f"for i in range(3):\n    if i:\n        {SHOWS}", "print(model"),
+        ("for net in [model]:\n    print(net(torch.ones(2, 4)).sum().item())\n", "print(net("),
+        (f"for i in range(3):\n    for x, y in train_loader:\n        model(x)\n    {SHOWS}", "print(model"),
+        (f"def again():\n    pass\n\n\nfor i in range(3):\n    again()\n    {SHOWS}", "print(model"),
+    ],
+)
+def test_the_place(after: str, before: str) -> None:
+    made = "model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3))\n"
+    result = plain(training().replace(MODEL, made, 1) + f"model.eval()\n{after}")
+    assert not refusals(result)
+    lines = [line.strip() for line in result.code[result.code.index("model.eval()") :].splitlines()]
+    places = [place for place, line in enumerate(lines) if line.startswith("dist.broadcast(buffer")]
+    assert lines[places[-1] + 1].startswith(before)
