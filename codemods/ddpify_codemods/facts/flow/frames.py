@@ -194,11 +194,11 @@ class FlowFacts:
     parameters of trained models are frozen or unfrozen. frozen_at_times: the models of which parameters are frozen or
     unfrozen while they are trained; thawed: those of which some are unfrozen. thawed_first: those that were frozen
     when an optimizer was made, and of which some are unfrozen between that and training. optimizers_of: the calls that
-    make the optimizers of a model. training_statements: those by which backward passes are come to, calls of functions
-    among them. not_averaged: those whose gradients DistributedDataParallel would leave as they are. repeated: models
-    that are called again before the backward pass. mixes: what draws an order in which a rank's samples are mixed with
-    each other. pads: the collate functions that pad to the longest sample. sizes_shown: the sizes of a rank's part of a
-    batch that are printed.
+    make the optimizers of a model; moved_first: the models that were moved to a device before. training_statements:
+    those by which backward passes are come to, calls of functions among them. not_averaged: those whose gradients
+    DistributedDataParallel would leave as they are. repeated: models that are called again before the backward pass.
+    mixes: what draws an order in which a rank's samples are mixed with each other. pads: the collate functions that pad
+    to the longest sample. sizes_shown: the sizes of a rank's part of a batch that are printed.
     shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
@@ -281,6 +281,7 @@ class FlowFacts:
     thawed: set[ast.AST] = field(default_factory=set)
     thawed_first: set[ast.AST] = field(default_factory=set)
     optimizers_of: dict[ast.AST, set[ast.Call]] = field(default_factory=dict)
+    moved_first: set[ast.AST] = field(default_factory=set)
     training_statements: set[ast.stmt] = field(default_factory=set)
     aside: set[tuple[ast.Call, ast.AST]] = field(default_factory=set)
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)

@@ -52,9 +52,13 @@ def _moves_called(program: Program, script: Script, call: ast.Call, code: str) -
     return False
 
 
-def is_moved(program: Program, script: Script, at: ast.stmt, base: Base) -> bool:
-    """Whether a model is seen to be moved before a statement, or nothing of the program is."""
-    if is_moved_before(script, base.node, at.lineno) or not names_device(program.scripts):
+def is_moved(program: Program, script: Script, at: ast.stmt, base: Base, made: frozenset[ast.AST]) -> bool:
+    """Whether a model is seen to be moved before a statement, or nothing of the program is.
+
+    Args: the file; the statement; the model as its optimizer is given it; the calls one of which makes it.
+    """
+    first = made <= program.followed.found.moved_first
+    if first or is_moved_before(script, base.node, at.lineno) or not names_device(program.scripts):
         return True
     scope = script.scope(at)
     above = (each for each in ast.walk(scope) if isinstance(each, ast.stmt) and each.lineno < at.lineno)

@@ -151,6 +151,7 @@ class State:
         self.read_before: set[tuple[Thing, str]] = set()  # what a forward has read that another one may have set
         self.work = 0
         self.began: set[str] = set()  # libraries whose generators may have been used for samples since they were seeded
+        self.moved: set[ast.AST] = set()  # models that were moved to a device
         self.called_as: dict[ast.Call, set[Thing]] = {}  # what calls of models and losses may call
         self.may_have_begun = False  # a pass over batches of training, by one way or another
         self.has_begun = False  # a pass over batches of training, whichever way was taken

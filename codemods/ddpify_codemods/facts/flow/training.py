@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterable
 
 from ..bindings import names_in
+from ..eager import is_move
 from ..origins import sources
 from ..script import Script
 from .expressions import Expressions
@@ -68,7 +69,9 @@ class Training(Expressions):
             self.gradients = self.gradients.called(model)
 
     def steps(self, owner: Value, name: str, node: ast.Call, frame: Frame) -> None:
-        """A method of an optimizer, or of a model, that may take its gradients or set them to zero."""
+        """A method of an optimizer, or of a model, that may take its gradients, set them to zero, or move it."""
+        if is_move(node):
+            self.moved |= {each.made for each in owner.things if isinstance(each, Module) and root_of(each) is each}
         optimizers = [thing for thing in owner.things if isinstance(thing, OptimizerValue)]
         if name == "step" and optimizers:
             models = {root_of(module).made for each in optimizers for module in each.modules} & self.trained
@@ -106,6 +109,7 @@ class Training(Expressions):
         for model in models:
             if not self.undecided:
                 self.redrawn.pop(model, None)
+            self.found.moved_first |= {model} & self.moved
             self.optimizers_of.setdefault(model, set()).add(node)
             self.found.optimizers_of.setdefault(model, set()).add(node)
             if self.gradients.frozen.get(model, False) is not False or model in self.partly_frozen:

@@ -95,7 +95,7 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
         wrapped.side = "after" if is_kept_there(optimizer.call, base.code) else "before"
         for place_ in at:
             behind = moved_behind(program, script, place_, base.code)
-            wrapped.is_moved_later |= any(map(is_move, behind)) or not is_moved(program, script, place_, base)
+            wrapped.is_moved_later |= any(map(is_move, behind)) or not is_moved(program, script, place_, base, made)
             result.problems += [Problem(script, each, _OTHER_TYPE) for each in behind if changes_type(each)]
         result.models.append(wrapped)
     result.models.sort(key=lambda each: (each.at[0].lineno, each.bases[0].node.lineno, each.bases[0].node.col_offset))

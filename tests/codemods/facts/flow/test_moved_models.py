@@ -45,3 +45,34 @@ def test_behind_what_moves_it(behind: str) -> None:
 def test_before_the_optimizer_where_nothing_moves_it(behind: str) -> None:
     found = wrapped(f"{OPTIMIZER}{behind}\nrates = 3\n{TRAINING}", FUNCTIONS + HEAD.partition("optimizer =")[0])
     assert [ast.unparse(at) for at in found.models[0].at] == [OPTIMIZER.strip()]
+
+
+KEEPS = """\
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def fit(self):
+        for x, y in train_loader:
+            loss = F.cross_entropy(self.model(x.cuda()), y.cuda())
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("uses", "moves"),
+    [
+        ("trainer = Trainer(model.to('cuda'))\ntrainer.fit()", False),
+        ("model.cuda()\ntrainer = Trainer(model)\ntrainer.fit()", False),
+        ("trainer = Trainer(model)\nmodel.to('cuda')\ntrainer.fit()", True),
+    ],
+)
+def test_the_wrapper_moves_what_is_moved_later_elsewhere(uses: str, moves: bool) -> None:
+    found = wrapped(KEEPS + uses, HEAD.partition("optimizer =")[0])
+    assert not found.problems
+    assert found.models[0].is_moved_later is moves
