@@ -29,10 +29,10 @@ def place(program: Program, script: Script, call: ast.AST, base: Base) -> ast.st
     for parent in script.ancestors(at):
         if not isinstance(parent, _BRANCHES):
             break
-        if any((part in freezing and part is not parent) or _replaces(part, base.code) for part in ast.walk(parent)):
-            break
         if _assigns(parent, base.code):
             return _behind(program, script, parent, base.code) or best
+        if any((part in freezing and part is not parent) or _replaces(part, base.code) for part in ast.walk(parent)):
+            break
         if isinstance(parent, ast.If | ast.Try):
             best = parent
     return best

@@ -38,6 +38,13 @@ from tests.codemods.facts.flow.followed import HEAD, TRAINING, wrapped
             "total = 1",
             "total = 1",
         ),
+        # Also where some of its parameters are frozen there.
+        (
+            "if total:\n    model = torch.load('last.pt')\n    optimizer = torch.optim.SGD(model.parameters())\n"
+            "else:\n    model = nn.Linear(4, 3)\n    model.bias.requires_grad = False\n"
+            "    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\ntotal = 1",
+            "total = 1",
+        ),
         # DistributedDataParallel looks where the parameters are: behind what moves them.
         ("optimizer = torch.optim.SGD(model.parameters(), lr=0.1)\nmodel.to('cuda')\nseen = 0", "seen = 0"),
     ],
