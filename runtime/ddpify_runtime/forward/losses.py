@@ -44,6 +44,16 @@ _ELEMENTWISE = {
     F.soft_margin_loss,
     F.triplet_margin_loss,
 }
+# To these, by the name of their first argument, a single dimension is one sample.
+_OF_VECTORS = {
+    F.cosine_embedding_loss: "input1",
+    F.cross_entropy: "input",
+    F.multi_margin_loss: "input",
+    F.multilabel_margin_loss: "input",
+    F.multilabel_soft_margin_loss: "input",
+    F.nll_loss: "input",
+    F.triplet_margin_loss: "anchor",
+}
 KNOWN = {*_MEANS, *_SUMS, *CLASSES, *_ELEMENTWISE, F.ctc_loss}
 # Of these, each number of the input gives one, so that there are as many as in the input, if the rest is as large.
 _NUMBER_BY_NUMBER = {
@@ -206,6 +216,9 @@ def reduction(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     if given.get("size_average") is not None or given.get("reduce") is not None:
         return None
     if func in _DIVIDED_BY_WEIGHTS and given.get("weight") is not None:
+        return None
+    vectors = _OF_VECTORS.get(func)
+    if vectors is not None and given[vectors].dim() < 2:
         return None
     known = given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
     return given if known else None

@@ -14,10 +14,11 @@ from torch import Tensor
 from torch.autograd import Function
 
 from ..forward import region
-from ..sharding.collectives import Gather, Rows, count, gather, gather_with_grad, leave, split
-from ..torch_internals import apply, asks_subclasses, made_wrapper, tree_map_only
+from ..sharding.collectives import Gather, Rows, count, gather, gather_with_grad, leave, split, world_size
+from ..torch_internals import apply, asks_subclasses, base_of, made_wrapper, tree_map_only
 from .batch import DistributedTensor, same_memory
 from .labels import Labels
+from .row_operations import VIEWS_OR_COPIES
 
 _FIRST = Rows(0)
 _told_of_joins: Callable[[bool], None] | None = None
@@ -37,7 +38,8 @@ class HeldRows(DistributedTensor):
 
     _rows: Tensor
     _whole: Tensor | None = None
-    _source: tuple[HeldRows, Callable[[Tensor], Tensor]] | None = None  # what it is a view of, and how
+    _viewed: Tensor | None = None  # the same memory in the form that its views know: `x.t_()` changes that of x alone
+    _source: tuple[HeldRows, Callable[[Any], Tensor]] | None = None  # what it is a view of, and how
     _place: Rows
     _total: int
     _sizes: list[int]
@@ -107,7 +109,8 @@ class HeldRows(DistributedTensor):
                     self._whole = _WholeOfRows.apply(self)  # type: ignore[no-untyped-call]
                 elif self._source is not None:
                     source, make = self._source
-                    self._whole = make(source.whole())
+                    source.whole()
+                    self._whole = make(source._viewed)
                 else:
                     held = self._held()
                     if _told_of_joins is not None:
@@ -115,11 +118,19 @@ class HeldRows(DistributedTensor):
                     self._whole = gather_with_grad(held, self._total, self._place, self.enter)
                 if self._is_leaf:
                     self._whole = self._whole.detach().requires_grad_()
+                self._viewed = self._whole.view_as(self._whole)
         return self._whole
 
     def _held(self) -> Tensor:
         region.require_all_ranks("the whole of a tensor")
         return self._rows
+
+    def _form(self) -> Tensor:
+        """A tensor without values that has the sizes and strides of the whole."""
+        if self._source is None:
+            return torch.empty(self._sizes, device="meta")
+        source, make = self._source
+        return make(source._form())
 
     @classmethod
     def __torch_dispatch__(  # type: ignore[override]
@@ -132,6 +143,11 @@ class HeldRows(DistributedTensor):
 
 
 def _data(output: HeldRows) -> Tensor:
+    if output._whole is not None:
+        return output._whole.detach()
+    if output._source is not None and output._source[0].local is None:
+        source, make = output._source
+        return make(_data(source) if source._viewed is None else source._viewed.detach())
     return gather(output._held().detach(), output._total, output._place)
 
 
@@ -155,12 +171,31 @@ def view_of(
     source: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], local: Tensor
 ) -> HeldRows:
     made = made_like(source, local, (source,))
-    if same_memory(local, source._rows):  # a copy does not follow when the source is changed in place later
-        made._source = source, lambda whole: func(whole, *args[1:], **kwargs)
+    if is_view(source, func, args, kwargs, local):  # a copy does not follow when the source is changed in place later
+        has_gradients = torch.is_grad_enabled()
+
+        def make(whole: Tensor) -> Tensor:
+            with torch.set_grad_enabled(has_gradients):
+                return func(whole, *args[1:], **kwargs)  # type: ignore[no-any-return]
+
+        made._source = source, make
     if source._labels is not None:
         labels, which = source._labels
         made._labels = labels, which + repr(args[1]) if func is Tensor.__getitem__ else which
     return made
+
+
+def is_view(
+    source: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], local: Tensor
+) -> bool:
+    """Whether the same of the whole has the memory of the source; `local` is what it makes of this rank's samples.
+
+    A rank with a single sample cannot tell: any strides along it are contiguous.
+    """
+    if func in VIEWS_OR_COPIES and source._total < 2 * world_size():
+        form = source._form()
+        return base_of(func(form, *args[1:], **kwargs)) is base_of(form)
+    return local is source._rows or same_memory(local, source._rows)
 
 
 def on_enter_of(sources: Sequence[HeldRows]) -> tuple[Callable[[], None], ...]:

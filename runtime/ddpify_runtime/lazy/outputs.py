@@ -65,7 +65,7 @@ class Output(HeldRows):
 def _differentiated(outputs: Any, inputs: Any, *args: Any, **kwargs: Any) -> tuple[Tensor | None, ...]:
     """torch.autograd.grad with respect to Outputs: where their samples were used, these lead to them."""
     listed = (inputs,) if isinstance(inputs, Tensor) else tuple(inputs)
-    used = [isinstance(each, Output) and each._used for each in listed]
+    used = [isinstance(each, Output) and each._used and each._rows.requires_grad for each in listed]
     if any(
         each._source is not None and each._whole is not None
         for each, is_used in zip(listed, used, strict=True)

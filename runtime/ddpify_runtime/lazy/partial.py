@@ -67,7 +67,7 @@ class Partial(DistributedTensor):
     def is_partial(self) -> bool:
         """Whether the parts still make it up; not once the whole has been used, since it may have been changed."""
         source = self._source
-        return self._whole is None and (source is None or source[0]._whole is None) and not self._is_foreign
+        return self._whole is None and (source is None or source[0].is_partial) and not self._is_foreign
 
     # What a step calls, past __torch_function__, which takes as long as a small layer.
 

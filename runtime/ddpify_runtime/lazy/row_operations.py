@@ -21,6 +21,8 @@ SHAPES = {
     torch.squeeze,
     torch.unsqueeze,
 }
+# Which of both tells the form of the tensor.
+VIEWS_OR_COPIES = {Tensor.contiguous, Tensor.flatten, Tensor.reshape, torch.flatten, torch.reshape}
 # The same values, in the same memory or elsewhere.
 COPIES = {
     *(Tensor.bfloat16, Tensor.bool, Tensor.contiguous, Tensor.cpu, Tensor.cuda, Tensor.xpu, Tensor.detach),

@@ -12,7 +12,7 @@ from torch import Tensor
 from ..forward import losses
 from ..sharding.collectives import Rows, add_over_ranks, count
 from .batch import DistributedTensor
-from .held_rows import HeldRows, made_like, on_enter_of, part_of, samples_of, view_of
+from .held_rows import HeldRows, is_view, made_like, on_enter_of, part_of, samples_of, view_of
 from .partial import partial
 from .row_operations import BINARY, COPIES, FORMS, KINDS, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
 
@@ -39,9 +39,11 @@ def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return None
     alone = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
     if func in COPIES or (func is Tensor.type and len(args) + len(kwargs) > 1):  # else it asks for the name
-        copy = func(local, *args[1:], **kwargs) if alone else None
-        if copy is None or copy is local:  # as torch does where there is nothing to change
-            return first if copy is local else None
+        if not alone:
+            return None
+        copy = func(local, *args[1:], **kwargs)
+        if copy is local and is_view(first, func, args, kwargs, copy):  # as torch does where there is nothing to change
+            return first
         return view_of(first, func, args, kwargs, copy)
     if func in FORMS and alone and not kwargs.get("requires_grad"):
         return type(first)(func(local, *args[1:], **kwargs), first._total, first._place, ())
@@ -51,10 +53,9 @@ def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return None
     if func in REDUCE_DIMS or func in OVER_A_DIM or func in SORTED:
         return _behind_the_batch(first, func, args, kwargs)
-    others = [value for value in (*args, *kwargs.values()) if isinstance(value, Tensor) and value is not first]
     if func in BINARY:
         return _binary(first, func, args, kwargs)
-    if others or args[0] is not first:
+    if not alone:
         return None
     if func in UNARY:
         return made_like(first, func(local, *args[1:], **kwargs), (first,))
@@ -70,7 +71,7 @@ def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
 def _reshaped(
     source: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> HeldRows | None:
-    if any(isinstance(value, torch.dtype) for value in args):
+    if any(isinstance(value, torch.dtype) for value in (*args, *kwargs.values())):
         return None
     shape = func(torch.empty(source.shape, device="meta"), *args[1:], **kwargs).shape
     if not shape or shape[0] % source._total or not shape[0]:
@@ -124,6 +125,8 @@ def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[s
         whole = _over_ranks(given, local["target"], divisor)
     else:
         whole = 1 if divisor is None else divisor // count(first._total) * first._total
+        if not whole:  # a mean over nothing
+            return None
     if isinstance(whole, Tensor) or part.dtype != dtype:  # a sum may be too large for the dtype of the mean
         part, whole = (part / whole).to(dtype), 1
     return partial(part, None, on_enter_of(sources), whole, losses.operation(func, local) if part.requires_grad else "")
@@ -158,7 +161,9 @@ def _behind_the_batch(first: HeldRows, func: Callable[..., Any], args: tuple[Any
     """A sum, softmax or the like over other dimensions than that of the samples."""
     place = 2 if func in (Tensor.topk, torch.topk) else 1
     dims = args[place] if len(args) > place else kwargs.get("dim", -1 if func in SORTED else None)
-    if args[0] is not first or dims is None or isinstance(dims, Tensor) or isinstance(kwargs.get("out"), Tensor):
+    if args[0] is not first or isinstance(dims, Tensor) or kwargs.get("out") is not None:
+        return None
+    if not dims:  # over all of them, or over the samples
         return None
     if 0 in _dims(dims if isinstance(dims, (tuple, list)) else (dims,), first.dim()):
         return None
@@ -174,7 +179,9 @@ def _dims(dims: Sequence[int], count: int) -> list[int]:
 
 def _takes_all_samples(index: Any, dims: int) -> bool:
     """Whether an index leaves the first dimension whole: `[:, -1]`, `[..., :-1, :]`."""
-    if not isinstance(index, tuple) or not all(isinstance(each, (int, slice, type(...))) for each in index):
+    if not isinstance(index, tuple) or not index:
+        return False
+    if not all(isinstance(each, (int, slice, type(...))) for each in index):
         return False
     if index[0] is ...:
         return len(index) - 1 < dims and ... not in index[1:]

@@ -26,7 +26,7 @@ from ..forward.losses import UnknownLoss
 from ..forward.region import Draw
 from ..launch.environment import draws_original
 from ..sharding.collectives import Rows, broadcast_object, divides, gather_objects, played, spread, world_size
-from ..sharding.graphs import OwnNumbers, Plan
+from ..sharding.graphs import AnyRows, OwnNumbers, Plan
 from ..torch_internals import BatchNorm
 from .attempt import REENTRANT, NoCopy, NotDivisible, Places, Trial, attempt, same_gradients
 from .closeness import tolerance_times
@@ -277,7 +277,7 @@ def _find(
         if graphs and way.graphs is graphs[0]:  # why graphs are none tells more than why their rows are none
             said = len(reasons) - 1
         if agreed is not None and trial is not None:
-            outputs = tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
+            outputs = _chosen(trial, agreed)
             try:
                 losses, sizes = _anywhere(trial.losses), _anywhere([trial.sizes])
                 found = Division(
@@ -320,10 +320,15 @@ def _otherwise(
         leaves = way.first(leaves, total)
     for extreme in [*([None] if odd and reverses else []), *(EXTREMES if drawn else ())]:
         other, as_before, why = _tried(module, call, leaves, way, total, extreme, trial.places)
-        if other is None or as_before != agreed:
+        if other is None or as_before is None or _chosen(other, as_before) != _chosen(trial, agreed):
             return None, why if extreme is None else f"{why}, for some of what it draws"
         trial = replace(trial, places=other.places)
     return trial, ""
+
+
+def _chosen(trial: Trial, agreed: Sequence[int]) -> tuple[AnyRows | None, ...]:
+    """The form of each output leaf, of those that are possible with as many rows as were tried."""
+    return tuple(forms[choice] for forms, choice in zip(trial.forms, agreed, strict=True))
 
 
 def _tried(

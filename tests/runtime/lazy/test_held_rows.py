@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 import torch
-from ddpify_runtime import DataLoader
+from ddpify_runtime import DataLoader, DistributedDataParallel
+from torch import nn
 from torch.utils.data import TensorDataset
 
 from tests.runtime.processes import run
@@ -81,3 +82,62 @@ def changed_in_form() -> list[Any]:
 def test_sizes_are_those_after_a_change_in_place() -> None:
     (alone,) = run(1, changed_in_form)
     assert run(2, changed_in_form) == [alone, alone]
+
+
+def views() -> list[Any]:
+    """Views of a tensor whose form is changed later; what callers past __torch_function__ see after a change."""
+    data = TensorDataset(torch.arange(24.0).view(12, 2))
+    answers: list[Any] = []
+    for (x,) in DataLoader(data, batch_size=6):
+        flat, same, kept = x.view(-1), x.detach(), x.data
+        x.t_()
+        x += 1
+        answers += [flat.tolist(), same.tolist(), same.shape, x.tolist()]
+        kept += 1
+        x.data = x.data * 2
+        answers += [kept.tolist(), x.tolist(), torch.autograd.Variable(x).tolist()]
+        answers.append(torch.autograd.Variable(flat).tolist())
+    return answers
+
+
+def test_a_view_keeps_its_form() -> None:
+    (alone,) = run(1, views)
+    assert run(2, views) == [alone, alone]
+
+
+def few_samples() -> list[Any]:
+    """What torch makes a copy of, though a rank has a single sample of it, which would do as it is."""
+    answers: list[Any] = []
+    for (x,) in DataLoader(TensorDataset(torch.arange(24.0).view(12, 2)), batch_size=3):
+        flat, same, column = x.reshape(-1), x.contiguous(), x[:, 0]
+        copies = x[:, 0].contiguous(), x[:, 0].reshape(-1, 1), torch.flatten(x[:, :1])
+        copies[0].add_(3)
+        x.add_(10)
+        answers += [each.tolist() for each in (flat, same, column, *copies)]
+    return answers
+
+
+def test_a_copy_of_a_single_sample_does_not_follow() -> None:
+    (alone,) = run(1, few_samples)
+    assert run(2, few_samples) == [alone, alone]
+
+
+def without_gradients() -> list[float]:
+    """The gradient of a view that was made without gradients, of an output that has some."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(nn.Linear(4, 3))
+    x = torch.randn(6, 4)
+    for _ in range(2):
+        model.zero_grad()
+        out = model(x)
+        with torch.no_grad():
+            target = out[:, 0]
+        (out[:, 1] - target[torch.arange(6)]).square().mean().backward()
+    gradient = model.weight.grad
+    assert gradient is not None
+    return gradient.flatten().tolist()
+
+
+def test_a_view_without_gradients_has_none() -> None:
+    (alone,) = run(1, without_gradients)
+    assert run(2, without_gradients) == [pytest.approx(alone, rel=1e-5)] * 2

@@ -184,6 +184,15 @@ def penalised_slope(model: Any, x: Tensor) -> Any:
     return (slope.norm(dim=1) - 1).square().mean()
 
 
+@case(linear, gathers=True)
+def penalised_slope_of_what_was_used(model: Any, x: Tensor) -> Any:
+    made = model(x).detach()
+    loss = F.mse_loss(model(made), x)
+    made.requires_grad_()
+    (slope,) = torch.autograd.grad(model(made).sum(), made, create_graph=True)
+    return loss + slope.square().mean()
+
+
 @case(Pair, gathers=True)
 def penalised_images(model: Any, x: Tensor) -> Any:
     fake = model.generator(x)

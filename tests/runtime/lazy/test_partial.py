@@ -77,3 +77,18 @@ def test_sums_keep_what_all_ranks_have() -> None:
         assert [number for line in found for number in line] == pytest.approx(
             [number for line in alone for number in line], rel=1e-5
         )
+
+
+def views() -> list[float]:
+    """A view of a view of a loss, which is changed in place afterwards."""
+    torch.manual_seed(0)
+    model, x = DistributedDataParallel(nn.Linear(4, 4)), torch.randn(8, 4)
+    loss = F.mse_loss(model(x), x)
+    view = loss.detach().data
+    loss *= 2
+    return [view.item(), (view + 1).item(), loss.item()]
+
+
+def test_a_view_of_a_view_follows_a_change() -> None:
+    (alone,) = run(1, views)
+    assert run(2, views) == [pytest.approx(alone, rel=1e-5)] * 2

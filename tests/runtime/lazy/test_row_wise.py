@@ -29,6 +29,12 @@ WHOLE: dict[str, Any] = {
     "transposed": lambda x: x.t(),
     "one sample": lambda x: x[0],
     "a product": lambda x: x @ x.t(),
+    "over no dimension that is named": lambda x: x.sum(()),
+    "the mean of nothing": lambda x: x[:, 3:].mean(),
+    "a power of itself": lambda x: torch.pow(x := x.abs(), x),
+    "of no index": lambda x: x[()],
+    "of another type": lambda x: x.view(dtype=torch.int32),
+    "into another tensor": lambda x: torch.max(x, 1, out=(x.new_empty(0), torch.empty(0, dtype=torch.int64)))[0],
 }
 
 
@@ -41,7 +47,7 @@ def kinds() -> dict[str, tuple[bool, bool]]:
         x = loaded(whole[dist.get_rank() :: dist.get_world_size()].clone(), 8, Labels())
         result = operation(x)
         held = isinstance(result, HeldRows)
-        found[name] = held, torch.allclose(result.whole() if held else result, operation(whole))
+        found[name] = held, torch.allclose(result.whole() if held else result, operation(whole), equal_nan=True)
     return found
 
 
@@ -61,3 +67,22 @@ def loss() -> tuple[bool, bool]:
 
 def test_a_loss_is_a_sum_over_ranks() -> None:
     assert run(2, loss) == [(True, True)] * 2
+
+
+ONE_SAMPLE: dict[str, Any] = {
+    "cross_entropy": lambda x: F.cross_entropy(x, x.sigmoid()),
+    "multilabel_soft_margin_loss": lambda x: F.multilabel_soft_margin_loss(x, (x > 0).float()),
+    "triplet_margin_loss": lambda x: F.triplet_margin_loss(anchor=x, positive=x + 1, negative=x * 2),
+}
+
+
+def of_one_sample() -> dict[str, bool]:
+    """Losses to which a single dimension is one sample: `criterion(output.squeeze(1), target.float())`."""
+    torch.manual_seed(0)
+    whole = torch.randn(8)
+    x = loaded(whole[dist.get_rank() :: dist.get_world_size()].clone(), 8, Labels())
+    return {name: torch.allclose(loss(x), loss(whole)) for name, loss in ONE_SAMPLE.items()}
+
+
+def test_a_single_dimension_is_one_sample_to_some_losses() -> None:
+    assert run(2, of_one_sample) == [dict.fromkeys(ONE_SAMPLE, True)] * 2

@@ -23,6 +23,7 @@ from tests.runtime.training import (
     in_turns,
     register,
     rows_seen,
+    watch,
 )
 
 CASES: dict[str, Case] = {}
@@ -214,3 +215,26 @@ def test_trains_what_one_process_trains(name: str, world_size: int, reduction: R
 
 def test_samples_may_be_in_the_second_dimension() -> None:
     assert run(3, rows_seen, HiddenFirst(), (torch.zeros(1, 12, 5), torch.randn(12, 2, 4))) == [4, 4, 4]
+
+
+class Transposed(nn.Linear):
+    """Its samples come second, beside as many features as a trial may have rows."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).t() * 2
+
+
+def small_batches() -> tuple[list[int], list[int]]:
+    """How many samples a rank's forward sees of batches of five, with gradients and without."""
+    seen = watch(nn.Sequential(model := Transposed(8, 4)))
+    DistributedDataParallel(model)
+    for _ in range(5):
+        model(torch.randn(5, 8)).sum().backward()
+    trained = [*seen]
+    with torch.no_grad():
+        model(torch.randn(5, 8))
+    return trained[-1:], seen[-1:]
+
+
+def test_as_many_features_as_rows() -> None:
+    assert run(2, small_batches) == [([3], [3]), ([2], [2])]
