@@ -79,9 +79,9 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
     absent: Any = Absent()
 
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
-        args, kwargs = unwrapped(wholes(args)), unwrapped(wholes(kwargs))
         gather_what_it_sees(function)
-        gather_what_they_hold((args, kwargs))
+        gather_what_they_hold((args, kwargs))  # before rank 0 has other objects there than the others
+        args, kwargs = unwrapped(wholes(args)), unwrapped(wholes(kwargs))
         here = get_rank() == 0
         if silently := elsewhere(function):  # functions among its arguments are called later, where something is logged
             _, number = _on_rank_zero(lambda: (None, function(*args, **kwargs)))

@@ -90,7 +90,8 @@ class Remote:
             here = self._ddpify_object is not _ELSEWHERE
             key = next_key(f"{self._ddpify_name}()")
             return called_back.drive(key, here, self._ddpify_object, args, kwargs, lambda value: packed(value))
-        if thrown_away and self._ddpify_name.rpartition(".")[2] not in _COMPLETE:
+        completes = self._ddpify_name.rpartition(".")[2] in _COMPLETE and _everywhere(self)
+        if thrown_away and not completes:
             return _do(self, lambda function: function(*args, **kwargs))
         return _read(self, "()", lambda function: function(*args, **kwargs))
 
@@ -98,7 +99,7 @@ class Remote:
         return _read(self, " with", lambda value: value.__enter__())
 
     def __exit__(self, *exception: Any) -> Any:
-        if exception[0] is None:
+        if exception[0] is None and _everywhere(self):
             return _read(self, " exit", lambda value: value.__exit__(*exception))
         return None if self._ddpify_object is _ELSEWHERE else self._ddpify_object.__exit__(*exception)
 

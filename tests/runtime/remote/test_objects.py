@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import torch
+import torch.distributed as dist
 from ddpify_runtime import DataLoader, DistributedDataParallel, get_rank, rank_zero_first, rank_zero_only
 from torch import nn
 from torch.utils.data import Dataset
@@ -336,3 +337,15 @@ def archived(folder: Path) -> list[str]:
 
 def test_a_file_that_is_closed_is_complete_for_all(tmp_path: Path) -> None:
     assert run(3, archived, tmp_path) == [["[1]", "[2]"]] * 3
+
+
+def closed_after_the_end(folder: Path) -> bool:
+    archive = rank_zero_only(Archive)(folder / "first")
+    with rank_zero_only(Archive)(folder / "second"):
+        dist.destroy_process_group()
+    archive.close()
+    return True
+
+
+def test_a_file_may_be_closed_after_the_end(tmp_path: Path) -> None:
+    assert run(2, closed_after_the_end, tmp_path) == [True] * 2
