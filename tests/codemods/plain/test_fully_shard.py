@@ -105,3 +105,26 @@ def test_an_accelerator_takes_its_own_mesh() -> None:
     source = SCRIPT.format(before="", step="pass", after="", optimizer="Adam(model.parameters())")
     code = convert({PATH: source}, "cuda", style="plain", fully_sharded=True)[PATH].code
     assert "fully_shard(model)\n" in code
+
+
+OR_A_CHECKPOINT = """\
+if len(__file__) > 3:
+    model = nn.Linear(4, 1)
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+else:
+    saved = torch.load("last.pt")
+    model = saved["model"]
+    optimizer = saved["optimizer"]
+"""
+
+
+@pytest.mark.parametrize("style", ["plain", "exact"])
+def test_an_optimizer_never_gets_the_parameters_of_before(style: str) -> None:
+    """They are other ones once the model is sharded; DistributedDataParallel keeps them, behind both ways."""
+    head, _, training = SCRIPT.format(before="", optimizer="SGD", step="pass", after="").partition("model = nn")
+    source = head + OR_A_CHECKPOINT + training[training.index("for x, y") :]
+    sharded = convert({PATH: source}, "cpu", style=style, fully_sharded=True)[PATH]
+    assert refusals(sharded) or sharded.code.index("fully_shard(model)") < sharded.code.index("optim.SGD(")
+    wrapped = convert({PATH: source}, "cpu", style=style)[PATH].code
+    made = wrapped.index('saved["optimizer"]')
+    assert made < wrapped.index("DistributedDataParallel(model") < wrapped.index("for x, y")

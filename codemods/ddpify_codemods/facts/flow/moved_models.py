@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ..devices import names_device
 from ..eager import is_move, is_moved_before
 from ..script import Script
 from ..trained_modules import Base
@@ -53,12 +52,14 @@ def _moves_called(program: Program, script: Script, call: ast.Call, code: str) -
 
 
 def is_moved(program: Program, script: Script, at: ast.stmt, base: Base, made: frozenset[ast.AST]) -> bool:
-    """Whether a model is seen to be moved before a statement, or nothing of the program is.
+    """Whether a model is seen to be moved before a statement, or nothing of the program ever is.
 
     Args: the file; the statement; the model as its optimizer is given it; the calls one of which makes it.
     """
     first = made <= program.followed.found.moved_first
-    if first or is_moved_before(script, base.node, at.lineno) or not names_device(program.scripts):
+    if first or is_moved_before(script, base.node, at.lineno):
+        return True
+    if not any(is_move(call) for each in program.scripts for call in each.find(ast.Call)):
         return True
     scope = script.scope(at)
     above = (each for each in ast.walk(scope) if isinstance(each, ast.stmt) and each.lineno < at.lineno)

@@ -149,7 +149,8 @@ def _bound_again(program: Program, script: Script, node: ast.expr, model: Wrappe
             continue
         entered = any(isinstance(each, ast.For | ast.While) for each in script.ancestors(other))
         before = not entered and bool(made) and all(statement.lineno < call.lineno for call in made)
-        if not before and not any(in_other_branch(script, statement, call) for call in made):
+        behind_both = not any(in_other_branch(script, statement, at) for at in model.at)  # so is the wrapper
+        if not before and not (behind_both and any(in_other_branch(script, statement, call) for call in made)):
             return statement
     return None
 

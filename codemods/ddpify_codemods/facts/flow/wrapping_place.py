@@ -30,7 +30,8 @@ def place(program: Program, script: Script, call: ast.AST, base: Base) -> ast.st
         if not isinstance(parent, _BRANCHES):
             break
         if _assigns(parent, base.code):
-            return _behind(program, script, parent, base.code) or best
+            sharded = program.fully_sharded  # an optimizer gets the parts of parameters
+            return best if sharded else _behind(program, script, parent, base.code) or best
         if any((part in freezing and part is not parent) or _replaces(part, base.code) for part in ast.walk(parent)):
             break
         if isinstance(parent, ast.If | ast.Try):

@@ -34,7 +34,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             if any(isinstance(node, ast.Call) for node in ast.walk(base.node)) and not base.each_of:
                 yield _unnamed(base)
                 continue
-            at = place(script, optimizer.call, base)
+            at = _behind(script, place(script, optimizer.call, base), base)
             if not any(_covers(script, earlier, base, where, at) for earlier, where in done):
                 done.append((base, at))
                 yield _insert(script, target, base, at)
@@ -80,7 +80,7 @@ def place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
         if not isinstance(parent, _BRANCHES):
             break
         if _binds(parent, base):
-            return _behind(script, parent, base) or best
+            break
         if isinstance(parent, (ast.If, ast.Try)) and not _is_elif(script, parent):
             best = parent
     while _is_elif(script, best):
@@ -90,13 +90,15 @@ def place(script: Script, call: ast.Call | ast.For, base: Base) -> ast.stmt:
     return best
 
 
-def _behind(script: Script, branches: ast.AST, base: Base) -> ast.stmt | None:
-    """The statement behind an `if` that makes a module in one way and takes it from a checkpoint in another."""
+def _behind(script: Script, at: ast.stmt, base: Base) -> ast.stmt:
+    """The statement, or the one behind the `if` around it that makes a module, with its optimizer, in one way and takes
+    both from a checkpoint in another."""
+    branches = script.parents[at]
     while isinstance(branches, ast.If) and _is_elif(script, branches):
         branches = script.parents[branches]
     if any(isinstance(each, ast.Attribute) and each.attr == "backward" for each in ast.walk(branches)):
-        return None
-    return behind_all_ways(script, branches, lambda each: _binds(each, base))
+        return at
+    return behind_all_ways(script, branches, lambda each: _binds(each, base)) or at
 
 
 def _training_loop(script: Script, base: Base) -> ast.stmt:
