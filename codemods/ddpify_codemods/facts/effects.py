@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 
 from .distributed import depends_on_rank
+from .loaders import is_false
 from .on_rank_zero import made_on_rank_zero
 from .script import KEPT, Script
 from .transforms import calls_of_transforms
@@ -75,7 +76,7 @@ def writes(script: Script, call: ast.Call) -> bool:
     if name in _ARCHIVES:
         return _is_writing(mode_of(call))
     if name == "lmdb.open":
-        return not any(word.arg == "readonly" and not _is_false(word.value) for word in call.keywords)
+        return not any(word.arg == "readonly" and not is_false(word.value) for word in call.keywords)
     if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
         return "x" in (mode_of(call) or "")
     if not isinstance(call.func, ast.Attribute) or call.func.attr in script.defined:
@@ -294,7 +295,3 @@ def mode_of(call: ast.Call, place: int = 1) -> str | None:
 
 def _is_writing(mode: str | None) -> bool:
     return mode is not None and bool(re.fullmatch(r"[rwaxbtU+]*", mode)) and bool(set(mode) & set("wax+"))
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and not node.value

@@ -25,10 +25,13 @@ from tests.codemods.checks import node_of, script_of, sources_of
         ("torch.save(x, 'model.pt')", True),
         ("os.path.join('a', 'b')", False),
         ("torch.load('model.pt')", False),
+        ("lmdb.open('cache', map_size=9)", True),
+        ("lmdb.open('cache', readonly=False)", True),
+        ("lmdb.open('cache', readonly=True)", False),
     ],
 )
 def test_calls_that_write(source: str, does: bool) -> None:
-    script = script_of(f"import os, torch\n{source}")
+    script = script_of(f"import lmdb, os, torch\n{source}")
     assert writes(script, script.tree.body[1].value) is does  # type: ignore[attr-defined]
 
 
