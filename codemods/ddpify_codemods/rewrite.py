@@ -24,6 +24,7 @@ from .leading_lines import (
     without_last_blanks,
 )
 from .places import Place, Places, Span, spans
+from .quotes import with_other_quotes
 from .rule import (
     ChangeArgument,
     ChangeParameters,
@@ -134,6 +135,8 @@ class _Rewriter(cst.CSTTransformer):
         return any(first <= line <= self._spans[node][2] for line in self._lines)
 
     def on_leave(self, original_node: cst.CSTNode, updated_node: cst.CSTNode) -> cst.CSTNode:  # type: ignore[override]
+        if isinstance(original_node, cst.FormattedString) and isinstance(updated_node, cst.FormattedString):
+            updated_node = with_other_quotes(original_node, updated_node)
         if isinstance(original_node, cst.BaseExpression):
             return self._expression(original_node, updated_node)
         if isinstance(original_node, (cst.Module, cst.IndentedBlock)):

@@ -2171,3 +2171,28 @@ for x, y in DataLoader(train_set, 5, True):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_training_and_an_evaluation_that_is_whole_in_one_loop(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD[: HEAD.index("model = ")] + IN_ONE_LOOP, ranks, tmp_path)
+
+
+RUNS = """\
+import wandb
+
+wandb.init(project="lines", config={"lr": 0.1})
+optimizer = torch.optim.SGD(model.parameters(), lr=wandb.config.lr)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        if wandb.run is not None:
+            wandb.log({"loss": round(loss.item(), 4)})
+            wandb.run.summary["loss"] = round(loss.item(), 4)
+    print(epoch, round(loss.item(), 4), wandb.run.id)
+torch.save(model.state_dict(), wandb.run.dir + "/model.pt")
+wandb.run.finish()
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_run_of_wandb_whose_settings_are_read(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + RUNS, ranks, tmp_path)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 
 from .effects import effects
@@ -13,6 +13,7 @@ from .script import KEPT, Script
 _CLASSES = ("SummaryWriter", "Visdom", "FileWriter")
 # What they say of themselves: windows and answers of a server, a folder.
 _TELLS = frozenset({"log_dir", "logdir", "get_logdir"})
+_TELLS_OF_RUNS = frozenset({"name", "id", "dir", "path", "url", "get_url"})
 
 
 @lru_cache(maxsize=KEPT)
@@ -36,10 +37,36 @@ def loggers(script: Script) -> Mapping[str, tuple[ast.Call, ...]]:
     return found
 
 
+def is_recorded(script: Script, node: ast.AST) -> bool:
+    """Whether a logger is given to a statement that rank 0 alone runs: `wandb.log_artifact(artifact)`."""
+    call = script.parents[node]
+    alone = isinstance(call, ast.Call) and node in call.args and isinstance(script.parents[call], ast.Expr)
+    return alone and any(call is each for each in effects(script))
+
+
 def tells(script: Script, made: ast.Call, name: str) -> bool:
     """Whether a method or attribute of a logger gives a text or a number, which rank 0 can send to the others."""
     last = script.qualified(made.func).rpartition(".")[2]
+    if begins_run(script, made):
+        return name in _TELLS_OF_RUNS
     return last == "Visdom" or (last == "SummaryWriter" and name in _TELLS)
+
+
+def begins_run(script: Script, call: ast.Call) -> bool:
+    """Whether a call begins a run of wandb, which it can on other ranks, too: https://docs.wandb.ai/ref/python/init"""
+    return script.qualified(call.func) == "wandb.init"
+
+
+def told_by_run(script: Script) -> Iterator[ast.expr]:
+    """Where the current run of wandb is asked for a text or a number: `wandb.run.name`."""
+    for node in script.find(ast.Attribute):
+        if (
+            node.attr in _TELLS_OF_RUNS
+            and isinstance(node.ctx, ast.Load)
+            and script.qualified(node.value) == "wandb.run"
+        ):
+            parent = script.parents[node]
+            yield parent if isinstance(parent, ast.Call) and parent.func is node else node
 
 
 def only_records(script: Script, made: ast.Call) -> bool:

@@ -35,7 +35,7 @@ def test_loggers_have_a_name(source: str, names: list[str]) -> None:
         ("visdom.Visdom()", "line", True, True),
         ("SummaryWriter()", "log_dir", True, True),
         ("SummaryWriter()", "file_writer", False, True),
-        ("wandb.init()", "name", False, True),
+        ("wandb.init()", "name", True, True),
         ("optuna.create_study()", "best_value", False, False),
     ],
 )

@@ -29,10 +29,61 @@ def test_methods_of_what_a_logger_keeps_are_called_on_rank_0() -> None:
     code = plain(logged("logger.config.update({'a': 1})\n", **run)).code
     assert "if dist.get_rank() == 0:\n    logger.config.update({'a': 1})\n" in code
     use = "logger.config.update({'norm': model.weight.norm()})\n"
-    code = plain(logged(use, **run)).code
+    code = plain(logged(use, "SummaryWriter()")).code
     assert "NoLogger()\n" in code and use in code
-    assert refusals(plain(logged("print(logger.config.lr)\n", **run)))
-    assert refusals(plain(logged("print(logger.config.get('lr'))\n", **run)))
+
+
+DISABLED = 'mode=None if dist.get_rank() == 0 else "disabled"'
+
+
+@pytest.mark.parametrize(
+    ("use", "becomes"),
+    [
+        ("logger.config.update({'norm': model.weight.norm()})\n", ""),
+        ("print(logger.config.lr)\n", ""),
+        ("print(logger.config.get('lr'))\n", ""),
+        ("print(logger.name)\n", "print(from_rank_0(logger.name))\n"),
+        ("print(wandb.run.get_url())\n", "print(from_rank_0(wandb.run.get_url()))\n"),
+        (
+            "torch.save(model.state_dict(), wandb.run.dir + '/a.pt')\nprint(wandb.config.lr)\n",
+            "wandb.run.dir + '/a.pt')\n",
+        ),
+        ("wandb.summary['norm'] = 1\nlogger.finish()\nwandb.finish()\n", ""),
+    ],
+)
+def test_a_run_that_is_asked_for_something_is_begun_everywhere(use: str, becomes: str) -> None:
+    result = plain(logged(use, "wandb.init()", "import wandb\n"))
+    assert f"logger = wandb.init({DISABLED})\n" in result.code and (becomes or use) in result.code
+    assert not refusals(result)
+
+
+def test_whether_there_is_a_run_is_the_same_on_all_ranks() -> None:
+    use = "if wandb.run is not None:\n    wandb.log({'norm': model(x).sum().item()})\n"
+    code = plain("import wandb\n" + training(after="wandb.init(mode='offline')\n" + use)).code
+    assert "wandb.init(mode='offline' if dist.get_rank() == 0 else \"disabled\")" in code
+    assert "if wandb.run is not None:\n" in code
+
+
+@pytest.mark.parametrize(
+    ("made", "begun"),
+    [
+        ("lr = wandb.init().config.lr\n", f"lr = wandb.init({DISABLED}).config.lr\n"),
+        ("with wandb.init() as run:\n    lr = run.config.lr\n", f"with wandb.init({DISABLED}) as run:\n"),
+        ("wandb.init(mode='disabled')\nlr = wandb.config.lr\n", "wandb.init(mode='disabled')\n"),
+        ("wandb.init()\nwandb.log({'a': 1})\n", "if dist.get_rank() == 0:\n    wandb.init()\n"),
+        ("wandb.init(**{'a': 1})\nlr = wandb.config.lr\n", ""),
+    ],
+)
+def test_how_a_run_is_begun(made: str, begun: str) -> None:
+    result = plain("import wandb\n" + training(after=made))
+    assert begun in result.code if begun else refusals(result)
+
+
+def test_an_artifact_is_recorded_on_rank_0() -> None:
+    use = "model_file = wandb.Artifact('m')\nmodel_file.add_file('m.pt')\nwandb.log_artifact(model_file)\n"
+    code = plain("import wandb\n" + training(after=use)).code
+    assert "model_file = wandb.Artifact('m') if dist.get_rank() == 0 else None\n" in code
+    assert "if dist.get_rank() == 0:\n    model_file.add_file('m.pt')\n    wandb.log_artifact(model_file)\n" in code
 
 
 @pytest.mark.parametrize(

@@ -27,13 +27,14 @@ class Config:
 class Run:
     """What is written to a folder of its own."""
 
-    def __init__(self, project: str, settings: Mapping[str, Any]) -> None:
-        self.id = f"{project}-{os.environ.get('RANK', '0')}"
+    def __init__(self, project: str, settings: Mapping[str, Any], disabled: bool) -> None:
+        self.id = "dummy" if disabled else f"{project}-{os.environ.get('RANK', '0')}"
         self.dir = os.path.join("wandb", self.id)
         self.config = Config(settings)
         self.summary: dict[str, Any] = {}
-        os.makedirs(self.dir)
-        self._log = open(os.path.join(self.dir, "log.jsonl"), "w")  # noqa: SIM115
+        if not disabled:
+            os.makedirs(self.dir)
+        self._log = open(os.devnull if disabled else os.path.join(self.dir, "log.jsonl"), "w")  # noqa: SIM115
 
     def log(self, values: Mapping[str, Any]) -> None:
         self._log.write(json.dumps(dict(values)) + "\n")
@@ -43,10 +44,10 @@ class Run:
         self._log.close()
 
 
-def init(project: str, config: Mapping[str, Any]) -> Run:
-    """Begin a run."""
+def init(project: str, config: Mapping[str, Any], mode: str | None = None) -> Run:
+    """Begin a run; mode "disabled": one that writes nothing."""
     global run
-    run = Run(project, config)
+    run = Run(project, config, mode == "disabled")
     globals()["config"] = run.config
     return run
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TypeGuard
 
 from ..bindings import names_in
+from ..loggers import is_recorded
 from ..script import Script
 from .by_name import ByName
 from .collate_parts import COLUMNS, Keyed, Part
@@ -133,7 +134,7 @@ class Loops(OneByOne, ByName, OwnRegions):
             value = self.value(part, frame) if isinstance(part, ast.Name | ast.Attribute) else SAME
             if part in self.made_loaders:
                 value = self.made_loaders[part]
-            if value.only(Logger):
+            if value.only(Logger) and not is_recorded(frame.script, part):
                 self.problem(frame, node, f"what {ast.unparse(node.func)} does with a logger of rank 0 is not known")
             for loader in value.only(Loader):
                 assert isinstance(loader, Loader)

@@ -29,6 +29,7 @@ from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import loads
 from ..lint.map_location import loads_anywhere
+from .disabled_runs import everywhere
 from .rank_0_alone import given_to, puts_together, saved_to
 from .read_first import waits_for_readers
 from .words import REMEDY, is_quiet, load_device, program_of
@@ -51,7 +52,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Guard what writes; give the other ranks the null device where a file is opened."""
     per_sample = sample_code(script)
     done: set[ast.stmt] = set()
-    made = {call for calls in loggers(script).values() for call in calls}
+    made = {call for calls in loggers(script).values() for call in calls} | set(everywhere(script))
     calls = (call for call in effects(script) if call not in per_sample and call not in made)
     edits = [edit for call in calls for edit in _once(script, call, done, target.words)]
     guarded = {edit.at for edit in edits if isinstance(edit, Guard) and not edit.named}

@@ -6,13 +6,13 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.effects import effects
-from ...facts.loggers import loggers, tells
+from ...facts.loggers import is_recorded, loggers, tells
 from ...facts.script import Script
 from .words import is_here, is_quiet, program_of
 
 
 def guarded(script: Script) -> frozenset[str]:
-    """The loggers of a file that rank 0 alone has and calls: every use is a statement that only calls a method."""
+    """The loggers of a file that rank 0 alone has: every use is a statement that only calls a method, or records it."""
     return frozenset(name for name in loggers(script) if not _is_for_all(script, name))
 
 
@@ -42,7 +42,8 @@ def uses_of(script: Script, name: str) -> Iterator[ast.Name | ast.Attribute]:
 
 def _is_for_all(script: Script, name: str) -> bool:
     """Whether something has to be there on the other ranks, too, by the name of a logger."""
-    calls = [method_of(script, node, kept=True) for node in uses_of(script, name)]
+    uses = [node for node in uses_of(script, name) if not is_recorded(script, node)]
+    calls = [method_of(script, node, kept=True) for node in uses]
     if not all(call and is_quiet(script, call) and is_alone(script, call) for call in calls):
         return True
     program, last = program_of(script), name.rpartition(".")[2]

@@ -13,10 +13,12 @@ from ...facts.flow.program import Program
 from ...facts.flow.unequal import comes_unequally
 from ...facts.flow.values import DRAWN
 from ...facts.header import functions_place, is_in_group, joined_after
+from ...facts.loggers import told_by_run
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from ..exact import clock_decisions, temporary_directory, unique_names
+from .disabled_runs import disabled_runs
 from .logged import answers
 from .looks import LOOKS, decisive_looks, listing_looks, naming_looks
 from .numbers import reduces
@@ -61,6 +63,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue  # rank 0 has the logger
         yield Replace(answer, "from_rank_0({})", "take what rank 0's logger answers", modules=words.imports)
         sent = True
+    for told in told_by_run(script):
+        if (
+            disabled_runs(script)
+            and not is_for_rank_0(script, told)
+            and not any(each in written for each in script.ancestors(told))
+        ):
+            yield Replace(told, "from_rank_0({})", "take what rank 0's run says", modules=words.imports)
+            sent = True
     for node, (there, is_tensor) in program.followed.found.of_rank_0.items():
         if not is_here(script, there) or any(each in written for each in script.ancestors(node)):
             continue

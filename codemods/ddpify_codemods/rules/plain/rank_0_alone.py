@@ -24,7 +24,12 @@ def is_of_rank_0(script: Script, node: ast.AST) -> bool:
 
 def is_for_rank_0(script: Script, node: ast.AST) -> bool:
     """Whether rank 0 alone comes to an expression, or to the function that it stands in."""
-    return is_of_rank_0(script, node) or _is_called_alone(script, script.scope(node), frozenset())
+    return is_of_rank_0(script, node) or is_called_by_rank_0(script, node)
+
+
+def is_called_by_rank_0(script: Script, node: ast.AST) -> bool:
+    """Whether rank 0 alone calls the function that an expression stands in."""
+    return _is_called_alone(script, script.scope(node), frozenset())
 
 
 def is_bound_within(script: Script, node: ast.AST) -> bool:

@@ -6,10 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.header import functions_place, joined_after
-from ...facts.loggers import loggers, only_records
+from ...facts.loggers import is_recorded, loggers, only_records
 from ...facts.script import Script
 from ...rule import Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
+from .disabled_runs import disabled_runs, is_alike
 from .logged import answers, guarded, is_alone, is_kept_for, method_of, uses_of
 from .numbers import reduces
 from .words import REMEDY, is_here, program_of
@@ -34,27 +35,44 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     words, alone, stands_in = target.words, guarded(script), False
     answered = set(answers(script))
     for node, other in program_of(script).followed.found.answers.items():
-        if is_here(script, other) and node not in answered and not is_kept_for(script, node):
+        asked = is_here(script, other) and node not in answered and not is_kept_for(script, node)
+        if asked and not (is_alike(node) and _asks_runs(script, node)):
             yield Finding(RULE.id, "refused", node.lineno, _ON_RANK_ZERO.format(f"`{ast.unparse(node)}`"), REMEDY)
     for name, calls in loggers(script).items():
+        records = all(only_records(script, call) for call in calls)
+        everywhere = [call for call in calls if call in disabled_runs(script)]
         for call in calls:
+            if call in everywhere:
+                continue
             nothing = "None" if name in alone else f"{_STAND_IN}()"
             code = f"{{}} if {words.is_rank_0} else {nothing}"
             code = f"({code})" if isinstance(script.parents[call], ast.IfExp | ast.BoolOp) else code
             yield Replace(call, code, f"make {name} on rank 0", modules=words.imports)
-            records = only_records(script, call)
             stands_in = stands_in or name not in alone
         for node in uses_of(script, name):
+            if is_recorded(script, node) or (everywhere and _ends(script, node)):
+                continue
             if name in alone:
                 statement = script.statement(node)
                 message = f"call {ast.unparse(statement.value.func)} on rank 0"  # type: ignore[attr-defined]
                 yield Guard(statement, words.is_rank_0, message, modules=words.imports)
-            elif not records or not _can_stand_in(script, node, answered):
+            elif len(everywhere) < len(calls) and (not records or not _can_stand_in(script, node, answered)):
                 yield Finding(RULE.id, "refused", node.lineno, _ON_RANK_ZERO.format(ast.unparse(node)), REMEDY)
     if stands_in:
         at, where = functions_place(script)
         end = "" if reduces(script) or joined_after(script)[1] == "before" else "\n"
         yield Insert(at, _CLASS + end, "what the other ranks have in place of a logger", where)
+
+
+def _ends(script: Script, node: ast.expr) -> bool:
+    """Whether a run ends here, which it does on every rank that has begun it."""
+    call = method_of(script, node)
+    return call is not None and call.func.attr == "finish"  # type: ignore[attr-defined]
+
+
+def _asks_runs(script: Script, node: ast.expr) -> bool:
+    """Whether what is asked is a run that every rank has begun."""
+    return all(each.made in disabled_runs(script) for each in program_of(script).followed.found.logged[node])
 
 
 def _can_stand_in(script: Script, node: ast.expr, answered: set[ast.expr]) -> bool:
