@@ -10,11 +10,12 @@ from ..called_modules import called_model
 from ..optimizer_classes import is_optimizer_class
 from ..script import Script
 from .bound_arguments import is_layer
-from .draws import SAMPLING, library_of
+from .draws import library_of
 from .frames import Frame, local_entries
 from .meetings import lets_meet, meeting
 from .methods import Methods
 from .named_tuples import fields_of, instance
+from .noise import SAMPLING
 from .operands import operands
 from .operation_names import FACTORIES, LOSSES, NEW
 from .operations import element

@@ -8,16 +8,17 @@ from collections.abc import Callable
 
 from ..drawing_samplers import order_may_be_drawn
 from .draws import draws_from
+from .noise import is_random_transform
 from .values import SAME, Class, Function, Instance, Loader, Module, Thing, Value, entries
 
-_AT_TIMES = ast.If | ast.IfExp | ast.BoolOp | ast.While | ast.Try
+_TRANSFORMS = ("transform", "transforms", "target_transform")
 _OF_OTHERS = ("torch.utils.data.",)  # Subset, random_split, ConcatDataset: what they are given
 MethodOf = Callable[[Class, str, Value | None], Function | None]
 
 
 def draws_apart(loader: Loader, dataset: Value | None, method_of: MethodOf) -> bool:
     """Whether ranks whose generators are not at the same place get other samples, or in another order. A data set that
-    draws at times (`if self.train:`), or by what a library makes (`self.transform(image)`), is not known to.
+    draws where a setting that is not known says so (`if train:`) is not known to.
 
     dataset: what the loader is made of. method_of: a method of a class, or of one that it is derived from.
     """
@@ -43,6 +44,9 @@ def _draws(thing: Thing, method_of: MethodOf, depth: int = 4) -> bool:
     """Whether a data set draws each of its samples, or those of a data set that it is made of."""
     if isinstance(thing, Instance):
         return _method_draws(thing, "__getitem__", method_of)
+    if isinstance(thing, Module) and thing.name.startswith("torchvision.datasets."):
+        changes = [each for name in _TRANSFORMS for each in thing.told.get(name, SAME).things]
+        return any(isinstance(each, Module) and is_random_transform(each.name, each.made) for each in changes)
     if not isinstance(thing, Module) or not thing.name.startswith(_OF_OTHERS) or not depth:
         return False
     return any(_draws(each, method_of, depth - 1) for value in entries(thing.told.values()) for each in value.things)
@@ -57,19 +61,71 @@ def _method_draws(thing: Instance, name: str, method_of: MethodOf, depth: int = 
         owner, _, own = ast.unparse(call.func).rpartition(".")
         draws = bool(draws_from(method.script, call))
         if owner == "self":
-            held = [each for each in thing.attributes.get(own, SAME).things if isinstance(each, Instance)]
+            held = [each for each in thing.attributes.get(own, SAME).things if isinstance(each, Instance | Module)]
             draws |= _method_draws(thing, own, method_of, depth - 1)
-            draws |= bool(held) and all(_method_draws(each, "__call__", method_of, depth - 1) for each in held)
-        if draws and not _is_at_times(method, call):
+            draws |= bool(held) and all(_changes_at_random(each, method_of, depth - 1) for each in held)
+        if draws and not _is_at_times(method, call, thing):
             return True
     return False
 
 
-def _is_at_times(method: Function, call: ast.AST) -> bool:
-    """Whether a method makes a call at times only."""
+def _changes_at_random(thing: Instance | Module, method_of: MethodOf, depth: int) -> bool:
+    """Whether what a data set gives its samples to draws."""
+    if isinstance(thing, Instance):
+        return _method_draws(thing, "__call__", method_of, depth)
+    return is_random_transform(thing.name, thing.made)
+
+
+def _is_at_times(method: Function, call: ast.AST, thing: Instance) -> bool:
+    """Whether a method makes a call at times only, by a setting: not by its samples, `if len(x) > self.length:`."""
+    child = call
     for each in method.script.ancestors(call):
         if each is method.node:
             return False
-        if isinstance(each, _AT_TIMES):
+        if isinstance(each, ast.If | ast.IfExp):
+            decided = _setting(each.test, thing)
+            taken = child is each.body or (isinstance(each.body, list) and child in each.body)
+            if decided is None and not _is_of_samples(method, each.test):
+                return True
+            if decided is not None and child is not each.test and decided is not taken:
+                return True
+        elif isinstance(each, ast.BoolOp | ast.While | ast.Try):
             return True
+        child = each
     return False
+
+
+def _setting(test: ast.expr, thing: Instance) -> bool | None:
+    """What a test of an attribute of an object says; None where that is not known."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _setting(test.operand, thing)
+        return None if inner is None else not inner
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.comparators[0], ast.Constant):
+        value, other = _attribute(test.left, thing), test.comparators[0].value
+        if other is None and value is not None and value.is_none is not None:
+            return value.is_none is isinstance(test.ops[0], ast.Is | ast.Eq)
+        if value is not None and value.constant is not None and isinstance(test.ops[0], ast.Eq | ast.NotEq):
+            return (value.constant == other) is isinstance(test.ops[0], ast.Eq)
+        return None
+    value = _attribute(test, thing)
+    if value is None or value.is_none is None or (not value.is_none and value.constant is None and not value.things):
+        return None
+    return not value.is_none and (bool(value.things) or bool(value.constant))
+
+
+def _attribute(node: ast.expr, thing: Instance) -> Value | None:
+    """What an attribute of an object holds, `self.train`; None where that is not known."""
+    is_own = isinstance(node, ast.Attribute) and ast.unparse(node.value) == "self"
+    return thing.attributes.get(node.attr) if is_own else None  # type: ignore[attr-defined]
+
+
+def _is_of_samples(method: Function, test: ast.expr) -> bool:
+    """Whether a test is one of a sample, or is drawn: it has names of what the method computes, and no setting."""
+    nodes = [*ast.walk(test)]
+    computed = {
+        node.id for node in ast.walk(method.node) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    is_setting = any(isinstance(node, ast.BoolOp) for node in nodes)
+    names = any(isinstance(node, ast.Name) and node.id in computed for node in nodes)
+    drawn = any(isinstance(node, ast.Call) and draws_from(method.script, node) for node in nodes)
+    return (names or drawn) and not is_setting

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Sequence
 
-from ..reach import all_names, inside, unused_networks
+from ..reach import unused_networks
 from ..script import Script
+from .noise import has_noise
 from .sample_draws import on_the_way_to_samples
 
 _NAMES = {
@@ -93,8 +94,6 @@ _LAYERS = re.compile(
 )
 # Methods of tensors that fill them with what they draw.
 DRAWING = frozenset({"normal_", "uniform_", "random_", "bernoulli_", "exponential_", "log_normal_", "cauchy_"})
-# Those of torch.distributions.
-SAMPLING = frozenset({"sample", "rsample", "sample_n"})
 _CONSTANT = frozenset({"zeros_", "ones_", "constant_", "eye_", "dirac_"})
 
 
@@ -139,45 +138,12 @@ def _has_workers(call: ast.Call) -> bool:
 def differs_on_ranks(scripts: Sequence[Script], without: frozenset[ast.AST] = frozenset()) -> bool:
     """Whether a program draws from torch's generator for its samples: dropout, noise in a step, random transforms."""
     unused = unused_networks(scripts)
-    return "torch" in drawn_for_samples(scripts) or any(_has_noise(each, without, unused) for each in scripts)
+    return "torch" in drawn_for_samples(scripts) or any(has_noise(each, without, unused) for each in scripts)
 
 
-def _has_noise(script: Script, without: frozenset[ast.AST], unused: frozenset[ast.AST]) -> bool:
-    names = {*all_names(script, unused)}
-    if names & _LIKE or any("dropout" in name.lower() for name in all_names(script, without | unused)):
-        return True
-    if comes_with_dropout(script, without):
-        return True
-    calls = {script.qualified(call.func) for call in script.find(ast.Call)}
-    if names & SAMPLING and any(name.startswith("torch.distributions.") for name in calls):
-        return True
-    transforms = {name.rpartition(".")[2] for name in calls if name.startswith("torchvision.transforms")}
-    return any(each.startswith("Random") or each in _TRANSFORMS for each in transforms)
-
-
-def comes_with_dropout(script: Script, without: frozenset[ast.AST] = frozenset()) -> bool:
-    """Whether a file takes a model from a library that has dropout; `without` the calls that do not count."""
-    calls = (call for call in script.find(ast.Call) if call not in inside(without))
-    return any(library_has_dropout(script.qualified(call.func)) for call in calls)
-
-
-def library_has_dropout(name: str) -> bool:
-    """Whether what makes a library's model, by its full name, makes one with dropout or stochastic depth, as a rule."""
-    if name.startswith(("transformers.", "pytorch_transformers.")):
-        return bool(_OF_TRANSFORMERS.search(name)) and "Collator" not in name
-    return name.startswith("torchvision.models.") and name.rpartition(".")[2].startswith(_OF_TORCHVISION)
-
-
-_OF_TRANSFORMERS = re.compile(r"\.(?:Auto|[A-Z][a-zA-Z0-9]*)(?:Model|For[A-Z])")
-_OF_TORCHVISION = (
-    *("alexnet", "vgg", "squeezenet", "googlenet", "inception", "mobilenet", "mnasnet", "efficientnet", "swin"),
-    *("convnext", "maxvit", "fcn", "deeplab"),
-)
-_LIKE = frozenset({"randn_like", "rand_like", "bernoulli", "bernoulli_", "rsample", "reparameterize"})
 # The generators that transforms of libraries draw from, beside torch's.
 _BESIDE_TORCH = {
     "albumentations.": frozenset({"random", "numpy"}),
     "torchvision.transforms.RandomChoice": frozenset({"random"}),
     "torchvision.transforms.RandomOrder": frozenset({"random"}),
 }
-_TRANSFORMS = frozenset({"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"})

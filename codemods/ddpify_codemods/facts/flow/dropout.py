@@ -6,10 +6,8 @@ import ast
 from functools import lru_cache
 
 from ..script import KEPT
-from .draws import library_has_dropout
+from .noise import makes_dropout
 from .values import Module, Value
-
-_WITH_DROPOUT = ("torch.nn.Transformer",)  # 0.1 of it, where nothing else is said
 
 _FUNCTIONS = frozenset({"dropout", "dropout1d", "dropout2d", "dropout3d", "alpha_dropout", "feature_alpha_dropout"})
 
@@ -34,10 +32,9 @@ def draws_masks(module: Module, evaluates: bool = False, seen: set[Module] | Non
 def _is_dropout(module: Module) -> bool:
     """Whether a layer drops numbers while it trains."""
     made = module.made if isinstance(module.made, ast.Call) else None
-    if "Dropout" in module.name.rpartition(".")[2] or (module.cls is None and library_has_dropout(module.name)):
+    if "Dropout" in module.name.rpartition(".")[2]:
         return made is None or not _is_zero(next(iter(made.args), _said(made, "p")))
-    rate = _said(made, "dropout") if made is not None and module.cls is None else None
-    return (rate is not None or module.name.startswith(_WITH_DROPOUT)) and not _is_zero(rate)
+    return module.cls is None and (made is not None and makes_dropout(module.name, made))
 
 
 def _modules(value: Value) -> list[Module]:

@@ -214,6 +214,8 @@ class LibraryResults(UnseenLayers):
             return SAME  # torch.sqrt(betas): no network
         module = self.modules.setdefault((node, frame.makers), Module(node, name, networks=True))
         module.told |= dict(enumerate(args))  # of a data set, others: `Subset(data, indices)`
+        if name.startswith("torchvision.datasets."):
+            module.told |= {word.arg: self.value(word.value, frame) for word in node.keywords if word.arg}
         return of(module)
 
     def of_local(

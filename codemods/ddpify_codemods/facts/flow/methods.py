@@ -14,7 +14,7 @@ from .arithmetic import combined, on_number
 from .batch_layouts import BatchLayouts
 from .chosen_lists import ChosenLists
 from .dimensions import of_dimensions
-from .draws import DRAWING, SAMPLING
+from .draws import DRAWING
 from .extended import lengthen, lengthening, zipped_rows
 from .frames import Frame, local_entries
 from .hooks import only_counts
@@ -23,6 +23,7 @@ from .input_gradients import of_scaled
 from .layout import axis, over_samples
 from .looked_up import looked_up
 from .modes import is_conditional, sets_modes
+from .noise import SAMPLING
 from .operation_names import INTO, LAYOUTS, LOSSES, MOVE, NEW, PICTURES
 from .operations import for_each_sample, of_numpy, of_sizes, on_rows, repeated_along
 from .reading import makes_numbers

@@ -48,6 +48,9 @@ class OneByOne(Together):
                 self.found.problems.append(Problem(frame.script, node, BY_NEXT, frozenset({loader})))
             trains = site in self.by_next.iterated and self.status.get(loader) == "training"
             self.came(node, loader, sites, trains, frame)
+            if trains:  # its workers are seeded here
+                self.began = set(LIBRARIES)
+                self.begins(frame)
             if trains and (loop := enclosing_loop(node, frame)) is not None and frame.statement is not None:
                 here = ast.unparse(site)
                 self.found.passes.add(Pass(frame.script, frame.statement, loader, here, loop, "", frame.script))

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...facts.devices import names_device
 from ...facts.earlier_samples import own_generators
 from ...facts.flow.batches import sure_size
-from ...facts.flow.draws import comes_with_dropout
+from ...facts.flow.noise import comes_with_dropout
 from ...facts.flow.small_batches import smallest
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds

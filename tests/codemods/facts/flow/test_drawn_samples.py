@@ -33,6 +33,7 @@ EVALUATION = """\
 
 # What is made of a data set that draws draws, too.
 MADE = """\
+from torchvision import datasets, transforms
 class Test(Data):
     pass
 class Noise:
@@ -60,6 +61,11 @@ def parts(data):
         ("DataLoader(Changed(test_set, Noise()), batch_size=8)", True),
         ("parts(Data(test_set))", True),
         ("parts(test_set)", False),
+        ("DataLoader(Changed(test_set, transforms.RandomErasing()), batch_size=8)", True),
+        ("DataLoader(Changed(test_set, transforms.Compose([transforms.RandomErasing()])), batch_size=8)", True),
+        ("DataLoader(Changed(test_set, transforms.Normalize(0, 1)), batch_size=8)", False),
+        ("parts(datasets.FakeData(transform=transforms.RandomErasing()))", True),
+        ("parts(datasets.FakeData(transform=transforms.ToTensor()))", False),
     ],
 )
 def test_what_is_made_of_a_data_set_that_draws(made: str, apart: bool) -> None:
@@ -78,6 +84,12 @@ def test_what_is_made_of_a_data_set_that_draws(made: str, apart: bool) -> None:
         ("x = 2 * x", False),
         ("x = self.changed(x) if self.train else x", False),
         ("if self.train:\n            x = self.changed(x)", False),
+        ("if not self.train:\n            x = self.changed(x)", True),
+        ("if self.train is None:\n            x = self.changed(x)", False),
+        ("if augment:\n            x = self.changed(x)", False),
+        ("if len(x) > 3:\n            x = x + random.random()", True),
+        ("if random.random() > 0.5:\n            x = -x", True),
+        ("if augment and len(x) > 3:\n            x = self.changed(x)", False),
         ("x = x + torch.randn(4, generator=self.generator)", False),
     ],
 )

@@ -7,6 +7,7 @@ import ast
 import pytest
 
 from tests.codemods.facts.flow.followed import TRAINING, followed
+from tests.codemods.plain.test_followed import HEAD, plain, refusals
 
 LOOP = "    for x, y in train_loader:\n"
 TAKEN = """\
@@ -48,3 +49,29 @@ def test_an_evaluation_whose_loader_comes_to_iter_too_is_divided_all_the_same() 
     evaluations = {loader: each for loader, each in found.status.items() if each != "training"}
     (own,) = (loader for loader, each in evaluations.items() if each == "whole")
     assert own.source is not None and evaluations[own.source] == "batches"
+
+
+DRAWN = """\
+class Data(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        return torch.rand(4), 0
+loader = DataLoader(Data(), batch_size=8, shuffle=True)
+batches = iter(loader)
+for step in range(9):
+    try:
+        x, y = next(batches)
+    except StopIteration:
+        batches = iter(loader)
+        x, y = next(batches)
+    loss = F.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_workers_are_seeded_where_the_iterator_is_made() -> None:
+    result = plain(HEAD + DRAWN)
+    assert not refusals(result)
+    assert "noise of its own" in result.code.partition("\nbatches = iter(loader)")[0]
