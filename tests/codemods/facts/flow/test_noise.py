@@ -58,7 +58,7 @@ def test_other_noise(made: str, draws: bool) -> None:
     [
         ("torchvision.transforms.RandomCrop(8)", True),
         (
-            "torchvision.transforms.Compose([torchvision.transforms.ToTensor(), torchvision.transforms.ColorJitter(1)])",
+            "torchvision.transforms.Compose([t.ToTensor(), t.ColorJitter(1)])",
             True,
         ),
         ("torchvision.transforms.Compose([torchvision.transforms.ToTensor()])", False),
