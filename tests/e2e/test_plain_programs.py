@@ -2196,3 +2196,58 @@ wandb.run.finish()
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_a_run_of_wandb_whose_settings_are_read(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + RUNS, ranks, tmp_path)
+
+
+DEEP = """\
+class Net(torch.nn.Module):
+    def __init__(self, deep):
+        super().__init__()
+        self.deep = deep
+        self.a = torch.nn.Linear(4, 8)
+        self.b = torch.nn.Linear(8, 3)
+        self.c = torch.nn.Linear(8, 3)
+    def forward(self, x):
+        h = torch.tanh(self.a(x))
+        if not self.deep:
+            return self.b(h)
+        return [self.b(h), self.c(h)]
+
+def compute_loss(outputs, y, deep=True):
+    if isinstance(outputs, list):
+        if deep:
+            losses = [F.cross_entropy(out, y) for out in outputs]
+            weights = [1.0, 0.8]
+            return sum(w * l for w, l in zip(weights, losses)) / sum(weights)
+        return F.cross_entropy(outputs[0], y)
+    return F.cross_entropy(outputs, y)
+
+def main_logits(outputs):
+    return outputs[0] if isinstance(outputs, (list, tuple)) else outputs
+
+def epoch(model, loader, optimizer, train=True):
+    model.train() if train else model.eval()
+    total, hits, n = 0.0, 0, 0
+    for x, y in loader:
+        with torch.set_grad_enabled(train):
+            outputs = model(x)
+            loss = compute_loss(outputs, y, len(train_set) > 3)
+            if train:
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+        logits = main_logits(outputs)
+        total += loss.item() * len(x)
+        hits += (logits.argmax(1) == y).sum().item()
+        n += len(x)
+    return total / n, hits
+model = Net(len(train_set) > 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(2):
+    print(epoch(model, DataLoader(train_set, batch_size=12), optimizer))
+    print(epoch(model, DataLoader(test_set, batch_size=5), optimizer, False))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_outputs_that_are_a_list_or_a_tensor(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("def train(")[0] + DEEP, ranks, tmp_path)

@@ -868,6 +868,17 @@ def test_a_training_function_that_another_file_may_use_is_not_passed_over(first:
     assert any(map(refusals, found.values())) is may_run
 
 
+def test_a_training_function_that_only_others_name_is_passed_over() -> None:
+    """Those of a library of the script's own, which it takes something else from."""
+    helpers = (
+        IMPORTS + STEPS + "def fit(model):\n    train(model, [], None)\n\n\ndef seed():\n    torch.manual_seed(1)\n"
+    )
+    script = f"import helpers\n{training()}\n"
+    for used, refused in (("seed()", False), ("fit(model)", True)):
+        files = {Path("train.py"): f"{script}helpers.{used}\n", Path("helpers.py"): helpers}
+        assert any(map(refusals, convert(files, "cpu", style="plain").values())) is refused
+
+
 CLOSURE = """\
         def closure():
             optimizer.zero_grad()

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from ..header import main_guard
 from .asserted import ends_the_run, may_be_caught, parts
 from .calls import Calls, differs
+from .class_tests import known_ways
 from .exhaustive import is_exhaustive, may_leave
 from .frames import Frame
 from .own_decisions import is_drawn
@@ -39,8 +40,15 @@ class Branches(Calls):
         else:
             ends = leaves(node.body), leaves(node.orelse)
             turns = ends_turn(node.body), ends_turn(node.orelse)
-            first, other = partial(self.block, node.body, frame), partial(self.block, node.orelse, frame)
+            holds, fails = known_ways(node.test, frame.names)
+            first = partial(self.knowing, holds, node.body, frame)
+            other = partial(self.knowing, fails, node.orelse, frame)
             self.either(frame, first, other, ends, turns, node.test)
+
+    def knowing(self, names: Mapping[str, Value], block: Sequence[ast.stmt], frame: Frame) -> None:
+        """Follow a way of which something is known: what names hold there."""
+        frame.names.update(names)
+        self.block(block, frame)
 
     def own_ways_of(self, node: ast.If, frame: Frame) -> None:
         """Follow two ways of which each rank takes its own."""

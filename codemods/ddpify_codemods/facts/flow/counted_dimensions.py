@@ -3,12 +3,40 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Literal
 
-from .values import Value
+from ..origins import sources
+from ..script import Script
+from .values import Items, Value
 
 _ONE_MORE = 3  # where it is not known how many a tensor has
+
+
+def made_by(script: Script, node: ast.expr) -> ast.expr:
+    """What a name is assigned, where it is assigned once and nothing puts more into it."""
+    made = sources(script, node) if isinstance(node, ast.Name) else []
+    if len(made) != 1:
+        return node
+    uses = (each for each in ast.walk(script.scope(node)) if isinstance(each, ast.Attribute | ast.Subscript))
+    return node if any(ast.unparse(each.value) == ast.unparse(node) for each in uses) else made[0]
+
+
+def listed_dimensions(value: Value) -> tuple[int, ...] | None:
+    """The dimensions that a list or tuple of known numbers holds; None for anything else."""
+    lists = value.only(Items)
+    if len(lists) != 1 or len(value.things) != 1:
+        return None
+    items = lists[0]
+    assert isinstance(items, Items)
+    whole = items.rest is None and not items.grows and items.shape != "dict"
+    return _numbers([*items.known.values()]) if whole else None
+
+
+def _numbers(values: Sequence[Value]) -> tuple[int, ...] | None:
+    """The numbers that some values are; None where they are not all known."""
+    found = [each.constant for each in values if isinstance(each.constant, int)]
+    return tuple(found) if found and len(found) == len(values) else None
 
 
 def counted(
@@ -18,6 +46,8 @@ def counted(
 
     Args: what names a dimension; the call that it is given to; what an expression holds there.
     """
+    if isinstance(node, ast.Tuple | ast.List):
+        return _numbers([value(each) for each in node.elts]) or "unknown"
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
         tensor, less = _counted_tensor(node.left), value(node.right).constant
         if tensor is None or not isinstance(less, int):
@@ -28,6 +58,9 @@ def counted(
         node = node.args[0]
     if not isinstance(node, ast.Call) or ast.unparse(node.func) != "range" or len(node.args) != 2:
         return "unknown"
+    ends = _numbers([value(each) for each in node.args])
+    if ends is not None:
+        return tuple(range(*ends)) or "unknown"
     tensor, first = _counted_tensor(node.args[1]), value(node.args[0]).constant
     if tensor is None or first not in (1, 2):
         return "unknown"

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .arithmetic import combined
 from .batches import sure_size
+from .class_tests import known_ways
 from .extended import lengthening
 from .frames import Frame, Reduction, is_tuple, local_entries, local_runs
 from .input_gradients import learns_samples
@@ -364,9 +365,14 @@ class Expressions(OwnOperators):
         outer, self.always = self.always, set()
         self.undecided += 1
         with self.deciding(own):
+            holds, fails = known_ways(node.test, frame.names)
+            before = {name: frame.names[name] for name in holds}
+            frame.names.update(holds)
             first = self.value(node.body, frame)
             once, self.always = self.always, set()
+            frame.names.update(fails)
             other = self.value(node.orelse, frame)
+            frame.names.update(before)
         self.undecided -= 1
         self.one_way_of_two(outer, once, node.test, frame)
         found = made_of("unknown", [test, first, other]) if takes else join(first, other)

@@ -14,6 +14,7 @@ from ..optimizer_classes import is_optimizer_class
 from .bags import bags, of_each_sample
 from .bare_tensors import bare_tensors, parameters_given
 from .bound_arguments import bound
+from .class_tests import is_of_class
 from .commands import COMMANDS, from_command_line, functions_of
 from .containers import has_layers
 from .draws import LIBRARIES, LOADERS, SEED_ALL, SEEDS
@@ -108,6 +109,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return self.loader(node, frame)
         if name in ("isinstance", "hasattr", "type"):
             self.asks_for_class(node, args, frame)
+            if name == "isinstance" and args and (decided := is_of_class(node, args[0])) is not None:
+                return replace(SAME, constant=decided)
         if name == "functools.partial" and args and (made := bound(args, keywords)) is not None:
             return made
         if any(node in calls for calls in loggers(frame.script).values()):

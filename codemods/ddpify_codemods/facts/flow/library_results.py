@@ -9,7 +9,7 @@ from dataclasses import replace
 from ..called_modules import last_name
 from .arithmetic import combined, on_number
 from .batches import of_batches
-from .counted_dimensions import counted
+from .counted_dimensions import counted, listed_dimensions, made_by
 from .dimensions import most, of_dimensions, of_sizes_given
 from .draws import changes, library_drawn_from, library_of
 from .einops import einops
@@ -478,7 +478,10 @@ class LibraryResults(UnseenLayers):
         found = self.value(value, frame)
         if isinstance(found.constant, int):
             return found.constant
-        return None if found.is_none else counted(value, node, lambda part: self.value(part, frame))
+        if found.is_none:
+            return None
+        made = made_by(frame.script, value)
+        return listed_dimensions(found) or counted(made, node, lambda part: self.value(part, frame))
 
     def runs_along_last(self, node: ast.Call, frame: Frame) -> bool:
         """Whether a call without a dimension takes the last one, of a variable that has one of classes at least."""

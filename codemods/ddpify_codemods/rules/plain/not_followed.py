@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
-from ...facts.reach import run_alone
+from ...facts.reach import reached_code, run_alone
 from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -48,11 +48,12 @@ def _backward_passes(script: Script) -> Iterator[ast.Call]:
 
 
 def _may_run(script: Script, call: ast.Call, scripts: Sequence[Script]) -> bool:
-    """Whether the function that a call is in is named anywhere in the program."""
+    """Whether the function that a call is in is named anywhere in what the program may reach."""
     around = [each for each in script.ancestors(call) if isinstance(each, ast.FunctionDef)]
     if not around:
         return True
-    if around[-1] in run_alone(scripts, script):
+    reached = _reached(tuple(scripts))
+    if around[-1] in run_alone(scripts, script) or (reached is not None and not any(e in reached for e in around)):
         return False
     is_method = any(isinstance(each, ast.ClassDef) for each in script.ancestors(around[-1]))
     return any(
@@ -61,6 +62,13 @@ def _may_run(script: Script, call: ast.Call, scripts: Sequence[Script]) -> bool:
         if around[-1].name in _named(other)
         for node in other.nodes
     )
+
+
+@lru_cache(maxsize=KEPT)
+def _reached(scripts: tuple[Script, ...]) -> frozenset[ast.AST] | None:
+    """The functions that a program may reach, those of its first file among them; None where more may be used."""
+    found = reached_code(scripts)
+    return None if found is None else frozenset(found).union(scripts[0].find(ast.FunctionDef))
 
 
 @lru_cache(maxsize=KEPT)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.counted_dimensions import counted
-from ddpify_codemods.facts.flow.values import Value
+from ddpify_codemods.facts.flow.counted_dimensions import counted, listed_dimensions, made_by
+from ddpify_codemods.facts.flow.values import SAME, Items, Value, of
+
+from tests.codemods.checks import script_of
 
 
 @pytest.mark.parametrize(
@@ -29,6 +31,9 @@ from ddpify_codemods.facts.flow.values import Value
         ("x.dim() - n", 3, "unknown"),
         ("n - 2", 3, "unknown"),
         ("min(0, 1)", 3, "unknown"),
+        ("(1, 2)", None, (1, 2)),
+        ("[1, n]", 3, "unknown"),
+        ("list(range(1, 3))", None, (1, 2)),
     ],
 )
 def test_counts(text: str, dimensions: int | None, expected: object) -> None:
@@ -58,3 +63,27 @@ def test_counts_for_the_tensor_that_is_computed_with(call: str, expected: object
     assert isinstance(node, ast.Call)
     given = [*node.args, *(word.value for word in node.keywords)][-1]
     assert counted(given, node, lambda part: Value(constant=getattr(part, "value", None))) == expected
+
+
+@pytest.mark.parametrize(
+    ("body", "made"),
+    [
+        ("dims = [1, 2]", "[1, 2]"),
+        ("dims = [1, 2]; dims.append(0)", "dims"),
+        ("dims = [1, 2]; dims[0] = 0", "dims"),
+        ("dims = [1]; dims = [0]", "dims"),
+        ("dims = [1]; dims += [0]", "dims"),
+    ],
+)
+def test_what_a_name_is_made_by(body: str, made: str) -> None:
+    script = script_of(f"def f(x):\n    {body}\n    return x.sum(dims)\n")
+    name = [each for each in script.find(ast.Name) if each.id == "dims" and isinstance(each.ctx, ast.Load)][-1]
+    assert ast.unparse(made_by(script, name)) == made
+
+
+def test_what_a_list_holds() -> None:
+    one, other = Value(constant=1), Value(constant=2)
+    assert listed_dimensions(of(Items("tuple", {0: one, 1: other}))) == (1, 2)
+    assert listed_dimensions(of(Items("tuple", {0: one, 1: SAME}))) is None
+    assert listed_dimensions(of(Items("list", {0: one}, rest=other))) is None
+    assert listed_dimensions(SAME) is None
