@@ -30,7 +30,8 @@ def _known(loader: Loader, found: FlowFacts, scripts: Sequence[Script]) -> Itera
         if isinstance(number, int) and not isinstance(number, bool):
             yield number, ""
     names = {size.attr for size, _ in written_sizes(loader) if isinstance(size, ast.Attribute)}
-    for call in (call for name in names for script in scripts for call in options(script, name)):
+    told = [call for name in names for script in scripts for call in options(script, name)]
+    for call in [each for each in told if each in found.visits] or told:
         default = next((word.value for word in call.keywords if word.arg == "default"), None)
         if isinstance(default, ast.Constant) and type(default.value) is int:
             yield default.value, str(_named(call))

@@ -59,3 +59,11 @@ def test_a_batch_of_one_sample(size: str, head: str) -> None:
     result = divided(size, head, per_process=True)
     assert f"batch_size={size}," in result.code and not refusals(result)
     assert not [each for each in small(result) if "is that of each process" not in each]
+
+
+def test_the_options_of_a_file_that_is_imported_do_not_count() -> None:
+    other = OPTIONS.format(2).replace("parser = ", "def main():\n    parser = ").replace("\nargs", "\n    args")
+    other = other.replace("\nparser.add", "\n    parser.add") + "    return args\n"
+    source = OPTIONS.format(64) + "import other\n" + training().replace("=8, shuffle", "=args.batch_size, shuffle", 1)
+    files = {Path("train.py"): source, Path("other.py"): other}
+    assert not small(convert(files, "cpu", style="plain")[Path("train.py")])
