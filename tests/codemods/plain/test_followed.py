@@ -868,6 +868,12 @@ def test_a_training_function_that_another_file_may_use_is_not_passed_over(first:
     assert any(map(refusals, found.values())) is may_run
 
 
+def test_what_the_run_ends_with_is_followed() -> None:
+    function = "def main():\n" + "".join(f"    {line}\n" for line in training().splitlines())
+    for end in ("raise SystemExit(main())", "sys.exit(main())"):
+        assert not refusals(plain(f"import sys\n\n{function}    return 0\nif __name__ == '__main__':\n    {end}\n"))
+
+
 def test_a_training_function_that_only_others_name_is_passed_over() -> None:
     """Those of a library of the script's own, which it takes something else from."""
     helpers = (

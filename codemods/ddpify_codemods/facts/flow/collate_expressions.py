@@ -228,6 +228,8 @@ class CollateExpressions(CollateLengths):
             return self.sorted(node) if name == "sorted" else self.mapped(node)
         if (begins := offsets(self.script, self.script.scope(node), node)) is not None:
             return begins if self.named(begins.samples) in ("column", Concatenated(begins.samples)) else unclear()
+        if not node.keywords and _lays_out(node) and self.part(node.func.value) == "stacked":  # type: ignore[attr-defined]
+            return "stacked"
         args = [self.part(each) for each in node.args]
         words = {str(word.arg): self.part(word.value) for word in node.keywords}
         first: Part = args[0] if args else "new"
@@ -404,6 +406,19 @@ def _is_opened(node: ast.expr) -> bool:
         return False
     at = node.slice.elts[0] if isinstance(node.slice, ast.Tuple) and node.slice.elts else node.slice
     return isinstance(at, ast.Constant) and at.value is None
+
+
+def _lays_out(call: ast.Call) -> bool:
+    """Whether a method lays out each row anew: `x.view(len(x), 1, -1)`, `x.flatten(1)`."""
+    method = call.func
+    if not isinstance(method, ast.Attribute) or not call.args:
+        return False
+    first, others = ast.unparse(call.args[0]), [ast.unparse(each) for each in call.args[1:]]
+    if method.attr == "flatten":
+        return first == "1" and not others
+    of = ast.unparse(method.value)
+    counts = first in (f"{of}.shape[0]", f"{of}.size(0)", f"len({of})")
+    return method.attr in ("view", "reshape") and counts and all(each.lstrip("-").isdigit() for each in others)
 
 
 def _keeps_rows(script: Script, method: ast.Attribute) -> bool:

@@ -88,6 +88,10 @@ class Comparisons(Reading):
             one, other = (value.constant for value in values)
             if isinstance(one, str) and isinstance(other, str):
                 return Value(constant=(one == other) == isinstance(node.ops[0], ast.Eq))
+        if len(values) == 2 and isinstance(node.ops[0], ast.In | ast.NotIn):
+            texts = _texts(node.comparators[0])
+            if isinstance(values[0].constant, str) and texts:
+                return Value(constant=(values[0].constant in texts) is isinstance(node.ops[0], ast.In))
         return is_part(node, values)
 
     def are_sizes(self, shape: tuple[ast.expr, Value], sizes: tuple[ast.expr, Value], frame: Frame) -> bool:
@@ -110,6 +114,13 @@ class Comparisons(Reading):
         tests = isinstance(parent, ast.If | ast.IfExp) and parent.test is node
         own = values[0].things or values[0].host
         return tests and isinstance(node.ops[0], ast.Eq | ast.NotEq) and not own
+
+
+def _texts(node: ast.expr) -> set[str]:
+    """The texts in a list that is written out, `["vae", "cnn"]`; empty where there are others."""
+    parts = node.elts if isinstance(node, ast.List | ast.Tuple | ast.Set) else []
+    found = {each.value for each in parts if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    return found if len(found) == len(parts) else set()
 
 
 def _are_of_a_batch(node: ast.Compare, values: list[Value]) -> bool:

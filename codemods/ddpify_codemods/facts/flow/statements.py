@@ -352,6 +352,11 @@ class Follower(Generators):
 
     do_trystar = do_try
 
+    def do_raise(self, node: ast.Raise, frame: Frame) -> None:
+        """What the run ends with is computed before: `raise SystemExit(main())`."""
+        if isinstance(node.exc, ast.Call) and ast.unparse(node.exc.func) == "SystemExit":
+            self.value(node.exc, frame)
+
     def do_assert(self, node: ast.Assert, frame: Frame) -> None:
         self.asserts(node.test, False, frame)
 

@@ -46,6 +46,12 @@ def c(batch):
     return out
 """,
     """\
+def c(batch):
+    x = torch.stack([b[0] for b in batch])
+    x = x.view(x.shape[0], 1, -1)
+    return x.reshape(len(x), -1), torch.stack([b[1] for b in batch]).flatten(1)
+""",
+    """\
 def stack(xs, dtype=None):
     return torch.stack([torch.as_tensor(x, dtype=dtype) for x in xs])
 def c(batch):

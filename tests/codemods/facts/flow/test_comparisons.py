@@ -53,3 +53,22 @@ SIZES = [
 @pytest.mark.parametrize(("compares", "alike"), SIZES)
 def test_sizes_of_a_ranks_part_are_compared_with_such_sizes(compares: str, alike: bool) -> None:
     assert (not reasons(NET.format(compares) + TRAINING)) is alike
+
+
+@pytest.mark.parametrize(
+    ("test", "taken"),
+    [
+        ("kind in ['net', 'other']", True),
+        ("kind not in ('other',)", True),
+        ("kind in {'other'}", False),
+        ("kind in others", None),
+        ("name in ['net']", None),
+    ],
+)
+def test_a_text_is_looked_for_in_a_list(test: str, taken: bool | None) -> None:
+    """The other way draws for the samples."""
+    head = "import sys\nkind, name, others = 'net', sys.argv[1], sys.argv\n"
+    noisy = f"        if {test}:\n            loss = F.cross_entropy(model(x), y)\n"
+    noisy += "        else:\n            loss = torch.cdist(model(x), y).mean()\n"
+    source = head + TRAINING.replace("        loss = ", noisy + "        old = ", 1)
+    assert bool(undivided(source)) is (taken is not True)
