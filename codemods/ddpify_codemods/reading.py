@@ -96,11 +96,16 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     libraries = inherited([file.alone for file in files.values()], defined)
     called = for_samples([file.alone for file in files.values()])
     inheriting = inherited_init([file.alone for file in files.values()])
+    folder = entry.parent
+    modules = frozenset(
+        part for path in program for part in (path.stem, "" if path.parent == folder else path.parent.name)
+    )
     scripts = []
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
         known = (defined & names, _unfound(file.alone, roots), libraries[path], asks, bool(views))
-        own = unused.get(file.alone, frozenset()), called[file.alone], inheriting[file.alone] & names
+        of_others = called[file.alone], inheriting[file.alone] & names, modules & names
+        own = unused.get(file.alone, frozenset()), *of_others
         scripts.append(_script(file, path == entry, *known, *own))
     return views, scripts
 
@@ -149,13 +154,14 @@ def _script(
     unused: frozenset[str],
     called: frozenset[str],
     inheriting: frozenset[str],
+    modules: frozenset[str],
 ) -> Script:
     """A file in its program: the very same object for every program in which it means the same."""
     runs = is_entry and _runs_something(file.alone.tree)
     roots = unfound.roots if unfound.imports else ()
     known = replace(file.alone, is_entry=runs, defined=defined, roots=roots, inherited=libraries, inheriting=inheriting)
     own = replace(known, only_asks_for_group=asks, in_converted=in_converted)
-    return replace(own, never_used=unused, for_samples=called)
+    return replace(own, never_used=unused, for_samples=called, modules=modules)
 
 
 def _runs_something(tree: ast.Module) -> bool:

@@ -41,7 +41,8 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
     """Divide the training forwards of a module over the processes and average its gradients; returns the same module.
 
     Args:
-        module: any module, on its device or not yet. Calling this again for the same module changes nothing.
+        module: any module, on its device or not yet. Calling this again for the same module changes nothing. Of an
+            object that is none, and trains the modules that it holds, these are divided.
         device_ids: the one device of this process, as for torch's; the module is where its parameters are.
         gradient_as_bucket_view: as for torch's: saves the memory of the gradients, which another step overwrites.
         sync_batch_norm: normalise training batches with the statistics of the whole batch, as one process would (M8);
@@ -54,8 +55,13 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
 
     Raises:
         ValueError: there is no such reduction.
+        TypeError: it is no module, and holds none, or trains tensors beside them.
     """
     if not dist.is_initialized() or dist.get_world_size() == 1:
+        return module
+    if not isinstance(module, nn.Module):
+        for each in _held_by(module):
+            DistributedDataParallel(each, device_ids, sync_batch_norm=sync_batch_norm, reduction=reduction)
         return module
     current = vars(module).get(CALL)
     if isinstance(current, untrained.UntrainedCall):
@@ -102,6 +108,18 @@ def replicate(module: nn.Module, device_ids: Sequence[int | torch.device] | None
         module: any module. device_ids: the one device of this process. options: as for DistributedDataParallel.
     """
     DistributedDataParallel(module, device_ids, **options)
+
+
+def _held_by(thing: object) -> list[nn.Module]:
+    """The modules that an object of the script's own trains."""
+    values = list(getattr(thing, "__dict__", {}).values())
+    values += [each for value in values if isinstance(value, list | tuple) for each in value]
+    values += [each for value in values if isinstance(value, dict) for each in value.values()]
+    modules = [value for value in values if isinstance(value, nn.Module)]
+    bare = any(isinstance(value, torch.Tensor) and value.is_leaf and value.requires_grad for value in values)
+    if bare or not modules:
+        raise TypeError(f"ddpify: a {type(thing).__name__} is no torch.nn.Module, and its tensors cannot be divided")
+    return modules
 
 
 def _shares_parameters(module: nn.Module) -> bool:

@@ -163,9 +163,9 @@ def rank_zero_path(path: R) -> R | str:
     """The path on rank 0, the null device on the others: `open(rank_zero_path("log.csv"), "w")`.
 
     Args:
-        path: of a file that is written; no collective.
+        path: of a file that is written; no collective. It is the same on all ranks for what a sample is made of.
     """
-    return path if get_rank() == 0 else os.devnull
+    return path if get_rank() == 0 or region.loads_alone() else os.devnull
 
 
 def broadcast(value: R, src: int | None = None, group: Any = None, async_op: bool = False) -> R:
@@ -189,7 +189,8 @@ def barrier() -> None:
 
 
 def _single() -> bool:
-    return get_world_size() == 1 or region.alone()
+    """Whether the other ranks do not come here: there are none, or they load samples of their own."""
+    return get_world_size() == 1 or region.alone() or region.loads_alone()
 
 
 def _interrupted() -> bool:

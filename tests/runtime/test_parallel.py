@@ -142,3 +142,44 @@ def test_what_was_nn_dataparallel_moves_its_inputs_to_its_device() -> None:
     assert model(x, {"x": [x]}, scale=2.0).device.type == "meta"
     model = DataParallel(Net())
     assert model(x, more={"x": [x]}).device.type == "cpu"
+
+
+class Pair:
+    """No module; it trains those that it holds."""
+
+    def __init__(self) -> None:
+        torch.manual_seed(0)
+        self.layers = [nn.Linear(4, 8)]
+        self.out = nn.Linear(8, 1)
+
+    def parameters(self) -> list[nn.Parameter]:
+        return [*self.layers[0].parameters(), *self.out.parameters()]
+
+    def __call__(self, x: Tensor) -> Tensor:
+        output: Tensor = self.out(torch.relu(self.layers[0](x)))
+        return output
+
+
+class Bare:
+    def __init__(self) -> None:
+        self.out, self.scale = nn.Linear(4, 1), torch.ones(1, requires_grad=True)
+
+
+def of_a_pair() -> tuple[list[Tensor], str]:
+    pair = DistributedDataParallel(Pair())  # type: ignore[type-var]
+    torch.manual_seed(1)
+    pair(torch.rand(6, 4)).square().mean().backward()
+    try:
+        DistributedDataParallel(Bare())  # type: ignore[type-var]
+    except TypeError as error:
+        return [p.grad for p in pair.parameters() if p.grad is not None], str(error)
+    return [], ""
+
+
+def test_the_modules_of_an_object_that_is_none() -> None:
+    pair = Pair()
+    torch.manual_seed(1)
+    pair(torch.rand(6, 4)).square().mean().backward()
+    for gradients, error in run(2, of_a_pair):
+        torch.testing.assert_close(gradients, [p.grad for p in pair.parameters()])
+        assert "a Bare is no torch.nn.Module" in error

@@ -10,6 +10,7 @@ from typing import Any
 
 import torch
 from ddpify_runtime import (
+    DataLoader,
     barrier,
     broadcast,
     get_rank,
@@ -19,6 +20,7 @@ from ddpify_runtime import (
     rank_zero_value,
 )
 from ddpify_runtime.forward import region
+from torch.utils.data import Dataset
 
 from .processes import run
 
@@ -146,3 +148,35 @@ def alone() -> list[Any]:
 
 def test_one_process_is_left_alone() -> None:
     assert run(1, alone) == [[True, True, True, "x"]]
+
+
+class Cached(Dataset[torch.Tensor]):
+    """Each sample is kept in a file of its own when it is first loaded."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def __len__(self) -> int:
+        return 12
+
+    def __getitem__(self, index: int) -> torch.Tensor:
+        path = self.folder / f"{index}.pt"
+        if not rank_zero_value(path.exists)():
+            rank_zero_only(torch.save)(torch.tensor(float(index)), path)
+            with open(rank_zero_path(self.folder / f"{index}.txt"), "w") as file:
+                file.write(f"rank {get_rank()}")
+        loaded: torch.Tensor = torch.load(path)
+        return loaded
+
+
+def loads(folder: Path) -> list[float]:
+    batches = list(DataLoader(Cached(folder), batch_size=4))
+    return [float(batch.sum()) for batch in batches]
+
+
+def test_samples_of_a_rank_are_not_loaded_by_rank_zero(tmp_path: Path) -> None:
+    """The first batch is loaded whole by all ranks, of the others each its own samples."""
+    assert run(2, loads, tmp_path) == [[6.0, 22.0, 38.0]] * 2
+    written = {int(path.stem): path.read_text() for path in tmp_path.glob("*.txt")}
+    assert sorted(written) == [*range(12)]
+    assert {written[index] for index in range(4, 12)} == {"rank 0", "rank 1"}

@@ -7,9 +7,12 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .called_modules import last_name
 from .distributed import depends_on_rank
 from .loaders import is_false
 from .on_rank_zero import made_on_rank_zero
+from .origins import origins
+from .own_methods import is_own_function, is_own_module, may_be_own
 from .script import KEPT, Script
 from .transforms import calls_of_transforms
 
@@ -25,7 +28,7 @@ _WRITER_NAMES = """
     librosa.output.write_wav skimage.io.imsave cv2.imwrite cv2.VideoWriter joblib.dump
     tensorflow.summary.FileWriter tensorflow.summary.create_file_writer tensorflow.compat.v1.summary.FileWriter
     imageio.imwrite imageio.imsave imageio.mimsave imageio.mimwrite imageio.get_writer
-    numpy.save numpy.savez numpy.savez_compressed numpy.savetxt
+    numpy.save numpy.savez numpy.savez_compressed numpy.savetxt pandas.ExcelWriter
     matplotlib.pyplot.savefig matplotlib.pyplot.imsave matplotlib.pyplot.show matplotlib.pyplot.pause
     os.makedirs os.mkdir os.remove os.unlink os.rename os.renames os.replace os.rmdir os.removedirs os.symlink os.link
     os.truncate os.system
@@ -33,6 +36,7 @@ _WRITER_NAMES = """
     subprocess.run subprocess.call subprocess.check_call subprocess.Popen os.popen
     visdom.Visdom loguru.logger.add logging.config.dictConfig logging.config.fileConfig
     smtplib.SMTP smtplib.SMTP_SSL
+    filelock.FileLock filelock.SoftFileLock filelock.UnixFileLock portalocker.Lock fasteners.InterProcessLock
     requests.post requests.put requests.patch requests.delete httpx.post httpx.put httpx.patch httpx.delete
     huggingface_hub.upload_file huggingface_hub.upload_folder huggingface_hub.create_repo
 """
@@ -61,6 +65,9 @@ _ARCHIVERS = frozenset({"tarfile", "zipfile", "rarfile", "py7zr"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
 FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
+# What calls a function that it is given, now or in its turn; what starts it beside the rest.
+_IN_TURN = frozenset({"map", "partial", "filter", "starmap"})
+_BESIDE = frozenset({"Thread", "Process", "Timer", "submit", "apply_async"})
 _STREAMS = frozenset({"BytesIO", "StringIO", "TemporaryFile", "NamedTemporaryFile", "open", "File"})
 
 
@@ -74,12 +81,12 @@ def writes(script: Script, call: ast.Call) -> bool:
     if _is_imported(script, call.func) and (_is_writer(script, name) or made_on_rank_zero(script, call)):
         return True
     if name in _ARCHIVES:
-        return _is_writing(mode_of(call))
+        return _is_writing(mode_of(script, call))
     if name == "lmdb.open":
         return not any(word.arg == "readonly" and not is_false(word.value) for word in call.keywords)
     if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
-        return "x" in (mode_of(call) or "")
-    if not isinstance(call.func, ast.Attribute) or call.func.attr in script.defined:
+        return "x" in (mode_of(script, call) or "")
+    if not isinstance(call.func, ast.Attribute) or may_be_own(script, call.func):
         return False
     method = call.func.attr
     if _is_imported_in_the_run(script, call.func.value):
@@ -87,13 +94,27 @@ def writes(script: Script, call: ast.Call) -> bool:
     if method == "save":
         return bool(call.args) and not _is_imported(script, call.func) and script.qualified(call.func.value) != "self"
     if method == "open":
-        return not _is_imported(script, call.func) and _is_writing(mode_of(call, place=0))
+        return not _is_imported(script, call.func) and _is_writing(mode_of(script, call, place=0))
     return method in _METHODS and not (method in _GIVE_TEXT_WITHOUT_PATH and not call.args and not call.keywords)
 
 
 def _is_writer(script: Script, name: str) -> bool:
-    is_own = name.startswith("tensorboard.") and name.rpartition(".")[2] in script.defined  # a file of the program
-    return name in _WRITERS and not is_own
+    return name in _WRITERS and not is_own_module(script, name)
+
+
+def handed_on(script: Script) -> Iterator[tuple[ast.expr, ast.Call, bool]]:
+    """Where a function that writes is given to another one, which calls it: `map(os.remove, files)`.
+
+    Yields the function, the call that it is given to, and whether that comes to it at any time, in a thread.
+    """
+    for call in script.find(ast.Call):
+        called = last_name(call.func)
+        beside = called in _BESIDE
+        for given in (*call.args, *(word.value for word in call.keywords)):
+            named = isinstance(given, ast.Name | ast.Attribute) and _is_imported(script, given)
+            calls = beside or called in _IN_TURN or called in script.defined
+            if named and calls and _is_writer(script, script.qualified(given)):
+                yield given, call, beside
 
 
 def fetches(script: Script, call: ast.Call) -> bool:
@@ -102,21 +123,21 @@ def fetches(script: Script, call: ast.Call) -> bool:
         return False
     if script.qualified(call.func) in FETCHERS:
         return True
-    method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return unpacks(script, method)
+    return unpacks(script, call.func)
 
 
-def unpacks(script: Script, method: str) -> bool:
-    """Whether a method of that name unpacks archives in a file."""
+def unpacks(script: Script, called: ast.expr) -> bool:
+    """Whether what is called is a method that unpacks an archive."""
+    method = called.attr if isinstance(called, ast.Attribute) else ""
     archives = any(name.split(".")[0] in _ARCHIVERS for name in script.imported.values())
-    return archives and method in _UNPACKING and method not in script.defined
+    return archives and method in _UNPACKING and not may_be_own(script, called)
 
 
 def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
     """The path of an `open(path, "w")` or of a logging file, if the call is one."""
     name = script.qualified(call.func)
     if _opens_file(script, name):
-        mode = mode_of(call)
+        mode = mode_of(script, call)
         return _first(call, "file", "filename") if _is_writing(mode) and "x" not in (mode or "") else None
     if name in _LOG_HANDLERS:
         return _first(call, "filename")
@@ -129,13 +150,13 @@ def opened_path(script: Script, call: ast.Call) -> ast.expr | None:
     """The path of a `path.open("w")`, if the call is one of pathlib."""
     if not isinstance(call.func, ast.Attribute) or call.func.attr != "open" or _is_imported(script, call.func):
         return None
-    mode = mode_of(call, place=0)
+    mode = mode_of(script, call, place=0)
     return call.func.value if _is_writing(mode) and not {"x", "+"} & set(mode or "") else None
 
 
 def reads_and_writes(script: Script, call: ast.Call) -> bool:
     """Whether a file is opened to be read and written through one object, of which more is used than its `write`."""
-    if not _opens_file(script, script.qualified(call.func)) or "+" not in (mode_of(call) or ""):
+    if not _opens_file(script, script.qualified(call.func)) or "+" not in (mode_of(script, call) or ""):
         return False
     parent = script.parents[call]
     name = parent.optional_vars if isinstance(parent, ast.withitem) else None
@@ -174,14 +195,17 @@ def reads(script: Script, call: ast.Call) -> bool:
     """Whether a call reads a file that its first argument names."""
     name = script.qualified(call.func)
     if name in _OPENERS:
-        return not _is_writing(mode_of(call))
+        return not _is_writing(mode_of(script, call))
     return name in _READERS
 
 
 def has_unknown_mode(script: Script, call: ast.Call) -> bool:
     """Whether a file is opened in a mode that only the run knows."""
-    name = script.qualified(call.func)
-    return name in _OPENERS and name.split(".")[-1] not in script.defined and mode_of(call) is None
+    if isinstance(call.func, ast.Attribute) and call.func.attr == "open" and not _is_imported(script, call.func):
+        made = (each for each in origins(script, call.func.value) if isinstance(each, ast.Call))
+        is_path = any(script.qualified(each.func).startswith("pathlib.") for each in made)
+        return is_path and mode_of(script, call, place=0) is None
+    return _opens_file(script, script.qualified(call.func)) and mode_of(script, call) is None
 
 
 @lru_cache(maxsize=KEPT)
@@ -276,7 +300,7 @@ def _is_imported(script: Script, node: ast.AST) -> bool:
 
 
 def _opens_file(script: Script, name: str) -> bool:
-    return name in _OPENERS and (name != "open" or "open" not in script.defined)
+    return name in _OPENERS and not is_own_function(script, name)
 
 
 def _first(call: ast.Call, *names: str) -> ast.expr | None:
@@ -285,12 +309,15 @@ def _first(call: ast.Call, *names: str) -> ast.expr | None:
     return next((keyword.value for keyword in call.keywords if keyword.arg in names), None)
 
 
-def mode_of(call: ast.Call, place: int = 1) -> str | None:
-    """The mode of an open call; None when it is not a constant."""
+def mode_of(script: Script, call: ast.Call, place: int = 1) -> str | None:
+    """The mode of an open call; None where only the run knows it."""
     given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] + call.args[place : place + 1]
     if not given:
         return "r"
-    return given[0].value if isinstance(given[0], ast.Constant) and isinstance(given[0].value, str) else None
+    made = [each for each in origins(script, given[0]) if not isinstance(each, ast.Name | ast.IfExp)]
+    modes = [each.value for each in made if isinstance(each, ast.Constant) and isinstance(each.value, str)]
+    alike = len(modes) == len(made) and len({(_is_writing(each), "b" in each) for each in modes}) == 1
+    return max(modes) if alike else None
 
 
 def _is_writing(mode: str | None) -> bool:

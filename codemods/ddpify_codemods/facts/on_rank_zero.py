@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 from .origins import origins
+from .own_methods import is_own_module, may_be_own
 from .script import Script
 
 # Everything of these.
@@ -34,8 +35,7 @@ def made_on_rank_zero(script: Script, call: ast.Call) -> bool:
     name = script.qualified(call.func)
     if name in _DATABASES:
         return _is_changed(script) and not _is_of_samples(script, call)
-    is_local = name.rpartition(".")[2] in script.defined  # a module of the program may have the name of a library
-    return _is_recorder(name) and not is_local and not _is_only_named(script, call)
+    return _is_recorder(name) and not is_own_module(script, name) and not _is_only_named(script, call)
 
 
 def searches(script: Script, call: ast.Call) -> bool:
@@ -68,7 +68,7 @@ def _is_only_named(script: Script, call: ast.Call) -> bool:
         if isinstance(parent, ast.stmt):
             return False
         if is_class and isinstance(parent, ast.Call) and isinstance(parent.func, ast.Attribute):
-            return parent.func.attr not in script.defined
+            return not may_be_own(script, parent.func)
         child = parent
     return False
 
@@ -76,7 +76,7 @@ def _is_only_named(script: Script, call: ast.Call) -> bool:
 def _is_changed(script: Script) -> bool:
     for call in script.find(ast.Call):
         method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-        if method in _CHANGING and method not in script.defined:
+        if method in _CHANGING and not may_be_own(script, call.func):
             return True
         if method == "execute" and call.args and any(_is_change(each) for each in origins(script, call.args[0])):
             return True

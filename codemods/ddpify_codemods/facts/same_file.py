@@ -86,7 +86,7 @@ def _opens_text(script: Script, call: ast.Call) -> bool:
     """Whether a call opens a file for text: `open(path, "w")`, `path.open("w")`."""
     if last_name(call.func) != "open":
         return False
-    mode = mode_of(call, place=0 if opened_path(script, call) is not None else 1)
+    mode = mode_of(script, call, place=0 if opened_path(script, call) is not None else 1)
     return mode is not None and "b" not in mode
 
 

@@ -56,6 +56,7 @@ class Region:
 class _Current(threading.local):
     region: Region | None = None
     loading: bool = False
+    loads_alone: bool = False
 
 
 _here = _Current()
@@ -136,6 +137,17 @@ def on_all_ranks() -> Iterator[None]:
 def loading() -> bool:
     """Whether this rank loads its samples: the others load theirs."""
     return _here.loading
+
+
+def loads_alone() -> bool:
+    """Whether this rank loads samples that the others do not, or in a worker process, where they cannot meet."""
+    return _here.loads_alone or get_worker_info() is not None
+
+
+def load_alone(begins: bool) -> bool:
+    """Load samples that the others do not load from now on, or no more; returns what was so before, to go back to."""
+    before, _here.loads_alone = _here.loads_alone, begins
+    return before
 
 
 def load(begins: bool) -> bool:

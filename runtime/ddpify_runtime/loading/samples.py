@@ -15,6 +15,7 @@ from typing import Any
 
 from torch.utils.data import Dataset, Subset, default_collate, get_worker_info
 
+from ..forward import region
 from ..torch_internals import pin_memory
 from . import collated, held_state, streams, tensor_rows
 from .collated import Form
@@ -110,7 +111,11 @@ class Samples(Dataset[Any]):
             if rows is not None:
                 return Loaded(rows, len(request), request.total, False, None, "")
         known = None if self.drawn is None else {*self.drawn}
-        loaded = self._part(request) if request.part else self._whole(request)
+        before = region.load_alone(request.part)
+        try:
+            loaded = self._part(request) if request.part else self._whole(request)
+        finally:
+            region.load_alone(before)
         if self.drawn != known and self.drawn is not None:
             loaded.drawn = frozenset(self.drawn)
         return loaded

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from dataclasses import replace
 
 import pytest
 from ddpify_codemods.facts.effects import (
     effects,
+    handed_on,
     has_unknown_mode,
     mode_of,
     opened_for_writing,
@@ -47,7 +49,7 @@ def test_calls_that_write(source: str, does: bool) -> None:
 def test_older_names_of_what_writes_for_tensorboard(made: str) -> None:
     script = script_of(made)
     assert writes(script, script.tree.body[1].value)  # type: ignore[attr-defined]
-    own = replace(script, defined=frozenset({"SummaryWriter", "FileWriter"}))
+    own = replace(script, modules=frozenset({"tensorboard"}))
     assert writes(own, own.tree.body[1].value) is ("tensorboardX" in made)  # type: ignore[attr-defined]
 
 
@@ -59,6 +61,8 @@ def test_older_names_of_what_writes_for_tensorboard(made: str) -> None:
         ("open(p)", False, False, "r"),
         ("open(p, 'r')", False, False, "r"),
         ("open(p, m)", False, True, None),
+        ("open(p, 'a' if m else 'w')", True, False, "w"),
+        ("open(p, 'r' if m else 'w')", False, True, None),
     ],
 )
 def test_how_a_file_is_opened(source: str, writing: bool, unknown: bool, mode: str | None) -> None:
@@ -66,7 +70,7 @@ def test_how_a_file_is_opened(source: str, writing: bool, unknown: bool, mode: s
     call = node_of(script, source)
     assert (opened_for_writing(script, call) is not None) is writing
     assert has_unknown_mode(script, call) is unknown
-    assert mode_of(call) == mode
+    assert mode_of(script, call) == mode
 
 
 def test_the_effects_of_a_file_in_its_order() -> None:
@@ -79,3 +83,34 @@ def test_the_author_lets_one_process_write() -> None:
     script = script_of("import torch.distributed as dist\nif dist.get_rank() == 0:\n    open('a', 'w')\nopen('b', 'w')")
     assert under_rank_guard(script, node_of(script, "open('a', 'w')"))
     assert not under_rank_guard(script, node_of(script, "open('b', 'w')"))
+
+
+@pytest.mark.parametrize(
+    ("opened", "unknown"),
+    [
+        ("Path('a').open(mode)", True),
+        ("Path('a').open('w' if mode else 'a')", False),
+        ("archive.open(member)", False),
+    ],
+)
+def test_how_a_path_is_opened(opened: str, unknown: bool) -> None:
+    script = script_of(f"from pathlib import Path\nx = {opened}")
+    call = node_of(script, opened)
+    assert has_unknown_mode(script, call) is unknown
+    assert writes(script, call) is ("'a' if" not in opened and "'w' if" in opened)
+
+
+@pytest.mark.parametrize(
+    ("source", "given"),
+    [
+        ("list(map(os.remove, files))", [("os.remove", False)]),
+        ("save = partial(torch.save, state)", [("torch.save", False)]),
+        ("pool.submit(torch.save, state, path)", [("torch.save", True)]),
+        ("Thread(target=torch.save, args=(state, path)).start()", [("torch.save", True)]),
+        ("atexit.register(os.remove, path)", []),
+        ("list(map(os.path.exists, files))", []),
+    ],
+)
+def test_functions_that_others_call(source: str, given: list[tuple[str, bool]]) -> None:
+    script = script_of(f"import os, torch\n{source}")
+    assert [(ast.unparse(function), beside) for function, _, beside in handed_on(script)] == given

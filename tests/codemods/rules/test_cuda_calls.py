@@ -40,6 +40,13 @@ def test_an_own_method_of_that_name_stays() -> None:
         ("torch.cuda.set_device(0)\nx = 1", "x = 1"),
         ('os.environ["CUDA_VISIBLE_DEVICES"] = "0"\nx = 1', "x = 1"),
         ('os.environ.setdefault("CUDA_VISIBLE_DEVICES", "1")\nx = 1', "x = 1"),
+        ('os.environ.update({"CUDA_VISIBLE_DEVICES": "0"})\nx = 1', "x = 1"),
+        ('os.environ.update(CUDA_VISIBLE_DEVICES="0")\nx = 1', "x = 1"),
+        ('os.environ |= {"CUDA_VISIBLE_DEVICES": "0"}\nx = 1', "x = 1"),
+        ('os.putenv("CUDA_VISIBLE_DEVICES", "0")\nx = 1', "x = 1"),
+        ('key = "CUDA_VISIBLE_DEVICES"\nos.environ[key] = "0"', 'key = "CUDA_VISIBLE_DEVICES"'),
+        ("torch.cuda.synchronize(0)", "torch.cuda.synchronize()"),
+        ("gpu = 0\nx = torch.cuda.memory_allocated(gpu)", "gpu = 0\nx = torch.cuda.memory_allocated()"),
         ("with torch.cuda.device(0):\n    x = 1", "with torch.cuda.device(-1):\n    x = 1"),
     ],
 )
@@ -84,3 +91,9 @@ def test_what_needs_a_gpu_is_named() -> None:
 
 def test_what_a_gpu_check_guards_is_not_named() -> None:
     assert not findings("if torch.cuda.is_available():\n    print(torch.cuda.get_device_name(0))", "cpu")
+
+
+def test_one_entry_of_several_is_only_said() -> None:
+    lines = 'os.environ.update({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})'
+    check_noop(lines, imports="import os")
+    assert any("left with the same GPU" in each.message for each in findings(f"import os\n{lines}"))

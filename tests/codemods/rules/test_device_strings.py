@@ -44,6 +44,7 @@ def test_cpu_keeps_what_needs_no_gpu(lines: str) -> None:
         ('device = torch.device("cuda:0" if torch.cuda.is_available() else "cpu")',
          'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")'),
         ("device = 'cuda:0'", "device = 'cuda'"),
+        ('device = torch.device(type="cuda", index=0)', 'device = torch.device("cuda")'),
         ('gpu = 0\ndevice = f"cuda:{gpu}"', 'gpu = 0\ndevice = "cuda"'),
         ('gpu = 0\ndevice = "cuda:" + str(gpu)', 'gpu = 0\ndevice = "cuda"'),
         ('gpu = 0\ndevice = "cuda:{}".format(gpu)', 'gpu = 0\ndevice = "cuda"'),

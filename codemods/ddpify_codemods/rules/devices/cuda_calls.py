@@ -6,22 +6,30 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.devices import branches_of, inside_f_string, is_index, source
+from ...facts.origins import origins
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
 
 _NEEDS_GPU = {"get_device_name", "get_device_properties", "get_device_capability", "current_device", "Event", "Stream"}
+_OF_A_DEVICE = frozenset(
+    f"torch.cuda.{name}"
+    for name in (
+        *("synchronize", "mem_get_info", "memory_allocated", "max_memory_allocated", "memory_reserved"),
+        *("max_memory_reserved", "memory_summary", "memory_stats", "reset_peak_memory_stats"),
+    )
+)
 
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Rewrite the `.cuda()` calls and the GPU settings of one script."""
     dead = branches_of(script, target).dead
-    for node in script.find(ast.Call, ast.Assign, ast.Expr):
+    for node in script.find(ast.Call, ast.Assign, ast.AugAssign, ast.Expr):
         if node in dead or inside_f_string(script, node):
             continue
         if isinstance(node, ast.Call):
             yield from _call(script, target, node)
-        elif _is_dropped(script, target, node):
+        elif isinstance(node, ast.stmt) and _is_dropped(script, target, node):
             yield Delete(node, "drop the choice of a GPU: init_process_group has chosen this process's device")
 
 
@@ -34,9 +42,17 @@ def _call(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Fin
         yield _device(target, call.args[0])
     elif name == "torch.cuda.device" and call.args and is_index(call.args[0]):
         yield Replace(call.args[0], "-1", "stay on this process's device")
+    elif target.has_cuda_words and name in _OF_A_DEVICE and len(call.args) == 1 and is_index(call.args[0]):
+        yield Replace(call, "{}()", "ask this process's device", parts=(call.func,))
     elif not target.module and name.startswith("torch.cuda.") and name.rpartition(".")[2] in _NEEDS_GPU:
         remedy = "run it only if torch.cuda.is_available()"
         yield Finding(RULE.id, "warning", call.lineno, f"{name} needs a GPU", remedy)
+    if name == "os.environ.update" and target.has_cuda_words and len(call.args) == 1:
+        entries = call.args[0] if isinstance(call.args[0], ast.Dict) else ast.Dict([], [])
+        pairs = zip(entries.keys, entries.values, strict=True)
+        if len(entries.keys) > 1 and any(key is not None and _hides_gpus(script, key, value) for key, value in pairs):
+            message = "every process is left with the same GPU, which NCCL refuses (P4)"
+            yield Finding(RULE.id, "warning", call.lineno, message, "take CUDA_VISIBLE_DEVICES out of it")
     for keyword in call.keywords:
         if keyword.arg == "device" and method != "cuda" and is_index(keyword.value):
             yield _device(target, keyword.value)
@@ -78,13 +94,28 @@ def _is_dropped(script: Script, target: Target, node: ast.stmt) -> bool:
     if isinstance(node, ast.Assign):
         variable, value = node.targets[0], node.value
         named = isinstance(variable, ast.Subscript) and script.qualified(variable.value) == "os.environ"
-        return named and target.has_cuda_words and _hides_gpus(variable.slice, value)  # type: ignore[attr-defined]
+        return named and target.has_cuda_words and _hides_gpus(script, variable.slice, value)  # type: ignore[attr-defined]
+    if isinstance(node, ast.AugAssign):
+        named = script.qualified(node.target) == "os.environ" and target.has_cuda_words
+        return named and any(_hides_gpus(script, *each) for each in _only_entry(node.value))
     if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Call):
         return False
     name = script.qualified(node.value.func)
-    if name == "os.environ.setdefault" and len(node.value.args) == 2 and target.has_cuda_words:
-        return _hides_gpus(*node.value.args)
+    if name in ("os.environ.setdefault", "os.putenv") and len(node.value.args) == 2 and target.has_cuda_words:
+        return _hides_gpus(script, *node.value.args)
+    if name == "os.environ.update" and target.has_cuda_words:
+        return any(_hides_gpus(script, *each) for each in _only_entry(node.value))
     return name in _dropped(target)
+
+
+def _only_entry(node: ast.expr) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """The key and value of what has one: `{"A": "0"}`, `update({"A": "0"})`, `update(A="0")`."""
+    if isinstance(node, ast.Call) and not node.args and len(node.keywords) == 1 and node.keywords[0].arg:
+        yield ast.Constant(node.keywords[0].arg), node.keywords[0].value
+    elif isinstance(node, ast.Call) and len(node.args) == 1 and not node.keywords:
+        yield from _only_entry(node.args[0])
+    elif isinstance(node, ast.Dict) and len(node.keys) == 1 and node.keys[0] is not None:
+        yield node.keys[0], node.values[0]
 
 
 def _dropped(target: Target) -> Iterator[str]:
@@ -97,10 +128,12 @@ def _dropped(target: Target) -> Iterator[str]:
             yield "torch.cuda.empty_cache"
 
 
-def _hides_gpus(variable: ast.expr, value: ast.expr) -> bool:
+def _hides_gpus(script: Script, variable: ast.expr, value: ast.expr) -> bool:
     """Whether CUDA_VISIBLE_DEVICES is set to anything but a list of several GPUs."""
     several = isinstance(value, ast.Constant) and "," in str(value.value)
-    return isinstance(variable, ast.Constant) and variable.value == "CUDA_VISIBLE_DEVICES" and not several
+    made = [*origins(script, variable)] if isinstance(variable, ast.Name) else [variable]
+    named = any(isinstance(each, ast.Constant) and each.value == "CUDA_VISIBLE_DEVICES" for each in made)
+    return named and not several
 
 
 RULE = Rule(

@@ -52,6 +52,8 @@ def _own_device(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 yield Replace(node.args[0], target.device, message)
             elif len(node.args) + len(node.keywords) == 2:
                 yield Replace(node, "{}({})", message, parts=(node.func, node.args[0]))
+        elif isinstance(node, ast.Call) and is_device_call(script, node) and (kind := _named_kind(node)):
+            yield Replace(node, "{}({})", message, parts=(node.func, kind))
         elif target.renames and _means_gpu(branches, node):
             yield Replace(node, quoted_like(script, node, target.device_type), f"use the {target.name} device")
 
@@ -84,15 +86,24 @@ def _no_gpu(script: Script, target: Target) -> Iterator[Edit]:
 
 def _device_call(branches: Branches, node: ast.expr) -> str:
     """What a `torch.device(…)` that names a GPU becomes; "" for anything else."""
-    if not isinstance(node, ast.Call) or not is_device_call(branches.script, node) or not node.args:
+    if not isinstance(node, ast.Call) or not is_device_call(branches.script, node):
         return ""
-    target, numbered = branches.target, is_index(node.args[0])
-    if not numbered and branches.device(node.args[0]) != target.device_type:
+    given = node.args[0] if node.args else _named_kind(node)
+    if given is None:
+        return ""
+    target, numbered = branches.target, is_index(given)
+    if not numbered and branches.device(given) != target.device_type:
         return ""
     if not target.names_device:
-        return target.device if branches.names_gpu(node.args[0]) or numbered else ""
+        return target.device if branches.names_gpu(given) or numbered else ""
     two = len(node.args) + len(node.keywords) == 2
     return f"{source(branches.script, node.func)}({target.device})" if numbered or two else ""
+
+
+def _named_kind(call: ast.Call) -> ast.expr | None:
+    """The kind of a device whose number is given by name, too: `torch.device(type="cuda", index=0)`."""
+    words = {word.arg: word.value for word in call.keywords}
+    return words["type"] if not call.args and words.keys() == {"type", "index"} else None
 
 
 def _device_string(branches: Branches, node: ast.expr) -> str:

@@ -28,8 +28,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         partial = partial_of(script, call)
         called, given = (call.func, call.args) if partial is None else (partial, call.args[1:])
         name = script.qualified(called)
-        method = called.attr if isinstance(called, ast.Attribute) else ""
-        again = name in FETCHERS or unpacks(script, method)
+        again = name in FETCHERS or unpacks(script, called)
         first = name in _CACHED or _fetches_weights(name, given, call.keywords) or _may_download(script, called, call)
         if not (again or first) or fetches(script, call) or call in per_sample or under_rank_guard(script, call):
             continue

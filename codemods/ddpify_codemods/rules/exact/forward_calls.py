@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from ...facts.called_modules import called_model
+from ...facts.called_modules import called_model, last_name
 from ...facts.optimizers import optimizers
 from ...facts.origins import origins
 from ...facts.script import Script
@@ -20,8 +20,22 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     trained = {base.code for optimizer in optimizers(script) for base in optimizer.bases}
     for call in script.find(ast.Call):
         model = called_model(call)
-        if model is not call.func and any(ast.unparse(each) in trained for each in origins(script, model)):
+        is_trained = any(ast.unparse(each) in trained for each in origins(script, model))
+        if model is not call.func and is_trained and not _is_plain(script, model):
             yield Replace(call.func, "{}", "call the module, which is divided", parts=(model,))
+
+
+def _is_plain(script: Script, model: ast.expr) -> bool:
+    """Whether something is an object of a class of the file that is derived from nothing: no module, which can be
+    called; the modules that it holds are divided."""
+    made = [last_name(each.func) for each in origins(script, model) if isinstance(each, ast.Call)]
+    around = [each for each in script.ancestors(model) if isinstance(each, ast.ClassDef)] if _is_self(model) else []
+    classes = around[:1] or [each for each in script.find(ast.ClassDef) if each.name in made]
+    return bool(classes) and all([ast.unparse(base) for base in each.bases] in ([], ["object"]) for each in classes)
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 RULE = Rule(

@@ -8,6 +8,7 @@ from typing import Literal
 
 from ...facts.effects import (
     effects,
+    handed_on,
     has_unknown_mode,
     mode_of,
     opened_for_writing,
@@ -37,6 +38,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _unknown_mode(call)
         elif reads_and_writes(script, call) and call not in per_sample and not under_rank_guard(script, call):
             yield _read_back(call)
+    for function, call, beside in handed_on(script):
+        if call not in per_sample and not under_rank_guard(script, call):
+            yield _handed_on(function, beside)
     for attribute in kept_on_rank_zero(script):
         if attribute not in per_sample and not under_rank_guard(script, attribute):
             yield _kept(attribute)
@@ -53,6 +57,15 @@ def _once(script: Script, call: ast.Call) -> Replace:
     return Replace(
         call.func, "rank_zero_only({})", f"call {ast.unparse(call.func)} on rank 0 only", ("rank_zero_only",)
     )
+
+
+def _handed_on(function: ast.expr, beside: bool) -> Edit | Finding:
+    """What another function calls with it, on all ranks at the same place; a thread comes there at any time."""
+    name = ast.unparse(function)
+    if beside:
+        message = f"every process would start {name} here, beside what it goes on with"
+        return Finding(RULE.id, "refused", function.lineno, message, "call it, or start it where get_rank() == 0")
+    return Replace(function, "rank_zero_only({})", f"call {name} on rank 0 only", ("rank_zero_only",))
 
 
 def _closed(script: Script, call: ast.Call) -> Iterator[Insert]:
@@ -86,7 +99,7 @@ def _holds_data(script: Script, call: ast.Call) -> bool:
     others = [other for other in script.find(ast.Call) if other is not call]
     read = any(other.args and ast.unparse(other.args[0]) == name and reads(script, other) for other in others)
     read = read or any(_is_read_method(other.func, name) for other in others)
-    return read or "b" in (mode_of(call) or "")
+    return read or "b" in (mode_of(script, call) or "")
 
 
 def _unknown_mode(call: ast.Call) -> Finding:

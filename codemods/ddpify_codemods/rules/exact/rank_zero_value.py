@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.effects import effects, sample_code, under_rank_guard
+from ...facts.own_methods import may_be_own
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -37,7 +38,7 @@ def _checks_files(script: Script, call: ast.Call) -> bool:
     if script.qualified(call.func) in _FILE_CHECKS:
         return True
     method = call.func.attr if isinstance(call.func, ast.Attribute) else ""
-    return method in _PATH_CHECKS and method not in script.defined and not call.args
+    return method in _PATH_CHECKS and not may_be_own(script, call.func) and not call.args
 
 
 def _repeats(script: Script, call: ast.Call) -> bool:

@@ -12,6 +12,7 @@ from ...facts.called_modules import last_name
 from ...facts.effects import (
     FOLDERS,
     effects,
+    handed_on,
     has_unknown_mode,
     makes_folder,
     opened_for_writing,
@@ -64,6 +65,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if has_unknown_mode(script, call) or reads_and_writes(script, call):
             message = "this file may be written, and in which way is only known in the run"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+    for function, call, _ in handed_on(script):
+        if call not in per_sample:
+            message = f"{ast.unparse(call.func)} calls {ast.unparse(function)} on every rank"
+            yield Finding(RULE.id, "refused", function.lineno, message, REMEDY)
     yield from _bars(script, target.words)
     yield from _loaded(script, target)
 

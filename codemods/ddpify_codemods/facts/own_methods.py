@@ -1,0 +1,60 @@
+"""Which methods and functions are the program's own, where one of its classes has a method of the same name."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from .origins import origins
+from .script import Script
+
+# What comes of these may be an object of the program.
+_GIVE_BACK = frozenset(
+    {"torch.load", "pickle.load", "pickle.loads", "joblib.load", "copy.copy", "copy.deepcopy", "getattr"}
+)
+
+
+def is_own_module(script: Script, name: str) -> bool:
+    """Whether a full name is one of a file of the program, `wandb.init` of its `wandb.py`."""
+    return name.partition(".")[0] in script.modules
+
+
+def is_own_function(script: Script, name: str) -> bool:
+    """Whether a file defines a function itself that Python has, too: `open`."""
+    return any(isinstance(node, ast.FunctionDef) and node.name == name for node in script.tree.body)
+
+
+def may_be_own(script: Script, method: ast.expr) -> bool:
+    """Whether a method may be one of the program's classes: it has the name of one, and it is not seen that a library
+    made the object.
+
+    Args: the file; what is called, `image.save`.
+    """
+    if not isinstance(method, ast.Attribute) or method.attr not in script.defined:
+        return False
+    return not any(_is_of_library(script, each) for each in _calls(script, method.value))
+
+
+def _calls(script: Script, node: ast.expr) -> Iterator[ast.Call]:
+    """The calls that an object comes of: `Image.fromarray(x)` and its `convert` of `Image.fromarray(x).convert("L")`,
+    `Path(folder)` of `Path(folder) / "a"`."""
+    waiting, seen = [node], set[ast.expr]()
+    while waiting:
+        for each in origins(script, waiting.pop()):
+            if each in seen:
+                continue
+            seen.add(each)
+            if isinstance(each, ast.Call):
+                yield each
+                waiting += [each.func.value] if isinstance(each.func, ast.Attribute) else []
+            elif isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div):
+                waiting += [each.left, each.right]
+
+
+def _is_of_library(script: Script, call: ast.Call) -> bool:
+    """Whether a call is one of a library, and gives what that has made."""
+    name, owner = script.qualified(call.func), call.func
+    while isinstance(owner, ast.Attribute):
+        owner = owner.value
+    is_imported = isinstance(owner, ast.Name) and owner.id in script.imported
+    return is_imported and not is_own_module(script, name) and name not in _GIVE_BACK
