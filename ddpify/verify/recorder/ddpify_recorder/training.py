@@ -28,7 +28,7 @@ def watch(recorder: Recorder) -> None:
     _watch_runtime(recorder)
     _watch_loading(recorder)
     torch.nn.modules.module.register_module_buffer_registration_hook(
-        lambda module, name, buffer: recorder.buffers.setdefault(module, None)
+        lambda module, name, buffer: recorder.statistics.add(module, name)
     )
 
 
