@@ -148,7 +148,7 @@ def follow_first(calls: Sequence[BatchNormCall]) -> None:
 @lru_cache(maxsize=8)
 def _is_first(rank: int, device: torch.device) -> Tensor:
     """Whether this is rank 0, sent to the device once."""
-    return torch.tensor(rank == 0).to(device)
+    return torch.tensor(rank == 0, device="cpu").to(device)
 
 
 def track(

@@ -136,7 +136,7 @@ def _require_equal_sizes(module: nn.Module, parts: Sequence[Any], found: Divisio
         for dim, size in enumerate(part.shape)
         if dim != rows.dim
     ]
-    if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
+    if spread(torch.tensor([hash(tuple(sizes)) >> 1], device="cpu")).any():
         raise RuntimeError(
             f"ddpify: {kind()} of {name_of(module)} returned rows of another size on "
             f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "

@@ -289,7 +289,7 @@ def _reduced(parameter: nn.Parameter) -> Tensor:
     shape = parameter.shape
     if parameter.grad is None:
         indices = torch.empty(1, 0, dtype=torch.int64, device=parameter.device)
-        gradient = torch.sparse_coo_tensor(indices, parameter.new_empty(0, *shape[1:]), shape)
+        gradient = torch.sparse_coo_tensor(indices, parameter.new_empty(0, *shape[1:]), shape, device=parameter.device)
     else:
         gradient = parameter.grad if parameter.grad.is_sparse else parameter.grad.to_sparse(1)
     mean: Tensor = (gradient / dist.get_world_size()).coalesce()
