@@ -242,7 +242,7 @@ def _passes(name: str, given: Sequence[Tensor], group: Any, written: Sequence[Te
     if any(engines.of(each.device).records for each in given):
         return False  # all ranks record one program
     shapes = _shapes(given)
-    digest = torch.tensor([zlib.crc32(repr(shapes).encode())])
+    digest = torch.tensor([zlib.crc32(repr(shapes).encode())], device="cpu")
     if spread(digest, group).any():
         said = "; ".join(f"rank {rank}: {each}" for rank, each in enumerate(gather_objects(shapes, group)))
         raise ValueError(f"{name}: the ranks give tensors of other shapes or dtypes: {said}")

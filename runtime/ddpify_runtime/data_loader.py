@@ -25,7 +25,7 @@ from torch.utils.data import IterableDataset, Sampler, default_collate
 
 from . import engines, report, sampler
 from .agreement import check
-from .agreement.random_states import bytes_of
+from .agreement.random_states import bytes_of, kept
 from .forward import region
 from .launch import environment
 from .lazy.batch import DistributedTensor, wholes
@@ -138,10 +138,14 @@ class DataLoader(TorchDataLoader[T_co]):
 
     def _seed(self) -> int:
         """The seed of this pass: what torch is about to draw for it (for workers that persist, at their first one)."""
-        generator = torch.default_generator if self.generator is None else self.generator
-        before = generator.get_state()
-        seed = int(torch.empty((), dtype=torch.int64).random_(generator=generator))
-        generator.set_state(before)
+        drawn = torch.empty((), dtype=torch.int64)  # on the default device, as torch's
+        if self.generator is None:
+            with kept():
+                seed = int(drawn.random_())
+        else:
+            before = self.generator.get_state()
+            seed = int(drawn.random_(generator=self.generator))
+            self.generator.set_state(before)
         self._passes += 1
         return (seed + (self._passes - 1) * 0x9E3779B97F4A7C15) % 2**64
 
@@ -365,7 +369,7 @@ def _agreed(
         longest = [max(each) for each in zip(*(each for _, each, _ in sent), strict=True)]
     else:
         sent = []
-        agreed = torch.tensor([fails, *lengths])
+        agreed = torch.tensor([fails, *lengths], device="cpu")
         extreme_over_ranks(agreed, dist.ReduceOp.MAX)
         failed, *longest = agreed.tolist()
     if fails:
@@ -384,7 +388,7 @@ def _in_turn(parts: Sequence[Sequence[Any]], total: int) -> list[Any]:
 
 
 def _require_equal_states() -> None:
-    if spread(torch.tensor([zlib.crc32(bytes_of(torch.get_rng_state()))])).any():
+    if spread(torch.tensor([zlib.crc32(bytes_of(torch.get_rng_state()))], device="cpu")).any():
         raise RuntimeError(
             "ddpify: the processes' random numbers went apart before this pass over a loader, so they would draw "
             "different batches: a seed of the clock or the system, a search that draws its own settings on each "

@@ -20,12 +20,12 @@ from torch import nn
 from . import report
 from .forward import batch_norm, compiled, late_draws, routes, untrained
 from .forward.routed_call import RoutedCall, route
-from .forward.routes import release, say_what_was_not_called
+from .forward.routes import say_what_was_not_called
 from .gradients import passes
 from .gradients.grad import average
 from .gradients.reduction import Reduction
 from .lazy import held_rows
-from .torch_internals import CALL, call_past_slot
+from .torch_internals import CALL
 
 Module = TypeVar("Module", bound=nn.Module)
 
@@ -65,18 +65,18 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
         return module
     current = vars(module).get(CALL)
     if isinstance(current, untrained.UntrainedCall):
-        current = current.call
+        current = current.compiled
     elif isinstance(current, RoutedCall):
         return module
     if reduction not in ("ddp", "native"):
         raise ValueError(f"reduction must be 'ddp' or 'native', not {reduction!r}")
 
-    def reduce(module: nn.Module, call: Callable[..., Any]) -> Reduction:
+    def reduce(module: nn.Module) -> Reduction:
         # No gradient is a view of two buckets.
         as_views = gradient_as_bucket_view and not _shares_parameters(module)
-        return Reduction(module, call, in_one=reduction == "native", as_views=as_views)
+        return Reduction(module, in_one=reduction == "native", as_views=as_views)
 
-    route(module, current or call_past_slot(module), reduce, sync_batch_norm)
+    route(module, current, reduce, sync_batch_norm)
     compiled.follow(_compiled, _recompiled)
     passes.follow(average)
     late_draws.watch()
@@ -90,14 +90,13 @@ def _compiled(module: nn.Module, made: nn.Module) -> None:
     """torch.compile(module) would trace past the routed call: route what it made."""
     routed = vars(module).get(CALL)
     if isinstance(routed, RoutedCall) and not isinstance(routed, untrained.UntrainedCall):
-        route(made, call_past_slot(made), routed.reduce, routed.sync_batch_norm)
+        route(made, None, routed.reduce, routed.sync_batch_norm)
 
 
 def _recompiled(routed: Any, call: Callable[..., Any]) -> bool:
     """module.compile() put a new call in the place of a routed one: that stays, and calls it."""
     if isinstance(routed, RoutedCall):
-        release(routed.module.parameters())
-        routed.call = call
+        routed.compiled = call
     return isinstance(routed, (RoutedCall, batch_norm.BatchNormCall))
 
 

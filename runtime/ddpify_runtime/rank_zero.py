@@ -202,7 +202,7 @@ def _on_rank_zero(function: Callable[[], tuple[Any, Any]], others_follow: bool =
     """Run a function on rank 0 when all ranks have arrived; the second of its results goes to every rank."""
     kept: Any = None
     sent: list[Any] = [None, None, None]
-    dist.all_reduce(torch.zeros(1))
+    dist.all_reduce(torch.zeros(1, device="cpu"))
     if get_rank() == 0:
         before = random_states.key()
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -100,3 +101,33 @@ def test_with_check_it_exits_1(tmp_path: Path) -> None:
 def test_nothing_to_do_is_an_empty_diff(tmp_path: Path) -> None:
     put(tmp_path, library=LIBRARY)
     assert ddpify("library.py", "--target", "cuda", "--diff", "--check", cwd=tmp_path).stdout == b""
+
+
+def changed(shown: bytes) -> int:
+    """How many lines are removed and added."""
+    return sum(line[:1] in (b"-", b"+") and line[:3] not in (b"---", b"+++") for line in shown.splitlines())
+
+
+def ends(lines: list[bytes]) -> list[bytes]:
+    """Other last lines before the blank ones at the end of a file, and one more after them."""
+    return [*lines[:-8], b"if True:\n", b"    main()\n", *lines[-7:], b"end()\n"]
+
+
+def waits_less(lines: list[bytes]) -> list[bytes]:
+    """Without the lines that wait for the other ranks, and the next one changed."""
+    return [b"    work(2)\n" if line == b"    work(1)\n" else line for line in lines if line != b"    barrier()\n"]
+
+
+@pytest.mark.parametrize("edit", [ends, waits_less])
+def test_it_is_as_small_as_that_of_git(tmp_path: Path, edit: Callable[[list[bytes]], list[bytes]]) -> None:
+    """In a long file too, where a blank line is one of many."""
+    steps = [b"def step():\n    work(0)\n\n    barrier()\n\n    work(1)\n\n    barrier()\n\n\n"] * 40
+    old = b"".join([*steps, b"main()\n", b"\n" * 7]).splitlines(keepends=True)
+    before, after = b"".join(old), b"".join(edit(old))
+    (tmp_path / "train.py").write_bytes(before)
+    git(tmp_path, "init", "-q")
+    git(tmp_path, "add", "train.py")
+    shown = diff("train.py", before, after)
+    git(tmp_path, "apply", "-", stdin=shown)
+    assert (tmp_path / "train.py").read_bytes() == after
+    assert changed(shown) <= changed(git(tmp_path, "diff"))

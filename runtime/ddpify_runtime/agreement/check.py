@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from datetime import timedelta
 from itertools import zip_longest
 from typing import Any
+from weakref import WeakSet
 
 import torch
 import torch.distributed as dist
@@ -46,7 +47,7 @@ class Check:
         self.rank, self.world_size = dist.get_rank(), dist.get_world_size()
         self.store = PrefixStore("ddpify_check", default_store())
         self.steps = self.drawn = self.batches = self.posts = 0
-        self.proven: set[int] = set()
+        self.proven: WeakSet[nn.Module] = WeakSet()
 
     def draw(self, samples: Any) -> None:
         """Note a global batch, by the indices of its samples."""
@@ -140,9 +141,9 @@ def gradient(module: nn.Module, same: Callable[[], bool]) -> None:
     Raises:
         RuntimeError: they do not.
     """
-    if _running is None or id(module) in _running.proven:
+    if _running is None or module in _running.proven:
         return
-    _running.proven.add(id(module))
+    _running.proven.add(module)
     if not same():
         raise RuntimeError(
             f"ddpify check: at optimizer step {_running.steps + 1} the gradients of {type(module).__name__}, divided "

@@ -7,6 +7,7 @@ collective forward and one backward: on accelerators by their kernels (`fused_ba
 from __future__ import annotations
 
 import inspect
+import weakref
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
@@ -33,9 +34,13 @@ class BatchNormCall:
     """
 
     def __init__(self, module: BatchNorm, local: bool = False) -> None:
-        self.module = module
+        self.living = weakref.ref(module)  # which holds this
         self.local = local
         self.moved = False
+
+    @property
+    def module(self) -> BatchNorm:
+        return self.living()  # type: ignore[return-value]
 
     def __call__(self, input: Tensor) -> Tensor:
         module, here = self.module, region.current()
@@ -61,13 +66,13 @@ class CustomBatchNormCall(BatchNormCall):
     """The same where a class has a forward of its own, which may add an activation: `F.batch_norm` in it is handled."""
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        here = region.current()
-        if here is not None and self.local and self.module.training and self.module.track_running_stats:
+        module, here = self.module, region.current()
+        if here is not None and self.local and module.training and module.track_running_stats:
             self.moved = True
         if here is None or self.local:
-            return call_past_slot(self.module)(*args, **kwargs)
+            return call_past_slot(module)(*args, **kwargs)
         with _OfWholeBatch(here):
-            return call_past_slot(self.module)(*args, **kwargs)
+            return call_past_slot(module)(*args, **kwargs)
 
 
 class _OfWholeBatch(TorchFunctionMode):
@@ -143,7 +148,7 @@ def follow_first(calls: Sequence[BatchNormCall]) -> None:
 @lru_cache(maxsize=8)
 def _is_first(rank: int, device: torch.device) -> Tensor:
     """Whether this is rank 0, sent to the device once."""
-    return torch.tensor(rank == 0).to(device)
+    return torch.tensor(rank == 0, device="cpu").to(device)
 
 
 def track(

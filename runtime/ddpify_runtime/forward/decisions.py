@@ -49,7 +49,7 @@ class Decisions(TorchFunctionMode):
         kwargs = kwargs or {}
         if getattr(func, "__name__", "") == PADS_PACKED:
             *given, longest = args
-            return func(*given, int(self._decided(torch.max, (torch.tensor(longest),))))
+            return func(*given, int(self._decided(torch.max, (torch.tensor(longest, device="cpu"),))))
         if self.row_numbers:
             if self.row_numbers.largest(func, args, kwargs):
                 return func(*args)

@@ -53,6 +53,7 @@ def name_of(module: nn.Module) -> str:
 
 def divided(
     module: nn.Module,
+    call: Callable[..., Any],
     found: Division,
     leaves: list[Any],
     spec: Form,
@@ -64,9 +65,10 @@ def divided(
     """What a module returns for a batch, of which each rank computes its rows.
 
     Args:
-        module: whose forward it is. found: how it is divided. leaves, spec: its arguments, and their structure.
+        module: whose forward it is. call: computes it. found: how it is divided. leaves, spec: its arguments, and their
+            structure.
         here: the region of its samples. device: where they are.
-        reduction: of the gradients, and the forward itself. draws_original: whether to draw the numbers of one process.
+        reduction: of the gradients. draws_original: whether to draw the numbers of one process.
     Raises:
         RuntimeError: the forward has failed on another rank, or no longer draws, or returns, what it did when its
             division was found.
@@ -95,9 +97,9 @@ def divided(
         own = None if original else device
         if found.eager:
             with compiled.eagerly():
-                output = computed(here, own, reduction.forward, args, kwargs)
+                output = computed(here, own, call, args, kwargs)
         else:
-            output = computed(here, own, reduction.forward, args, kwargs)
+            output = computed(here, own, call, args, kwargs)
     except Exception as error:  # whatever the user's forward raises
         failure.require_everywhere(error, f"{kind()} of {name_of(module)}")
         raise
@@ -134,7 +136,7 @@ def _require_equal_sizes(module: nn.Module, parts: Sequence[Any], found: Divisio
         for dim, size in enumerate(part.shape)
         if dim != rows.dim
     ]
-    if spread(torch.tensor([hash(tuple(sizes)) >> 1])).any():
+    if spread(torch.tensor([hash(tuple(sizes)) >> 1], device="cpu")).any():
         raise RuntimeError(
             f"ddpify: {kind()} of {name_of(module)} returned rows of another size on "
             f"another rank, here {sizes}: it takes a size from the values of its batch, such as the longest "

@@ -106,7 +106,7 @@ class Division:
         """An input of the first samples of another."""
         layout = self.layout(leaves)
         if layout is not None and self.graphs is not None:
-            return layout.part(leaves, self.graphs.places, torch.arange(total))
+            return layout.part(leaves, self.graphs.places, torch.arange(total, device="cpu"))
         return [
             leaf.narrow(rows.dim, 0, total) if rows else leaf for leaf, rows in zip(leaves, self.inputs, strict=True)
         ]

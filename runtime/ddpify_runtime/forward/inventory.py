@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ..gradients.reduction import Reduction
+from ..gradients.reduction import note
 from ..torch_internals import contents, gradient_hooks, hooks
 from .kept import Kept
 
@@ -69,5 +69,5 @@ def is_hooked(parameter: Tensor) -> bool:
     return bool(
         before
         or not parameter.is_leaf
-        or (after and not all(isinstance(getattr(hook, "__self__", None), Reduction) for hook in after.values()))
+        or (after and not all(getattr(hook, "func", None) is note for hook in after.values()))
     )

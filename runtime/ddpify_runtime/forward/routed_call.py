@@ -8,9 +8,11 @@ needed: any loss is exact, also one that couples samples (HAZARDS L1-L6, E6, L19
 from __future__ import annotations
 
 import warnings
+import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
+from itertools import count
 from typing import Any
 
 import torch
@@ -41,6 +43,7 @@ OTHERWISE = "its graphs do not lie as they did when it was first divided"
 SINGLE = "a process would have a single sample to take the statistics of, with sync_batch_norm=False"
 EARLY = 4  # the call at which what started at zero is looked at
 ROOM = 8  # samples on each process below which a device has little to do
+_numbers = count()  # `id` may be that of a module that is gone
 
 
 def _is_recorded() -> bool:
@@ -49,22 +52,27 @@ def _is_recorded() -> bool:
 
 
 class RoutedCall:
-    """Stands in front of one module's call."""
+    """Stands in front of one module's call.
+
+    The module owns it, and nothing that it holds refers to the module: no cycle, so that a model which the script drops
+    gives back its memory at once, as it does in one process, and not when the garbage collector comes.
+    """
 
     remedy = "leave this module out of DistributedDataParallel"  # where it turns out that it cannot be divided
 
     def __init__(
         self,
         module: nn.Module,
-        call: Callable[..., Any],
-        reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
+        compiled: Callable[..., Any] | None,
+        reduce: Callable[[nn.Module], AnyReduction],
         sync_batch_norm: bool,
         root: RoutedCall | None = None,
     ) -> None:
-        """root: the call of what the module is a part of, and divided where the root cannot be."""
-        self.module = module
-        self.root = root
-        self.call = call
+        """compiled: what was in its place, such as what torch.compile made of the module's call. root: the call of what
+        the module is a part of, and divided where the root cannot be."""
+        self.living = weakref.ref(module)
+        self.root = None if root is None else weakref.ref(root)
+        self.compiled = compiled
         self.reduce = reduce
         self.sync_batch_norm = sync_batch_norm
         self.draws_original = environment.draws_original()
@@ -81,17 +89,28 @@ class RoutedCall:
         self.called = False
         self.said: set[str] = set()
         self.parts: dict[int, RoutedCall] = {}
-        self.none = NoReduction(call)
+        self.none = NoReduction()
         self.settings = Settings()
         self.last: tuple[tuple[Any, int, Any], region.Region | None] = (None, 0, None), None  # region, and what of
         self.parted = -1  # the state in which the parts were looked for
         self.ended = _Ended(self)  # the forward that is computed in parts
+        self.number = next(_numbers)
         routes.calls.add(self)
+
+    @property
+    def module(self) -> nn.Module:
+        """The module, while it is called."""
+        return self.living()  # type: ignore[return-value]
+
+    @property
+    def call(self) -> Callable[..., Any]:
+        """What computes the module's output, past this."""
+        return self.compiled or call_past_slot(self.module)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if _is_recorded() or region.current() or region.alone() or default_group() is None:
             return self.call(*args, **kwargs)
-        if self.root is not None and not parts.active(self.root.module):
+        if self.root is not None and ((root := self.root()) is None or not parts.active(root.module)):
             return self.call(*args, **kwargs)
         leaves, spec = structure.flatten_call(args, kwargs)
         self.called = self.called or torch.is_grad_enabled()
@@ -101,12 +120,13 @@ class RoutedCall:
             total, place = found.samples(leaves), device_of(leaves[found.batch[0]])
             if divides(total, place):
                 self.divided = self.divided or torch.is_grad_enabled()
-                reduction = self._reduction() if torch.is_grad_enabled() else self._no_reduction()
+                reduction = self._reduction() if torch.is_grad_enabled() else self.none
                 here = self._region(found, total, reduction)
-                output = divided(self.module, found, leaves, spec, here, place, reduction, self.draws_original)
+                module, draws = self.module, self.draws_original
+                output = divided(module, self.call, found, leaves, spec, here, place, reduction, draws)
                 if not self.sync_batch_norm:
                     batch_norm.follow_first(self.batch_norms)
-                self.settings.after_forward()
+                self.settings.after_forward(module)
                 return output
         reason = SINGLE if single else found.reason or FEW
         if reason == FEW and not found.reason and not self.divided and found.samples(leaves) >= dist.get_world_size():
@@ -124,15 +144,10 @@ class RoutedCall:
             self._say(reason)
         return output
 
-    def _no_reduction(self) -> NoReduction:
-        if self.none.forward != self.call:  # it was compiled
-            self.none = NoReduction(self.call)
-        return self.none
-
     def _region(self, found: Division, total: int, reduction: AnyReduction) -> region.Region:
         """The region of a forward, mostly that of the last one; where graphs lie in it is another thing each time."""
         last, here = self.last
-        if found.graphs is not None:
+        if found.graphs is not None or isinstance(reduction, PartOfReduction):
             return region_of(found, total, reduction)
         if here is None or last[0] is not found or last[1] != total or last[2] is not reduction:
             here = region_of(found, total, reduction)
@@ -150,7 +165,7 @@ class RoutedCall:
             self.parted = self.state
             for part in parts.of(self.module):
                 if vars(part).get(CALL) is None:
-                    self.parts[id(part)] = route(part, call_past_slot(part), self.reduce, self.sync_batch_norm, self)
+                    self.parts[id(part)] = route(part, None, self.reduce, self.sync_batch_norm, self)
         self.ended = _Ended(self)
         with parts.within(self.module):
             output = self.call(*args, **kwargs)
@@ -167,7 +182,7 @@ class RoutedCall:
             return
         what = f"{kind()} of {self.name}"
         text = f"{what} is divided in parts ({', '.join(divided)}); the rest runs whole on every process: {reason}"
-        report.note(f"{id(self)} {reason}", text)
+        report.note(f"{self.number} {reason}", text)
 
     def _leaves_one(self, found: Division, leaves: Sequence[Any]) -> bool:
         """Whether a rank would have a single sample, of which it cannot tell how its features vary."""
@@ -180,7 +195,7 @@ class RoutedCall:
             return
         self.said.add(reason)
         text = f"{kind()} of {self.name} runs whole on every process (exact, but no faster): {reason}"
-        report.note(f"{id(self)} {reason}", text)
+        report.note(f"{self.number} {reason}", text)
         warnings.warn(f"ddpify: {text}", stacklevel=4)
 
     @property
@@ -230,7 +245,7 @@ class RoutedCall:
         for place in self.settings.arguments:
             whole[place] = own_numbers.watched_number(whole[place])
         gradients = new or calls != EARLY
-        with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes):
+        with self.tried(), compiled.eagerly(), own_numbers.watched(self.settings.attributes(self.module)):
             again = known if gradients and not new and torch.is_grad_enabled() else None
             if again is not None and still_holds(module, call, whole, again):
                 return again
@@ -254,7 +269,7 @@ class RoutedCall:
             with compiled.eagerly():
                 check.gradient(self.module, same)
         if known is None and not found.reason and self.root is None:
-            key = f"{id(self)} {kind()}"
+            key = f"{self.number} {kind()}"
             report.note(key, self._how(found, found.samples(leaves)), detail=not torch.is_grad_enabled())
         self.divisions[form] = found
         return found
@@ -291,13 +306,13 @@ class RoutedCall:
 
     def _reduction(self) -> AnyReduction:
         """One reducer for each set of trainable parameters: freezing and unfreezing changes the set (M5, M6)."""
-        if self.root is not None:
-            return PartOfReduction(self.call, self.root.ended.enter)
+        if self.root is not None and (root := self.root()) is not None:
+            return PartOfReduction(root.ended.enter)
         if self.reduction is None:
             assert self.now is not None
             trainable = self.now.trainable
             if trainable not in self.reductions:
-                self.reductions[trainable] = self.reduce(self.module, self.call)
+                self.reductions[trainable] = self.reduce(self.module)
             self.reduction = self.reductions[trainable]
         return self.reduction
 
@@ -306,23 +321,26 @@ class _Ended:
     """The reduction for what is trained at the end of a forward; meanwhile, that for what is trained so far."""
 
     def __init__(self, call: RoutedCall) -> None:
-        self.call = call
+        self.call = weakref.ref(call)
         self.reduction: AnyReduction | None = None
 
     def enter(self) -> None:
-        (self.reduction or self.call._reduction()).enter()
+        if self.reduction is not None:
+            self.reduction.enter()
+        elif (call := self.call()) is not None:
+            call._reduction().enter()
 
 
 def route(
     module: nn.Module,
-    call: Callable[..., Any],
-    reduce: Callable[[nn.Module, Callable[..., Any]], AnyReduction],
+    compiled: Callable[..., Any] | None,
+    reduce: Callable[[nn.Module], AnyReduction],
     sync_batch_norm: bool,
     root: RoutedCall | None = None,
 ) -> RoutedCall:
     """Put a routed call in front of a module's; arguments as for RoutedCall."""
     routes.release(module.parameters())  # another module that has them gets no view from now on
-    routed = RoutedCall(module, call, reduce, sync_batch_norm, root)
+    routed = RoutedCall(module, compiled, reduce, sync_batch_norm, root)
     # Past any __setattr__ of the module: torch.compile's wrapper forwards attributes to the module that it wraps.
     vars(module)[CALL] = routed
     return routed

@@ -17,14 +17,15 @@ calls: weakref.WeakSet[RoutedCall] = weakref.WeakSet()
 
 def routed() -> list[nn.Module]:
     """The modules whose forwards are divided."""
-    return [call.module for call in calls]
+    return [module for call in calls if (module := call.living()) is not None]
 
 
 def say_what_was_not_called() -> None:
     """Trained past its routed call: `model.forward(x)`, a method, a function under torch.compile that calls it."""
-    covered = {id(parameter) for call in calls if call.called for parameter in call.module.parameters()}
-    for call in list(calls):
-        trained = [parameter for parameter in call.module.parameters() if parameter.grad is not None]
+    living = [(call, [*module.parameters()]) for call in calls if (module := call.living()) is not None]
+    covered = {id(parameter) for call, parameters in living if call.called for parameter in parameters}
+    for call, parameters in living:
+        trained = [parameter for parameter in parameters if parameter.grad is not None]
         if any(id(parameter) not in covered for parameter in trained):
             call.warn(
                 "it is never called itself; call the model, rather than its forward or another method of it, and "

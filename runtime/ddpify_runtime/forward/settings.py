@@ -19,6 +19,7 @@ from . import outside_numbers
 from .libraries import is_installed
 
 Attribute = tuple[dict[str, Any], str]
+_Place = tuple[Mapping[str, Any] | None, str]
 
 _VALUES = 16  # of one number, that are tried
 _MOST = 64  # values of all together
@@ -38,19 +39,22 @@ class _OfForm:
 class Settings:
     """Which values were tried.
 
+    The module holds this, so its attributes are not held here: None stands for them.
+
     Attributes:
-        attributes, arguments: numbers with too many values, of which the trial that is due has to see that they decide
-            nothing: where they are kept, and their places among the leaves of the input.
+        arguments: the places, among the leaves of the input, of numbers with too many values, of which the trial that
+            is due has to see that they decide nothing.
     """
 
     def __init__(self) -> None:
-        self.attributes: list[Attribute] = []
         self.arguments: list[int] = []
+        self._changing: list[_Place] = []  # attributes that are such numbers
         self._parts: Any = None
+        self._is_own = False  # whether the module is of a class of the script's
         self._of: list[dict[str, Any]] = []  # attributes of each part
-        self._count = 0  # of these
+        self._count = 0  # of these, and of the module's
         self._outside: list[tuple[Mapping[str, Any], str]] = []  # numbers that the code names elsewhere
-        self._places: list[tuple[Mapping[str, Any], str]] = []
+        self._places: list[_Place] = []
         self._own: set[Hashable] = set()  # those that the forward changes
         self._forms: defaultdict[Hashable, _OfForm] = defaultdict(_OfForm)
         self._before: tuple[_OfForm, dict[Hashable, Any]] | None = None  # a forward that is tried
@@ -61,15 +65,15 @@ class Settings:
         Args:
             module: and parts: the identities of what it consists of. leaves: the input, flattened.
         """
-        self.attributes, self.arguments = [], []
-        if (self._parts is not parts and self._parts != parts) or sum(map(len, self._of)) != self._count:
+        self._changing, self.arguments = [], []
+        if (self._parts is not parts and self._parts != parts) or self._counted(module) != self._count:
             self._look(module, parts)
-        of_form = self._forms[form]
-        now = [of.get(name) for of, name in self._places] + [*_told(leaves).values()]
+        of_form, own = self._forms[form], vars(module)
+        now = [(own if of is None else of).get(name) for of, name in self._places] + [*_told(leaves).values()]
         if now == of_form.last and of_form.tried:
             return False
         of_form.last = now
-        values = {place: value for place, value in self._values(leaves).items() if place not in of_form.left_out}
+        values = {place: value for place, value in self._values(own, leaves).items() if place not in of_form.left_out}
         key = tuple(values.items())
         if key in of_form.tried or (len(of_form.tried) >= _MOST and not any(type(leaf) is list for leaf in leaves)):
             return False
@@ -81,18 +85,22 @@ class Settings:
             of_form.tried.clear()
             key = tuple(item for item in key if item[0] not in many)
             self.arguments = [place for place in many if isinstance(place, int)]
-            changing = [(of, name) for of, name in self._places if (id(of), name) in many]
-            self.attributes = [(of, name) for of, name in changing if isinstance(of, dict)]
+            self._changing = [(of, name) for of, name in self._places if (id(of), name) in many]
         of_form.tried.add(key)
         self._before = of_form, values
         return True
 
-    def after_forward(self) -> None:
+    def attributes(self, module: nn.Module) -> list[Attribute]:
+        """Where the attributes are kept that have too many values; as `arguments`."""
+        held = [(vars(module) if of is None else of, name) for of, name in self._changing]
+        return [(of, name) for of, name in held if isinstance(of, dict)]
+
+    def after_forward(self, module: nn.Module) -> None:
         """A number that the forward has changed itself is no setting."""
         if self._before is None:
             return
         (of_form, values), self._before = self._before, None
-        now = self._values(())
+        now = self._values(vars(module), ())
         own = {place for place in values if type(values[place]) in (int, float) and place in now}
         own = {place for place in own if values[place] != now[place]}
         if own:
@@ -105,19 +113,26 @@ class Settings:
         if self._parts != parts:
             self._outside = outside_numbers.places(own)
             self._parts = parts
-        self._of = [*map(vars, own)]
-        self._count = sum(map(len, self._of))
+        self._is_own = any(part is module for part in own)
+        self._of = [vars(part) for part in own if part is not module]
+        self._count = self._counted(module)
         self._places = [place for place in self._outside if (id(place[0]), place[1]) not in self._own]
+        kept: list[tuple[dict[str, Any] | None, dict[str, Any]]] = [(None, vars(module))] if self._is_own else []
         self._places += [
             (of, name)
-            for of in self._of
-            for name, value in of.items()
+            for of, held in kept + [(each, each) for each in self._of]
+            for name, value in held.items()
             if type(value) in outside_numbers.KINDS and name != "training" and (id(of), name) not in self._own
         ]
 
-    def _values(self, leaves: Sequence[Any]) -> dict[Hashable, Any]:
-        """By place: those of attributes that the forward leaves alone, and of arguments."""
-        values: dict[Hashable, Any] = {(id(of), name): of.get(name) for of, name in self._places}
+    def _counted(self, module: nn.Module) -> int:
+        return sum(map(len, self._of), len(vars(module)) if self._is_own else 0)
+
+    def _values(self, own: dict[str, Any], leaves: Sequence[Any]) -> dict[Hashable, Any]:
+        """By place: attributes that the forward leaves alone, and arguments. own: the attributes of the module."""
+        values: dict[Hashable, Any] = {
+            (id(of), name): (own if of is None else of).get(name) for of, name in self._places
+        }
         return values | _told(leaves)
 
 

@@ -17,7 +17,7 @@ import torch
 from torch import nn
 
 from ..gradients.reduction import NoReduction
-from ..torch_internals import CALL, call_past_slot
+from ..torch_internals import CALL
 from . import compiled, region
 from .routed_call import RoutedCall
 
@@ -48,7 +48,7 @@ def divide_who_joins(has_gradients: bool) -> None:
         return
     if has_gradients and any(parameter.requires_grad for parameter in module.parameters()):
         return
-    vars(module)[CALL] = UntrainedCall(module, call_past_slot(module), lambda _, call: NoReduction(call), True)
+    vars(module)[CALL] = UntrainedCall(module, None, lambda _: NoReduction(), True)
 
 
 def _outermost(frame: FrameType | None) -> nn.Module | None:

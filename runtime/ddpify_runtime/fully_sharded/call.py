@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
@@ -21,8 +21,7 @@ _SIZES = Division(reason="the sizes in it depend on its samples, and every rank 
 class ReducedByTorch(NoReduction):
     """For a forward whose gradients torch averages, in its own hooks."""
 
-    def __init__(self, module: nn.Module, call: Callable[..., Any]) -> None:
-        super().__init__(call)
+    def __init__(self, module: nn.Module) -> None: ...
 
 
 class ShardedCall(RoutedCall):

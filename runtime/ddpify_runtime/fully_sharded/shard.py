@@ -55,7 +55,7 @@ def fully_shard(module: Module) -> Module:
     _require_divisible(module)
     for inner in module.modules():
         if isinstance(call := vars(inner).get(CALL), ShardedCall):  # a layer: put together, and not divided by itself
-            vars(inner)[CALL] = call.call
+            vars(inner)[CALL] = call.compiled
             for handle in _states.pop(inner):
                 handle.remove()
     require_equal_weights(module)

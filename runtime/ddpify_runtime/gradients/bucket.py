@@ -79,7 +79,7 @@ class Bucket:
                 for gradient, mean in zip(gradients, self._means, strict=True):
                     self._take(gradient, mean)
         if flags and not (self.gradients and all(flags)):
-            self._flags.copy_(torch.tensor(flags))
+            self._flags.copy_(torch.tensor(flags, device="cpu"))
         self.work = begin_sum(self._flat)
 
     def _take_all(self, gradients: Sequence[Tensor | None]) -> bool:
@@ -120,7 +120,7 @@ class Recorded(Bucket):
 
     def send(self, flags: Sequence[int] = (), gradients: Sequence[Tensor | None] | None = None) -> None:
         device = self._like.device  # where XLA makes ones in its graph, and other numbers are sent
-        sent = torch.ones(len(flags), device=device) if all(flags) else torch.tensor(flags).to(device)
+        sent = torch.ones(len(flags), device=device) if all(flags) else torch.tensor(flags, device="cpu").to(device)
         given = [torch.zeros_like(each) if each.grad is None else each.grad.detach() for each in self.parameters]
         self._flat = torch.cat([*(each.flatten() for each in given), sent.to(self._like.dtype)])
         self.work = dist.all_reduce(self._flat, async_op=True)

@@ -13,13 +13,15 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import count
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, finalize, ref
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.utils.hooks import RemovableHandle
 
 from .. import engines
 from ..torch_internals import after_backward, copy_all, forget_empty_hooks, graph_task, version_of
@@ -46,9 +48,6 @@ def align(parameters: Sequence[nn.Parameter]) -> None:
 class NoReduction:
     """For a forward without gradients: nothing is reduced."""
 
-    def __init__(self, call: Callable[..., Any]) -> None:
-        self.forward = call
-
     def enter(self) -> None: ...
 
     def release(self) -> None: ...
@@ -60,8 +59,7 @@ class PartOfReduction(NoReduction):
     These are equal on every rank up to rounding, and stay so to the last bit.
     """
 
-    def __init__(self, call: Callable[..., Any], enter: Callable[[], None]) -> None:
-        super().__init__(call)
+    def __init__(self, enter: Callable[[], None]) -> None:
         self.enter = enter  # type: ignore[method-assign]
 
 
@@ -123,13 +121,8 @@ class Reduction:
     parameter whether it got one here. Where no rank had one, the gradient stays as it was.
     """
 
-    def __init__(
-        self, module: nn.Module, call: Callable[..., Any], in_one: bool = False, as_views: bool = False
-    ) -> None:
-        """call: computes the module's output for a rank's samples. in_one: all of a dtype in one bucket. as_views: as
-        torch's gradient_as_bucket_view.
-        """
-        self.forward = call
+    def __init__(self, module: nn.Module, in_one: bool = False, as_views: bool = False) -> None:
+        """in_one: all of a dtype in one bucket. as_views: as torch's gradient_as_bucket_view."""
         self.as_views = as_views
         self.task = _NONE
         self.parameters = [parameter for parameter in module.parameters() if parameter.requires_grad]
@@ -145,19 +138,17 @@ class Reduction:
         }
         # What is sent when a pass ends needs no hooks: whether a gradient came is seen then.
         self.unhooked = list(self.buckets[-1].places) if self.buckets and self._waits_for_the_end() else []
-        self.hooks = {
-            place: parameter.register_post_accumulate_grad_hook(self._note)
-            for place, parameter in enumerate(self.parameters)
-            if place not in self.unhooked
-        }
+        hook = partial(note, ref(self))  # parameters hold it, which this holds
+        hooked = [parameter for place, parameter in enumerate(self.parameters) if place not in self.unhooked]
+        hooks = [(parameter, parameter.register_post_accumulate_grad_hook(hook)) for parameter in hooked]
+        self._unhook = finalize(self, _unhook, hooks)
+        self._unhook.atexit = False
 
     def release(self) -> None:
         """Hold no parameter any more; this can be used no more."""
-        for place, hook in self.hooks.items():
-            hook.remove()
-            forget_empty_hooks(self.parameters[place])
+        self._unhook()
         self.parameters, self.buckets, self.unhooked = [], [], []
-        self.hooks, self.where, self.found = {}, {}, {}
+        self.where, self.found = {}, {}
 
     def _waits_for_the_end(self) -> bool:
         """Whether the gradients of the last bucket are looked at when a pass ends, and not before."""
@@ -194,26 +185,6 @@ class Reduction:
             self.before = before, [-1 if each is None else version_of(each) for each in before]
         if task != _BEGUN:
             after_backward(self.complete)
-
-    def _note(self, parameter: Tensor) -> None:
-        """A parameter has got its gradient."""
-        if self.task in (_NONE, _FAILED) or not parameter.requires_grad:  # it may have been frozen after the forward
-            return
-        place, bucket, at = self.found[id(parameter)]
-        again, self.got[place] = self.got[place], 1
-        if bucket is None:
-            return
-        if again and (bucket.work or self.as_views):
-            raise RuntimeError(
-                f"ddpify: a parameter of size {list(parameter.shape)} got its gradient twice in one backward, as what "
-                "is used in several parts that are checkpointed; use checkpoint(..., use_reentrant=False)"
-            )
-        if not bucket.at_once:
-            bucket.take(at)
-        if not again:
-            bucket.waiting -= 1
-            if not bucket.waiting and bucket is not self.buckets[-1]:
-                self._send_full()
 
     @torch.no_grad()
     def _send_full(self) -> None:
@@ -284,12 +255,41 @@ class Reduction:
                 parameter.grad = mean.to_dense() if dense else mean
 
 
+def note(reduction: ref[Reduction], parameter: Tensor) -> None:
+    """A parameter has got its gradient."""
+    self = reduction()
+    # It may have been frozen after the forward.
+    if self is None or self.task in (_NONE, _FAILED) or not parameter.requires_grad:
+        return
+    place, bucket, at = self.found[id(parameter)]
+    again, self.got[place] = self.got[place], 1
+    if bucket is None:
+        return
+    if again and (bucket.work or self.as_views):
+        raise RuntimeError(
+            f"ddpify: a parameter of size {list(parameter.shape)} got its gradient twice in one backward, as what "
+            "is used in several parts that are checkpointed; use checkpoint(..., use_reentrant=False)"
+        )
+    if not bucket.at_once:
+        bucket.take(at)
+    if not again:
+        bucket.waiting -= 1
+        if not bucket.waiting and bucket is not self.buckets[-1]:
+            self._send_full()
+
+
+def _unhook(hooks: Sequence[tuple[nn.Parameter, RemovableHandle]]) -> None:
+    for parameter, hook in hooks:
+        hook.remove()
+        forget_empty_hooks(parameter)
+
+
 def _reduced(parameter: nn.Parameter) -> Tensor:
     """The mean of a sparse gradient, whose size is another one on each rank; a collective."""
     shape = parameter.shape
     if parameter.grad is None:
         indices = torch.empty(1, 0, dtype=torch.int64, device=parameter.device)
-        gradient = torch.sparse_coo_tensor(indices, parameter.new_empty(0, *shape[1:]), shape)
+        gradient = torch.sparse_coo_tensor(indices, parameter.new_empty(0, *shape[1:]), shape, device=parameter.device)
     else:
         gradient = parameter.grad if parameter.grad.is_sparse else parameter.grad.to_sparse(1)
     mean: Tensor = (gradient / dist.get_world_size()).coalesce()

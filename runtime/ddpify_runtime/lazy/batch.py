@@ -5,8 +5,9 @@ Its kinds: samples of a batch or of an output (outputs.py), and a number that is
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -46,6 +47,16 @@ class DistributedTensor(Tensor):
     def whole(self) -> Tensor:
         """The whole; a collective the first time."""
         raise NotImplementedError
+
+
+def entering(functions: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    """What enters the regions that a tensor comes from: no method of it, which a node of its own graph would keep."""
+    return functions[0] if len(functions) == 1 else partial(_call, functions)
+
+
+def _call(functions: Sequence[Callable[[], None]]) -> None:
+    for function in functions:
+        function()
 
 
 def in_form(func: Callable[..., Any], args: tuple[Any, ...]) -> tuple[Callable[..., Any], tuple[Any, ...]]:

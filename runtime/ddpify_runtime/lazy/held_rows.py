@@ -6,7 +6,6 @@ It is joined when something needs the whole of it, and not before. Views follow 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial as partial_of
 from typing import Any
 
 import torch
@@ -16,7 +15,7 @@ from torch.autograd import Function
 from ..forward import region
 from ..sharding.collectives import Gather, Rows, count, gather, gather_with_grad, leave, split, world_size
 from ..torch_internals import apply, asks_subclasses, base_of, made_wrapper, tree_map_only
-from .batch import DistributedTensor, same_memory
+from .batch import DistributedTensor, entering, same_memory
 from .labels import Labels
 from .row_operations import VIEWS_OR_COPIES
 
@@ -96,9 +95,10 @@ class HeldRows(DistributedTensor):
         with torch.DisableTorchFunctionSubclass():
             return self.requires_grad and self.is_leaf
 
-    def enter(self) -> None:
-        """A backward pass enters the shared regions that this comes from."""
-        _call(self._on_enter)
+    @property
+    def enter(self) -> Callable[[], None]:
+        """Called when a backward pass enters the shared regions that this comes from."""
+        return entering(self._on_enter)
 
     def whole(self) -> Tensor:
         """The whole tensor; a collective the first time. It is a view where the same of a whole tensor would be."""
@@ -225,11 +225,6 @@ def device_of(tensor: Tensor) -> torch.device:
         return tensor.device
 
 
-def _call(functions: Sequence[Callable[[], None]]) -> None:
-    for function in functions:
-        function()
-
-
 def _node(output: HeldRows) -> Any:
     if not asks_subclasses():
         return output.grad_fn
@@ -276,7 +271,7 @@ class _Later(Function):
     def forward(
         ctx: Any, kind: type[HeldRows], local: Tensor, total: int, place: Rows, on_enter: tuple[Callable[[], None], ...]
     ) -> Tensor:
-        ctx.arguments = total, place, partial_of(_call, on_enter)
+        ctx.arguments = total, place, entering(on_enter)
         return kind.__new__(kind, local, total, place, on_enter)
 
     @staticmethod

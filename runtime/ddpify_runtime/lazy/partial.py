@@ -18,7 +18,7 @@ from ..forward import region
 from ..gradients.reduction import is_in_pass, run_pass
 from ..sharding.collectives import add_over_ranks, leave, sum_over_ranks, world_size
 from ..torch_internals import apply, asks_subclasses, made_wrapper
-from .batch import QUESTIONS, DistributedTensor, as_it_is, same_memory, wholes
+from .batch import QUESTIONS, DistributedTensor, as_it_is, entering, same_memory, wholes
 from .partial_gradients import Total, WholeOfPartial, inside
 
 _OnEnter = tuple[Callable[[], None], ...]
@@ -102,10 +102,10 @@ class Partial(DistributedTensor):
         alone = self._common is None and other._common is None
         return alone and mine == (other._divisor, other._on_enter, other._part.dtype)
 
-    def enter(self) -> None:
-        """A backward pass enters the shared regions that this comes from."""
-        for on_enter in self._on_enter:
-            on_enter()
+    @property
+    def enter(self) -> Callable[[], None]:
+        """Called when a backward pass enters the shared regions that this comes from."""
+        return entering(self._on_enter)
 
     def whole(self) -> Tensor:
         """The whole; a collective the first time."""

@@ -148,7 +148,7 @@ def _over_ranks(given: dict[str, Any], mine: Tensor, divisor: Tensor) -> Tensor 
     """
     target = given["target"]
     if not isinstance(target, DistributedTensor):
-        return torch.as_tensor(losses.weight_of_targets(given))
+        return torch.as_tensor(losses.weight_of_targets(given), device=divisor.device)
     if isinstance(target, HeldRows) and target._labels is not None and given["weight"] is None:
         labels, which = target._labels
         return labels.count(divisor, mine.numel(), target.numel(), (given["ignore_index"], mine.dtype, which))

@@ -154,7 +154,7 @@ def _rank_and_size() -> tuple[int, int]:
 @lru_cache(maxsize=64)
 def _numbers(rank: int, total: int, world_size: int, device: torch.device) -> Tensor:
     """The numbers of a rank's samples, sent to the device once."""
-    return torch.arange(rank, total, world_size).to(device)
+    return torch.arange(rank, total, world_size, device="cpu").to(device)
 
 
 def begin_sum(tensor: Tensor) -> Any:
@@ -233,7 +233,7 @@ def broadcast_object(value: Any, src: int = 0, group: Any = None) -> Any:
         value: what can be pickled; that of ranks other than `src` is not looked at. group: the ranks; all by default.
     """
     data = bytearray(pickle.dumps(value) if dist.get_rank() == src else b"")
-    size = torch.tensor([len(data)])
+    size = torch.tensor([len(data)], device="cpu")
     dist.broadcast(size, src, group)
     if dist.get_rank() != src:
         data = bytearray(int(size))
@@ -258,8 +258,8 @@ def gather_objects_on(dst: int, value: Any, group: Any = None) -> list[Any]:
 def _bytes(value: Any, group: Any, dst: int | None = None) -> tuple[Tensor, list[bytearray], list[Tensor]]:
     """A value pickled, as long as the longest of all ranks; room for those of all, and tensors of it, where they go."""
     data = pickle.dumps(value)
-    sizes = [torch.zeros(1, dtype=torch.int64) for _ in range(dist.get_world_size(group))]
-    dist.all_gather(sizes, torch.tensor([len(data)]), group)
+    sizes = [torch.zeros(1, dtype=torch.int64, device="cpu") for _ in range(dist.get_world_size(group))]
+    dist.all_gather(sizes, torch.tensor([len(data)], device="cpu"), group)
     most = max(int(size) for size in sizes)
     buffers = [bytearray(most) for _ in sizes] if dst in (None, dist.get_rank()) else []
     sent = torch.frombuffer(bytearray(data.ljust(most, b"\0")), dtype=torch.uint8)

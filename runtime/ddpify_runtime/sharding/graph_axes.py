@@ -63,7 +63,7 @@ class Axis:
         ranks = collectives.world_size()
         key = rank, ranks, device
         if key not in self._rows:
-            self._rows[key] = self.rows(torch.arange(rank, self.total, ranks)).to(device)
+            self._rows[key] = self.rows(torch.arange(rank, self.total, ranks, device="cpu")).to(device)
         return self._rows[key]
 
 

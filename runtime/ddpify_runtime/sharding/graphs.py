@@ -164,9 +164,8 @@ class Layout:
         self, leaves: Sequence[Any], places: Sequence[Place], on_enter: Callable[[], None] | None = None
     ) -> list[Any]:
         """This rank's part of an input; with gradients where `on_enter`, as for `split`, is given."""
-        return self.part(
-            leaves, places, torch.arange(self.total)[collectives.own_rank() :: collectives.world_size()], on_enter
-        )
+        graphs = torch.arange(collectives.own_rank(), self.total, collectives.world_size(), device="cpu")
+        return self.part(leaves, places, graphs, on_enter)
 
     def part(
         self,

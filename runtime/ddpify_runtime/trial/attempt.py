@@ -216,7 +216,9 @@ def same_gradients(
                 with noted(copy) as normalised:
                     expected = structure.flatten(call(copy, given))[0]
                 weights = [
-                    torch.randn(output.shape, generator=generator).to(output) if _needs_gradient(output) else None
+                    torch.randn(output.shape, generator=generator, device="cpu").to(output)
+                    if _needs_gradient(output)
+                    else None
                     for output in expected
                 ]
                 gradients, whole_apart = _gradients(expected, weights, [*parameters, *wanted], apart)
@@ -269,7 +271,7 @@ def same_gradients(
                 for full, part, rows in zip(whole_apart, part_apart, of_rows, strict=False)
             )
         )
-    verdict = torch.tensor([int(differs)])
+    verdict = torch.tensor([int(differs)], device="cpu")
     dist.all_reduce(verdict, dist.ReduceOp.MAX)
     return not int(verdict)
 

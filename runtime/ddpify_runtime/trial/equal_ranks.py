@@ -15,7 +15,8 @@ from ..sharding.collectives import spread
 def require_equal_inputs(leaves: Sequence[Any]) -> None:
     tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor) and not leaf.is_complex()]
     tensors = [leaf for leaf in tensors if leaf.layout is torch.strided]
-    digest = torch.nan_to_num(torch.tensor([float(len(leaves)), *map(_digest, tensors[:15])], dtype=torch.float64))
+    numbers = [float(len(leaves)), *map(_digest, tensors[:15])]
+    digest = torch.nan_to_num(torch.tensor(numbers, dtype=torch.float64, device="cpu"))
     digest = torch.cat([digest, digest.new_zeros(16 - len(digest))])
     if spread(digest).any():
         raise RuntimeError(
@@ -34,7 +35,8 @@ def require_equal_weights(module: nn.Module) -> None:
     ]
     weights = sum((_digest(tensor, torch.float32) for tensor in tensors), 0.0)
     scale = sum((float(tensor.detach().abs().sum(dtype=torch.float32)) for tensor in tensors), 0.0)
-    difference = spread(torch.nan_to_num(torch.tensor([*sizes, weights], dtype=torch.float64)))
+    numbers = torch.tensor([*sizes, weights], dtype=torch.float64, device="cpu")
+    difference = spread(torch.nan_to_num(numbers))
     if difference[:2].any() or float(difference[2]) > 1e-3 * scale:
         raise RuntimeError(
             f"ddpify: {type(module).__name__} is not the same on every process: its size or its first weights differ. "

@@ -420,14 +420,15 @@ def _agree(trial: Trial | None, draws_otherwise: bool) -> tuple[list[int] | None
     matches, places = (trial.matches, trial.places) if trial else ([[False]], {})
     seen = zlib.crc32(repr(sorted((name, dims, str(rows)) for (name, dims, _), rows in places.items())).encode())
     fails = trial is None and not draws_otherwise
-    asked = torch.tensor([len(matches), -len(matches), seen, -seen, -int(draws_otherwise), -int(fails)])
+    numbers = [len(matches), -len(matches), seen, -seen, -int(draws_otherwise), -int(fails)]
+    asked = torch.tensor(numbers, device="cpu")
     dist.all_reduce(asked, dist.ReduceOp.MIN)
     differ = bool(asked[2:4].sum() or asked[4]) and not asked[5]
     if int(asked[:2].sum()) or differ or asked[5]:  # not as many on every rank, say
         return None, differ
-    flags = torch.zeros(len(matches), most, dtype=torch.int32)
+    flags = torch.zeros(len(matches), most, dtype=torch.int32, device="cpu")
     for i, row in enumerate(matches):
-        flags[i, : len(row[:most])] = torch.tensor(row[:most], dtype=torch.int32)
+        flags[i, : len(row[:most])] = torch.tensor(row[:most], dtype=torch.int32, device="cpu")
     dist.all_reduce(flags, dist.ReduceOp.MIN)
     choices = [agreed.nonzero().flatten().tolist() for agreed in flags]
     return [choice[0] for choice in choices] if all(choices) else None, False
@@ -435,10 +436,10 @@ def _agree(trial: Trial | None, draws_otherwise: bool) -> tuple[list[int] | None
 
 def _anywhere(flags: list[bool]) -> tuple[bool, ...]:
     """Which flags are set on any rank; empty if none is. A collective."""
-    if spread(torch.tensor([len(flags)])).any():
+    if spread(torch.tensor([len(flags)], device="cpu")).any():
         raise NotDivisible("it computes more losses on one rank than on another")
     if not flags:
         return ()
-    found = torch.tensor(flags, dtype=torch.int32)
+    found = torch.tensor(flags, dtype=torch.int32, device="cpu")
     dist.all_reduce(found, dist.ReduceOp.MAX)
     return tuple(bool(flag) for flag in found) if found.any() else ()

@@ -7,6 +7,7 @@ A tensor is projected from both sides of the matrix that its values are laid out
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -25,11 +26,12 @@ def projected(gradients: Sequence[Tensor]) -> Tensor:
         A tensor of size [len(gradients), 64] in float64 on the host.
     """
     generator = torch.Generator().manual_seed(0)
-    of_columns = torch.randn(_WIDTH, _COUNT, generator=generator, dtype=torch.float64)
+    on_host: Any = {"dtype": torch.float64, "device": "cpu"}
+    of_columns = torch.randn(_WIDTH, _COUNT, generator=generator, **on_host)
     lines = max((_lines(gradient) for gradient in gradients), default=0)
-    of_lines = torch.randn(_COUNT, lines, generator=generator, dtype=torch.float64)
+    of_lines = torch.randn(_COUNT, lines, generator=generator, **on_host)
     flat = [_project(gradient, of_columns, of_lines) for gradient in gradients]
-    return torch.stack(flat) / _COUNT if flat else torch.zeros(0, _COUNT * _COUNT, dtype=torch.float64)
+    return torch.stack(flat) / _COUNT if flat else torch.zeros(0, _COUNT * _COUNT, **on_host)
 
 
 def _lines(gradient: Tensor) -> int:

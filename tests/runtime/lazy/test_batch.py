@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from typing import Any
+
+import pytest
 import torch
+import torch.nn.functional as F
+from ddpify_runtime import DistributedDataParallel
 from ddpify_runtime.lazy.batch import (
     DistributedTensor,
     gather_what_it_sees,
@@ -12,7 +19,9 @@ from ddpify_runtime.lazy.batch import (
     wholes,
 )
 from ddpify_runtime.lazy.partial import partial
-from torch import Tensor
+from torch import Tensor, nn
+
+from tests.runtime.processes import run
 
 
 def number(value: float) -> DistributedTensor:
@@ -47,3 +56,25 @@ def test_what_a_function_sees_is_joined_before_it_is_called_alone() -> None:
     held = [share]
     gather_what_it_sees(lambda: held)
     gather_what_it_sees(print)
+
+
+def joined(loss: str) -> list[bool]:
+    """Whether what all ranks put together in a step is gone after it: an output or a number, and the whole of it."""
+    model = DistributedDataParallel(nn.Linear(4, 3))
+
+    def step() -> list[weakref.ref[Any]]:
+        output: Any = model(torch.randn(6, 4))
+        number: Any = F.cross_entropy(output, torch.arange(6) % 3)
+        value = number.sqrt() if loss == "number" else output.t() @ output
+        value.sum().backward()
+        held = [output, output._whole] if loss == "output" else [number, number._whole]
+        return [weakref.ref(each) for each in held if each is not None]
+
+    gc.collect()
+    gc.disable()
+    return [each() is None for each in step()]
+
+
+@pytest.mark.parametrize("loss", ["output", "number"])
+def test_what_was_joined_is_freed_with_its_step(loss: str) -> None:
+    assert run(2, joined, loss) == [[True, True]] * 2

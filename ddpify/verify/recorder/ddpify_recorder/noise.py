@@ -28,7 +28,7 @@ class Noise:
         with torch.no_grad():
             for p in parameters:
                 if p.is_floating_point() and p.layout is torch.strided:
-                    noise = torch.randn(p.shape, generator=self.generator).to(p.device, p.dtype)
+                    noise = torch.randn(p.shape, generator=self.generator, device="cpu").to(p.device, p.dtype)
                     p.data.addcmul_(p.data, noise, value=torch.finfo(p.dtype).eps / 2)
 
     def before(self, optimizer: Optimizer, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Arguments:
@@ -60,5 +60,5 @@ class Noise:
         count = sum(grad.numel() for grad in grads) or 1
         size = sum(float(grad.detach().double().abs().square().sum()) for grad in grads)
         for grad in grads:
-            noise = torch.randn(grad.shape, generator=self.generator).to(grad.device, grad.dtype)
+            noise = torch.randn(grad.shape, generator=self.generator, device="cpu").to(grad.device, grad.dtype)
             grad.data.add_(noise, alpha=self.size * (size / count) ** 0.5)

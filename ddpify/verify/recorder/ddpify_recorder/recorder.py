@@ -11,11 +11,10 @@ import weakref
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from torch import nn
 from torch.optim import Optimizer
 
 from ddpify_recorder.noise import Arguments, Noise
-from ddpify_recorder.states import gradients_of, names_of, parameters_of, random_states, running_statistics
+from ddpify_recorder.states import RunningStatistics, gradients_of, names_of, parameters_of, random_states
 from ddpify_recorder.traces import Trace, rank_of_process, trace
 
 
@@ -34,7 +33,7 @@ class Recorder:
         self.folder, self.steps, self.noise, self.plain = folder, steps, noise, plain
         self.streams: dict[int, BinaryIO] = {}
         self.numbers: weakref.WeakKeyDictionary[Optimizer, int] = weakref.WeakKeyDictionary()
-        self.buffers: weakref.WeakKeyDictionary[nn.Module, None] = weakref.WeakKeyDictionary()
+        self.statistics = RunningStatistics()
         self.depths: dict[int, int] = {}
         self.grads: dict[int, list[Trace | None]] = {}
         self.named: set[int] = set()
@@ -102,7 +101,7 @@ class Recorder:
             "optimizer": number,
             "params": [trace(parameter) for parameter in parameters_of(optimizer)],
             "grads": used,
-            "buffers": [trace(buffer) for buffer in running_statistics(self.buffers)],
+            "buffers": [trace(buffer) for buffer in self.statistics],
             "rates": [float(group.get("lr", 0.0)) for group in optimizer.param_groups],
             "losses": self.losses,  # what .backward() was called on since the step before
             "forwards": self.forwards,  # of torch's DistributedDataParallel, so far

@@ -15,6 +15,8 @@ from torch.optim import Optimizer
 
 from ddpify_recorder.traces import Trace, memory, trace
 
+_STATISTICS = "running_mean", "running_var"
+
 
 def parameters_of(optimizer: Optimizer) -> list[torch.Tensor]:
     """Its parameters; on XLA everything recorded so far is run first, rather than a part of it for each of them."""
@@ -27,12 +29,29 @@ def gradients_of(optimizer: Optimizer) -> list[Trace | None]:
     return [None if p.grad is None else trace(p.grad) for p in parameters_of(optimizer)]
 
 
-def running_statistics(modules: weakref.WeakKeyDictionary[nn.Module, None]) -> Iterator[torch.Tensor]:
-    """The running statistics of every module that lives, in order of creation."""
-    for module in list(modules):
-        for name, buffer in module._buffers.items():
-            if buffer is not None and name in ("running_mean", "running_var"):
-                yield buffer
+class RunningStatistics:
+    """Those of every module that the script has still, in order of creation."""
+
+    def __init__(self) -> None:
+        self._modules: weakref.WeakKeyDictionary[nn.Module, None] = weakref.WeakKeyDictionary()
+        self._has_grown = False
+
+    def add(self, module: nn.Module, name: str) -> None:
+        """A module has a buffer of this name from now on."""
+        if name in _STATISTICS:
+            self._modules.setdefault(module, None)
+            self._has_grown = True
+
+    def __iter__(self) -> Iterator[torch.Tensor]:
+        """Without those of a model that was dropped for the next one: where it lies in a cycle it lives until garbage
+        is collected, at another step of each run."""
+        if self._has_grown:
+            gc.collect()
+            self._has_grown = False
+        for module in list(self._modules):
+            for name, buffer in module._buffers.items():
+                if buffer is not None and name in _STATISTICS:
+                    yield buffer
 
 
 def names_of(parameters: list[torch.Tensor]) -> list[str]:

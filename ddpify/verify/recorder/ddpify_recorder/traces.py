@@ -60,5 +60,5 @@ def memory(values: torch.Tensor) -> Any:
 
 @functools.cache
 def _sample(size: int, count: int) -> torch.Tensor:
-    places = torch.randint(size, (count,), generator=torch.Generator().manual_seed(0))
+    places = torch.randint(size, (count,), generator=torch.Generator().manual_seed(0), device="cpu")
     return places.sort().values

@@ -28,7 +28,7 @@ def watch(recorder: Recorder) -> None:
     _watch_runtime(recorder)
     _watch_loading(recorder)
     torch.nn.modules.module.register_module_buffer_registration_hook(
-        lambda module, name, buffer: recorder.buffers.setdefault(module, None)
+        lambda module, name, buffer: recorder.statistics.add(module, name)
     )
 
 
@@ -119,18 +119,15 @@ def _watch_runtime(recorder: Recorder) -> None:
 
 
 def _count_reduced(recorder: Recorder) -> None:
+    import ddpify_runtime.forward.routed_call
     from ddpify_runtime.fully_sharded.call import ReducedByTorch
     from ddpify_runtime.gradients.reduction import Reduction
 
-    for kind in (Reduction, ReducedByTorch):
-        _count_reduced_by(kind, recorder)
+    routed: Any = ddpify_runtime.forward.routed_call
+    divided = routed.divided
 
-
-def _count_reduced_by(kind: Any, recorder: Recorder) -> None:
-    init = kind.__init__
-
-    @functools.wraps(init)
-    def recorded_init(self: Any, module: nn.Module, call: Any, *args: Any, **kwargs: Any) -> None:
+    @functools.wraps(divided)
+    def recorded(module: nn.Module, call: Any, *args: Any) -> Any:
         @functools.wraps(call)
         def counted(*values: Any, **named: Any) -> Any:
             recorder.forwards += 1
@@ -138,9 +135,10 @@ def _count_reduced_by(kind: Any, recorder: Recorder) -> None:
             recorder.synced.append(True)
             return call(*values, **named)
 
-        init(self, module, counted, *args, **kwargs)
+        is_reduced = any(isinstance(each, (Reduction, ReducedByTorch)) for each in args)
+        return divided(module, counted if is_reduced else call, *args)
 
-    kind.__init__ = recorded_init
+    routed.divided = recorded
 
 
 def watch_inputs(recorder: Recorder) -> None:

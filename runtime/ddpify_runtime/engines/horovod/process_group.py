@@ -208,7 +208,7 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         with torch.inference_mode(False):
             handles = [hvd.allgather_async(part, name=name) for part, name in zip(sent, names, strict=True)]
         indices, values = map(hvd.synchronize, handles)
-        tensor.copy_(torch.sparse_coo_tensor(indices.t(), values, tensor.shape).coalesce())
+        tensor.copy_(torch.sparse_coo_tensor(indices.t(), values, tensor.shape, device=values.device).coalesce())
         return self._done("allreduce")
 
     def _broadcast(self, tensor: Tensor, root: int, finish: Callable[[Tensor], Any]) -> Work:
@@ -238,7 +238,7 @@ class ProcessGroup(_ProcessGroup):  # type: ignore[misc]
         """Send to each rank a tensor, and receive one of each."""
         name = self._next("alltoall")
         parts = [_bytes(each) for each in given]
-        sizes = torch.tensor([part.numel() for part in parts], dtype=torch.int32)
+        sizes = torch.tensor([part.numel() for part in parts], dtype=torch.int32, device="cpu")
         with torch.inference_mode(False):
             handle = hvd.alltoall_async(torch.cat(parts), sizes, name=name)
 

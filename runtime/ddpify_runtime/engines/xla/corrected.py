@@ -82,8 +82,9 @@ def _nearest_places(given: Any, size: Any, *scales: float | None) -> list[Tensor
     if all(scale is None or scale * before == after for scale, before, after in sides):
         return None
     return [
-        (torch.arange(after) * (before / after if scale is None else 1.0 / scale)).long().clamp(max=before - 1)
+        (places * (before / after if scale is None else 1.0 / scale)).long().clamp(max=before - 1)
         for scale, before, after in sides
+        for places in [torch.arange(after, device="cpu")]
     ]
 
 
