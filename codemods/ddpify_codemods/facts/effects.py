@@ -68,6 +68,7 @@ FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
 # What calls a function that it is given, now or in its turn; what starts it beside the rest.
 _IN_TURN = frozenset({"map", "partial", "filter", "starmap"})
 _BESIDE = frozenset({"Thread", "Process", "Timer", "submit", "apply_async"})
+_OF_POOLS = frozenset({"map", "starmap", "imap", "imap_unordered", "map_async"})
 _STREAMS = frozenset({"BytesIO", "StringIO", "TemporaryFile", "NamedTemporaryFile", "open", "File"})
 
 
@@ -109,7 +110,8 @@ def handed_on(script: Script) -> Iterator[tuple[ast.expr, ast.Call, bool]]:
     """
     for call in script.find(ast.Call):
         called = last_name(call.func)
-        beside = called in _BESIDE
+        of_pool = isinstance(call.func, ast.Attribute) and not _is_imported(script, call.func)
+        beside = called in _BESIDE or (of_pool and called in _OF_POOLS)
         for given in (*call.args, *(word.value for word in call.keywords)):
             named = isinstance(given, ast.Name | ast.Attribute) and _is_imported(script, given)
             calls = beside or called in _IN_TURN or called in script.defined

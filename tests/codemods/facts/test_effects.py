@@ -107,6 +107,7 @@ def test_how_a_path_is_opened(opened: str, unknown: bool) -> None:
         ("save = partial(torch.save, state)", [("torch.save", False)]),
         ("pool.submit(torch.save, state, path)", [("torch.save", True)]),
         ("Thread(target=torch.save, args=(state, path)).start()", [("torch.save", True)]),
+        ("pool.map(os.remove, files)", [("os.remove", True)]),
         ("atexit.register(os.remove, path)", []),
         ("list(map(os.path.exists, files))", []),
     ],
