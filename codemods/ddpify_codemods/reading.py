@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
@@ -96,10 +96,7 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
     libraries = inherited([file.alone for file in files.values()], defined)
     called = for_samples([file.alone for file in files.values()])
     inheriting = inherited_init([file.alone for file in files.values()])
-    folder = entry.parent
-    modules = frozenset(
-        part for path in program for part in (path.stem, "" if path.parent == folder else path.parent.name)
-    )
+    modules = frozenset(name for path in program for name in _imported_as(path, (entry.parent, *roots)))
     scripts = []
     for path, file in files.items():  # told only what concerns it, so that other programs find the same object
         names = file.names.union(*(name.split(".") for _, name in libraries[path]))
@@ -108,6 +105,13 @@ def read(program: Mapping[Path, str], roots: tuple[Path, ...] = ()) -> tuple[dic
         own = unused.get(file.alone, frozenset()), *of_others
         scripts.append(_script(file, path == entry, *known, *own))
     return views, scripts
+
+
+def _imported_as(path: Path, roots: Sequence[Path]) -> Iterator[str]:
+    """The first name by which a file is imported from each folder where imports are found: `utils` of utils/log.py."""
+    for root in roots:
+        if path.is_relative_to(root):
+            yield path.relative_to(root).parts[0].removesuffix(".py")
 
 
 def _unused(files: Sequence[_File]) -> Mapping[Script, frozenset[str]]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import ast
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from ddpify_codemods.facts.effects import effects
 from ddpify_codemods.facts.own_methods import is_own_function, is_own_module, may_be_own
+from ddpify_codemods.reading import read
 
 from tests.codemods.checks import script_of
 
@@ -58,3 +60,11 @@ def test_only_a_file_of_the_program_stands_for_a_library() -> None:
     assert [ast.unparse(call.func) for call in effects(script)] == ["wandb.init"]
     own = replace(script, modules=frozenset({"wandb"}))
     assert is_own_module(own, "wandb.init") and effects(own) == ()
+
+
+@pytest.mark.parametrize(("file", "own"), [("wandb.py", True), ("loggers/wandb.py", False)])
+def test_a_file_is_known_by_what_an_import_calls_it(file: str, own: bool) -> None:
+    """`import wandb` in loggers/wandb.py means the library."""
+    program = {Path("train.py"): "import wandb\nwandb.init()\n", Path(file): "def init():\n    pass\n"}
+    _, (train, _) = read(program)
+    assert (effects(train) == ()) is own
