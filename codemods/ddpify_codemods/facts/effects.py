@@ -11,7 +11,7 @@ from .called_modules import last_name
 from .distributed import depends_on_rank
 from .loaders import is_false
 from .on_rank_zero import made_on_rank_zero
-from .origins import origins
+from .origins import assigned, origins
 from .own_methods import is_own_function, is_own_module, may_be_own
 from .script import KEPT, Script
 from .transforms import calls_of_transforms
@@ -316,10 +316,17 @@ def mode_of(script: Script, call: ast.Call, place: int = 1) -> str | None:
     given = [keyword.value for keyword in call.keywords if keyword.arg == "mode"] + call.args[place : place + 1]
     if not given:
         return "r"
-    made = [each for each in origins(script, given[0]) if not isinstance(each, ast.Name | ast.IfExp)]
+    made = [*_ways(script, given[0])]
     modes = [each.value for each in made if isinstance(each, ast.Constant) and isinstance(each.value, str)]
     alike = len(modes) == len(made) and len({(_is_writing(each), "b" in each) for each in modes}) == 1
     return max(modes) if alike else None
+
+
+def _ways(script: Script, node: ast.expr) -> Iterator[ast.expr]:
+    """What an expression may be: both ways of `"a" if resume else "w"`, of a name what it is assigned."""
+    made = assigned(script, node) if isinstance(node, ast.Name) else []
+    for each in made or [node]:
+        yield from (each.body, each.orelse) if isinstance(each, ast.IfExp) else (each,)
 
 
 def _is_writing(mode: str | None) -> bool:

@@ -46,6 +46,28 @@ def _of_name(script: Script, name: ast.Name) -> list[ast.expr]:
     return list(found or bindings(script, script.tree).get(name.id, []))
 
 
+def assigned(script: Script, name: ast.Name) -> list[ast.expr]:
+    """What a name is assigned in the function that reads it, or in the file; empty where it may be anything else.
+
+    What callers hand over is none of it: those of other files are not seen here.
+    """
+    scope = script.scope(name)
+    stored = _stores(script, scope, name.id)
+    if not stored and name.id not in arguments(scope):
+        stored = _stores(script, script.tree, name.id)
+    known = name.id not in arguments(scope) and all(isinstance(each, ast.Assign) for each in stored)
+    return [each.value for each in stored if isinstance(each, ast.Assign)] if known else []
+
+
+def _stores(script: Script, scope: ast.AST, name: str) -> list[ast.AST]:
+    """The statements by which a scope stores a name."""
+    return [
+        script.parents[node]
+        for node in script.find(ast.Name)
+        if node.id == name and not isinstance(node.ctx, ast.Load) and script.scope(node) is scope
+    ]
+
+
 def passed(script: Script, function: ast.FunctionDef | ast.AsyncFunctionDef, parameter: str) -> list[ast.expr]:
     """What the callers in this file hand over for a parameter of a function, method or constructor."""
     names = [argument.arg for argument in (*function.args.posonlyargs, *function.args.args)]

@@ -5,13 +5,14 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from .called_modules import last_name
 from .origins import origins
 from .script import Script
 
 # What comes of these may be an object of the program.
-_GIVE_BACK = frozenset(
-    {"torch.load", "pickle.load", "pickle.loads", "joblib.load", "copy.copy", "copy.deepcopy", "getattr"}
-)
+_GIVE_BACK = ("torch.load", "torch.compile", "torch.nn.DataParallel", "torch.optim.swa_utils.", "copy.", "pickle.",
+              "joblib.", "dill.", "cloudpickle.", "functools.", "importlib.", "hydra.", "mmcv.", "mmengine.", "gin.",
+              "fvcore.", "accelerate.", "lightning_fabric.")  # fmt: skip
 
 
 def is_own_module(script: Script, name: str) -> bool:
@@ -32,7 +33,9 @@ def may_be_own(script: Script, method: ast.expr) -> bool:
     """
     if not isinstance(method, ast.Attribute) or method.attr not in script.defined:
         return False
-    return not any(_is_of_library(script, each) for each in _calls(script, method.value))
+    calls = [*_calls(script, method.value)]
+    made_here = any(last_name(call.func) in script.defined for call in calls)
+    return made_here or not any(_is_of_library(script, call) for call in calls)
 
 
 def _calls(script: Script, node: ast.expr) -> Iterator[ast.Call]:
@@ -57,4 +60,4 @@ def _is_of_library(script: Script, call: ast.Call) -> bool:
     while isinstance(owner, ast.Attribute):
         owner = owner.value
     is_imported = isinstance(owner, ast.Name) and owner.id in script.imported
-    return is_imported and not is_own_module(script, name) and name not in _GIVE_BACK
+    return is_imported and not is_own_module(script, name) and not name.startswith(_GIVE_BACK)

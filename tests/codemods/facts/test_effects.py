@@ -115,3 +115,9 @@ def test_how_a_path_is_opened(opened: str, unknown: bool) -> None:
 def test_functions_that_others_call(source: str, given: list[tuple[str, bool]]) -> None:
     script = script_of(f"import os, torch\n{source}")
     assert [(ast.unparse(function), beside) for function, _, beside in handed_on(script)] == given
+
+
+def test_a_mode_that_is_handed_over_is_not_known() -> None:
+    """Callers in other files may read."""
+    script = script_of("def opened(path, mode):\n    return open(path, mode)\nopened('a', 'w')\n")
+    assert has_unknown_mode(script, node_of(script, "open(path, mode)"))

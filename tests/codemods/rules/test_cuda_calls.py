@@ -15,6 +15,7 @@ from .snippet import check_noop, check_transformed, findings
         "torch.cuda.manual_seed(1)\ntorch.cuda.empty_cache()\ntorch.cuda.synchronize()",
         "x = torch.ones(2).to(torch.float16)",
         'os.environ["CUDA_VISIBLE_DEVICES"] = "0,1,2,3"',
+        'def set(name):\n    os.environ[name] = "0"\nset("CUDA_VISIBLE_DEVICES")\nset("OMP_NUM_THREADS")',
     ],
 )
 def test_gpu_code_without_numbers_stays(lines: str) -> None:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Sequence
 from typing import Literal
 
-from ..origins import sources
+from ..origins import assigned
 from ..script import Script
 from .values import Items, Value
 
@@ -14,12 +14,11 @@ _ONE_MORE = 3  # where it is not known how many a tensor has
 
 
 def made_by(script: Script, node: ast.expr) -> ast.expr:
-    """What a name is assigned, where it is assigned once and nothing puts more into it."""
-    made = sources(script, node) if isinstance(node, ast.Name) else []
-    if len(made) != 1:
-        return node
-    uses = (each for each in ast.walk(script.scope(node)) if isinstance(each, ast.Attribute | ast.Subscript))
-    return node if any(ast.unparse(each.value) == ast.unparse(node) for each in uses) else made[0]
+    """What a name is assigned, where that is done once and nothing puts more into it."""
+    made = assigned(script, node) if isinstance(node, ast.Name) else []
+    uses = (each for each in script.find(ast.Attribute, ast.Subscript) if isinstance(each.value, ast.Name))
+    changed = any(each.value.id == node.id for each in uses) if len(made) == 1 else True  # type: ignore[attr-defined]
+    return node if changed else made[0]
 
 
 def listed_dimensions(value: Value) -> tuple[int, ...] | None:

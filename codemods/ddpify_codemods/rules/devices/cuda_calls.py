@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.devices import branches_of, inside_f_string, is_index, source
-from ...facts.origins import origins
+from ...facts.origins import assigned
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -131,7 +131,7 @@ def _dropped(target: Target) -> Iterator[str]:
 def _hides_gpus(script: Script, variable: ast.expr, value: ast.expr) -> bool:
     """Whether CUDA_VISIBLE_DEVICES is set to anything but a list of several GPUs."""
     several = isinstance(value, ast.Constant) and "," in str(value.value)
-    made = [*origins(script, variable)] if isinstance(variable, ast.Name) else [variable]
+    made = assigned(script, variable) if isinstance(variable, ast.Name) else [variable]
     named = any(isinstance(each, ast.Constant) and each.value == "CUDA_VISIBLE_DEVICES" for each in made)
     return named and not several
 

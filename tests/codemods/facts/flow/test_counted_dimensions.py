@@ -73,10 +73,14 @@ def test_counts_for_the_tensor_that_is_computed_with(call: str, expected: object
         ("dims = [1, 2]; dims[0] = 0", "dims"),
         ("dims = [1]; dims = [0]", "dims"),
         ("dims = [1]; dims += [0]", "dims"),
+        ("pass", "dims"),
+        ("x = [x.sum(dims) for dims in (1, 2)][0]", "dims"),
     ],
 )
 def test_what_a_name_is_made_by(body: str, made: str) -> None:
-    script = script_of(f"def f(x):\n    {body}\n    return x.sum(dims)\n")
+    """What one caller hands over is not what another one does."""
+    given = "" if "dims" in body else ", dims"
+    script = script_of(f"def f(x{given}):\n    {body}\n    return x.sum(dims)\nf(y, [1, 2])\n")
     name = [each for each in script.find(ast.Name) if each.id == "dims" and isinstance(each.ctx, ast.Load)][-1]
     assert ast.unparse(made_by(script, name)) == made
 
