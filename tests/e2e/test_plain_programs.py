@@ -1290,6 +1290,79 @@ for epoch in range(2):
     train(model, optimizer, DataLoader(train_set, batch_size=batch_size, shuffle=True, drop_last=True))
     evaluate(model, DataLoader(test_set, batch_size=batch_size, drop_last=True))
 """,
+    "trainers that are given back their models, and a student": """\
+def load_state(path, model=None, optim=None):
+    obj = torch.load(path)
+    if model is not None:
+        model.load_state_dict(obj["model"])
+    if optim is not None:
+        optim.load_state_dict(obj["optim"])
+    return model, optim
+
+
+class Trainer:
+    def __init__(self, model, optim, loss_fn):
+        self.model = model
+        self.optim = optim
+        self.loss_fn = loss_fn
+
+    def fit(self, epochs, data):
+        loader = DataLoader(data, batch_size=12, shuffle=True)
+        for epoch in range(epochs):
+            print(self.train_epoch(loader))
+            torch.save({"model": self.model.state_dict(), "optim": self.optim.state_dict()}, "x.pt")
+        self.model, self.optim = load_state("x.pt", self.model, self.optim)
+
+    def train_epoch(self, loader):
+        self.model.train()
+        losses = 0
+        for x, y in loader:
+            self.optim.zero_grad()
+            out = self.model(x)
+            loss = self.loss_fn(out, y)
+            loss.backward()
+            self.optim.step()
+            losses += loss.item()
+        return losses / len(loader)
+
+
+class Distiller:
+    def __init__(self, teacher, student, optim):
+        self.model = teacher
+        self.student = student
+        self.optim = optim
+
+    def fit(self, epochs, data):
+        loader = DataLoader(data, batch_size=12, shuffle=True)
+        for epoch in range(epochs):
+            for x, y in loader:
+                with torch.no_grad():
+                    t = self.model(x)
+                out = self.student(x)
+                loss = F.cross_entropy(out, y) + F.kl_div(F.log_softmax(out, 1), F.softmax(t, 1), reduction="batchmean")
+                self.optim.zero_grad()
+                loss.backward()
+                self.optim.step()
+                print(loss.item())
+
+
+def run(model):
+    optim = torch.optim.SGD(model.parameters(), lr=0.1)
+    trainer = Trainer(model, optim, torch.nn.CrossEntropyLoss())
+    trainer.fit(2, train_set)
+
+
+def distill(teacher, student):
+    optim = torch.optim.SGD(student.parameters(), lr=0.1)
+    distiller = Distiller(teacher, student, optim)
+    distiller.fit(2, train_set)
+
+
+teacher = torch.nn.Linear(4, 3)
+run(teacher)
+run(torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Linear(5, 3)))
+distill(teacher, torch.nn.Sequential(torch.nn.Linear(4, 7), torch.nn.Linear(7, 3)))
+""",
     "a trainer that holds the network, a generator of pictures, and an average of it": """\
 import copy
 

@@ -22,6 +22,7 @@ HEAD = "import time\nfrom datetime import datetime\n"
         "for x in loader:\n    if start is None:\n        start = time.time()\n        save()",
         "for x in loader:\n    if torch.distributed.get_rank() == 0:\n        if time.time() > 60:\n            save()",
         "for x in loader:\n    meter = update(time.time() - start)\n    if meter > 3:\n        save()",
+        "for x in loader:\n    times = datetime.now().isoformat()\n    if len(times) == 3:\n        save()",
         "class Data:\n    def __getitem__(self, i):\n        while time.time() < self.ready:\n            pass",
     ],
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from ..called_modules import called_model
@@ -11,6 +11,7 @@ from ..eager import is_move
 from ..optimizers import Optimizer, optimizers
 from ..script import Script
 from ..trained_modules import Base
+from .given_back import is_given_back
 from .other_names import by_other_name
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
@@ -104,38 +105,64 @@ def by_other_names(program: Program, bases: Bases) -> Bases:
 
 
 def kept_by_object(program: Program) -> Bases:
-    """The one model as an object keeps it that calls it in training, `self.model`, and that is given it once."""
+    """The models as objects keep them that call them in training, `self.model`, each of which is given its own once;
+    none where one of them is called otherwise."""
     found = program.followed.found
-    calls = sorted(found.training_forwards, key=lambda call: call.lineno)
-    codes = {(found.forwards[call][0], ast.unparse(called_model(call))) for call in calls}
-    model = called_model(calls[0]) if len(codes) == 1 else None
-    if program.fully_sharded or not isinstance(model, ast.Attribute):
+    calls: dict[tuple[Script, ast.AST | None, str], list[ast.Call]] = {}
+    for call in sorted(found.training_forwards, key=lambda call: call.lineno):
+        script, model = found.forwards[call][0], called_model(call)
+        calls.setdefault((script, class_around(script, call), ast.unparse(model)), []).append(call)
+    kept = [_kept(program, script, owner, of_[0]) for (script, owner, _), of_ in calls.items()]
+    if program.fully_sharded or not all(kept):
         return []
-    script, code = codes.pop()
-    owner, name = class_around(script, calls[0]), model.attr
+    return [each for each in kept if each is not None]
+
+
+def _kept(
+    program: Program, script: Script, owner: ast.AST | None, call: ast.Call
+) -> tuple[Script, Optimizer, Base] | None:
+    """A model as an object of a class knows it, and the statement behind the one that gives it to the object."""
+    model = called_model(call)
+    if not isinstance(model, ast.Attribute):
+        return None
+    name, code = model.attr, ast.unparse(model)
     stored = [
         (other, node)
         for other in program.scripts
         for node in other.find(ast.Attribute)
-        if node.attr == name and not isinstance(node.ctx, ast.Load)
+        if node.attr == name
+        and not isinstance(node.ctx, ast.Load)
+        and not _is_of_another(program, other, node, owner)
+        and not is_given_back(program, other, node, code)
     ]
-    if not stored or code != f"self.{name}" or any(class_around(script, call) is not owner for call in calls):
-        return []
     nodes = sorted((node for other, node in stored if other is script), key=lambda node: node.lineno)
-    if not nodes:
-        return []
+    if code != f"self.{name}" or not nodes:
+        return None
     function, made = _initial_of(script, nodes[0]), script.statement(nodes[0])
     if function is None or len(nodes) < len(stored) or any(_initial_of(script, each) is not function for each in nodes):
-        return []
+        return None
     if made not in function.body or not all(_is_moved(script.statement(each), made, code) for each in nodes[1:]):
-        return []
+        return None
     kept = next(each for each in reversed(function.body) if not {*nodes}.isdisjoint(ast.walk(each)))
-    if class_around(script, kept) is not owner or len(found.called_with.get(function, ())) != 1:
-        return []
+    calls = program.followed.found.called_with.get(function, ())
+    if class_around(script, kept) is not owner or len(calls) != 1:
+        return None
     base = Base(code, model)
     behind = function.body[function.body.index(kept) + 1 :]
     at: Any = behind[0] if behind else kept
-    return [(script, Optimizer(at, (base,), False), base)]
+    return script, Optimizer(at, (base,), False), base
+
+
+def _is_of_another(program: Program, script: Script, stored: ast.Attribute, owner: ast.AST | None) -> bool:
+    """Whether `self.model = …` is an attribute of a class that has nothing to do with that one."""
+    own, bases = class_around(script, stored), program.followed.found.bases
+    if ast.unparse(stored.value) != "self" or own is None or own is owner:
+        return False
+    return not any(_is_above(bases, one, other) for one, other in ((own, owner), (owner, own)))
+
+
+def _is_above(bases: Mapping[Any, set[Any]], one: ast.AST | None, other: ast.AST | None) -> bool:
+    return any(each is one or _is_above(bases, one, each) for each in bases.get(other, ()))
 
 
 def _initial_of(script: Script, node: ast.AST) -> ast.FunctionDef | None:

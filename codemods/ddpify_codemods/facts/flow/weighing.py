@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from ..origins import sources
 from ..script import Script
 
 # By place, behind what the functions compute with: the names of what a loss is made with.
@@ -154,7 +155,10 @@ def _is_tensor(script: Script, node: ast.expr, seen: frozenset[str] = frozenset(
         if script.qualified(node.func).startswith("torch."):
             return True
         moved = isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda", "cpu", "float", "double")
-        return moved and _is_tensor(script, node.func.value, seen)  # type: ignore[attr-defined]
+        if moved:
+            return _is_tensor(script, node.func.value, seen)  # type: ignore[attr-defined]
+        returned = _always_returned(script, node)
+        return bool(returned) and all(_is_tensor(script, each, seen) for each in returned)
     if isinstance(node, ast.BinOp):
         return _is_tensor(script, node.left, seen) or _is_tensor(script, node.right, seen)
     name = ast.unparse(node)
@@ -163,6 +167,13 @@ def _is_tensor(script: Script, node: ast.expr, seen: frozenset[str] = frozenset(
     last = _last_given(script, node)
     values = [last] if last is not None else list(_assigned(script, name))
     return bool(values) and all(each is not None and _is_tensor(script, each, seen | {name}) for each in values)
+
+
+def _always_returned(script: Script, call: ast.Call) -> list[ast.expr]:
+    """What a function of the file returns; nothing where it may end without."""
+    named = [each for each in script.find(ast.FunctionDef) if each.name == ast.unparse(call.func)]
+    ends = len(named) == 1 and isinstance(named[0].body[-1], ast.Return)
+    return sources(script, call) if ends else []
 
 
 def _last_given(script: Script, node: ast.expr) -> ast.expr | None:

@@ -155,9 +155,10 @@ def _name_of(each: tuple[Script, Optimizer, Base]) -> tuple[str, str]:
 
 def _is_made(program: Program, node: ast.expr) -> set[ast.AST]:
     """The trained model that an expression is a part of."""
-    taken = program.followed.found.parameters_of.items()
-    modules = {module for expression, each in taken for module in each if node in ast.walk(expression)}
-    return {root_of(module).made for module in modules}
+    found = program.followed.found
+    modules = {module for taken, each in found.parameters_of.items() for module in each if node in ast.walk(taken)}
+    called = (made for call, made in found.called_models.items() if called_model(call) is node)
+    return {root_of(module).made for module in modules}.union(*called)
 
 
 def _check(program: Program, result: Wrapping, roots: set[ast.AST]) -> None:

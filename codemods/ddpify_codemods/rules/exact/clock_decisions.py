@@ -80,8 +80,13 @@ def _reads_clock(script: Script, test: ast.expr) -> bool:
         isinstance(op, (ast.Is, ast.IsNot, ast.In, ast.NotIn)) for op in test.ops
     ):
         return False
-    names = (node for node in ast.walk(test) if isinstance(node, (ast.Name, ast.Attribute)))
+    counted = {node for call in ast.walk(test) if _is_count(call) for node in ast.walk(call)}  # `len(times)`
+    names = (node for node in ast.walk(test) if isinstance(node, (ast.Name, ast.Attribute)) and node not in counted)
     return any(_has_clock(script, value) for name in names for value in origins(script, name, depth=2))
+
+
+def _is_count(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func) == "len"
 
 
 def _has_clock(script: Script, node: ast.expr) -> bool:

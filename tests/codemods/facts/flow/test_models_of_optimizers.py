@@ -83,3 +83,52 @@ Trainer(False).fit()
     ((_, optimizer, base),) = kept_by_object(program(source))
     assert base.code == "self.network" and ast.unparse(optimizer.call) == "self.seen = 0"
     assert not kept_by_object(program(source.replace("torch.nn.DataParallel(self.network)", "Other(self.network)")))
+
+
+TWO = """\
+def load(path, net, optimizer):
+    net.load_state_dict(torch.load(path))
+    return net, optimizer
+
+
+class Trainer:
+    def __init__(self, net, optimizer):
+        self.net = net
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in train_loader:
+            self.optimizer.zero_grad()
+            F.cross_entropy(self.net(x), y).backward()
+            self.optimizer.step()
+        self.net, self.optimizer = load("a.pt", self.net, self.optimizer)
+
+
+class Distiller:
+    def __init__(self, net, student, optimizer):
+        self.net = net
+        self.student = student
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in train_loader:
+            self.optimizer.zero_grad()
+            F.cross_entropy(self.student(x) + self.net(x).detach(), y).backward()
+            self.optimizer.step()
+
+
+def sgd(net):
+    return torch.optim.SGD(net.parameters(), lr=0.1)
+
+
+first, second = nn.Linear(4, 3), nn.Linear(4, 3)
+Trainer(first, sgd(first)).fit()
+Distiller(first, second, sgd(second)).fit()
+"""
+
+
+def test_models_that_objects_of_several_classes_keep() -> None:
+    kept = kept_by_object(program(TWO))
+    assert [base.code for _, _, base in kept] == ["self.net", "self.student"]
+    assert not kept_by_object(program(TWO.replace("class Distiller:", "class Distiller(Trainer):")))
+    assert not kept_by_object(program(TWO + "Trainer(first, sgd(first)).net = second\n"))

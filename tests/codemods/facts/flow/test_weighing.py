@@ -69,6 +69,21 @@ def test_weights_are_what_they_were_made_last(old: str, new: str, seen: bool) ->
         assert (count(own) == "w[y].sum()") is seen
 
 
+@pytest.mark.parametrize(
+    ("body", "seen"),
+    [
+        ("return torch.tensor(c) / len(c)", True),
+        ("w = torch.tensor(c) / len(c)\n    w = 1 / w\n    return w", True),
+        ("if c:\n        return torch.tensor(c)", False),
+        ("if c:\n        return None\n    return torch.tensor(c)", False),
+        ("return c", False),
+    ],
+)
+def test_weights_that_a_function_makes(body: str, seen: bool) -> None:
+    made = f"def made(c):\n    {body}\nw = made([1, 2])\nloss = torch.nn.CrossEntropyLoss(weight=w)\nl = loss(x, y)"
+    assert (count(made) == "loss.weight[y].sum()") is seen
+
+
 def test_targets_that_torch_leaves_out_without_being_told() -> None:
     made = "loss = torch.nn.NLLLoss(torch.rand(3))\nl = loss(x, y)"
     assert count(made, ignores=True) == "loss.weight[y[y != loss.ignore_index]].sum()"

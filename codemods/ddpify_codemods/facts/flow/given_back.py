@@ -1,0 +1,59 @@
+"""Whether a function gives back the model that it is handed: `model, optimizer = load(path, model, optimizer)`."""
+
+from __future__ import annotations
+
+import ast
+
+from ..eager import is_move
+from ..script import Script
+from ..tree import walk
+from .program import Program
+from .scopes import FUNCTIONS, parameters_of
+from .signatures import argument
+
+
+def is_given_back(program: Program, script: Script, stored: ast.expr, code: str) -> bool:
+    """Whether what a name or attribute is assigned is what it held before.
+
+    Args: the program; the file; the target of an assignment, or the part of it, by that name; the name's code.
+    """
+    statement = script.statement(stored)
+    if not isinstance(statement, ast.Assign) or len(statement.targets) != 1 or ast.unparse(stored) != code:
+        return False
+    call, target = statement.value, statement.targets[0]
+    if not isinstance(call, ast.Call):
+        return False
+    place = target.elts.index(stored) if isinstance(target, ast.Tuple) and stored in target.elts else None
+    if place is None and target is not stored:
+        return False
+    functions = [each for each, calls in program.followed.found.called_with.items() if (call, script) in calls]
+    return len(functions) == 1 and _gives_back(functions[0], call, place, code)
+
+
+def _gives_back(function: ast.AST, call: ast.Call, place: int | None, code: str) -> bool:
+    """Whether all that a function returns, or that is at that place, is the argument of that code."""
+    returned = [each.value for each in walk(function) if isinstance(each, ast.Return)]
+    if not isinstance(function, FUNCTIONS) or not returned:
+        return False
+    for value in returned:
+        if place is not None and isinstance(value, ast.Tuple) and place < len(value.elts):
+            value = value.elts[place]
+        elif place is not None:
+            return False
+        if not isinstance(value, ast.Name) or value.id not in parameters_of(function):
+            return False
+        given = argument(function, value.id, call)
+        if given is None or ast.unparse(given) != code or not _is_kept(function, value.id):
+            return False
+    return True
+
+
+def _is_kept(function: ast.AST, name: str) -> bool:
+    """Whether a parameter is only ever given itself, moved to a device."""
+    stores = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+    moves = [
+        each.targets[0]
+        for each in ast.walk(function)
+        if isinstance(each, ast.Assign) and is_move(each.value) and ast.unparse(each.value.func.value) == name  # type: ignore[attr-defined]
+    ]
+    return all(isinstance(each.ctx, ast.Load) or each in moves for each in stores)

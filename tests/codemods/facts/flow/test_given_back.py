@@ -1,0 +1,38 @@
+"""Models that functions give back as they were given them."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+from ddpify_codemods.facts.flow.given_back import is_given_back
+
+from tests.codemods.facts.flow.followed import TRAINING
+from tests.codemods.facts.flow.test_models_of_optimizers import MADE, program
+
+FUNCTION = "def load(net, path=''):\n    net.load_state_dict(torch.load(path))\n    return net\n"
+
+
+@pytest.mark.parametrize(
+    ("function", "again", "same"),
+    [
+        (FUNCTION, "model = load(model)", True),
+        (FUNCTION, "model = load(path='a.pt', net=model)", True),
+        (FUNCTION, "model = load(other)", False),
+        (FUNCTION, "model, path = load(model)", False),
+        (FUNCTION.replace("return net", "return net, path"), "model, path = load(model)", True),
+        (FUNCTION.replace("return net", "return net, path"), "path, model = load(model)", False),
+        (FUNCTION.replace("return net", "net = net.cuda()\n    return net"), "model = load(model)", True),
+        (FUNCTION.replace("return net", "net = torch.load(path)\n    return net"), "model = load(model)", False),
+        (FUNCTION.replace("return net", "return nn.Sequential(net)"), "model = load(model)", False),
+        (FUNCTION, "model = torch.load('a.pt')", False),
+    ],
+)
+def test_what_is_given_back(function: str, again: str, same: bool) -> None:
+    followed = program(
+        f"{function}{MADE}other = nn.Linear(4, 3)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+        f"{again}\n{TRAINING}"
+    )
+    (script,) = followed.scripts
+    stored = [each for each in script.find(ast.Name) if each.id == "model" and not isinstance(each.ctx, ast.Load)]
+    assert is_given_back(followed, script, stored[-1], "model") is same
