@@ -20,6 +20,7 @@ from ddpify.outcome import Outcome
 
 _NEEDS_GROUP = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "dist.all_reduce(", "dist.broadcast")
 _LOOKED_AT = 300  # files beside those that are converted
+_READ = 100  # files that one of them imports
 _NAMED = 3
 _JOIN = 'torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)'
 _REMEDY = f"begin it with {_JOIN}, or give it a copy of this file"
@@ -37,28 +38,20 @@ def with_importers(outcomes: Sequence[Outcome]) -> list[Outcome]:
 
 
 def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
-    shared = {
-        source.path
-        for source, code in outcome.codes.items()
-        if source is not outcome.entry and any(each in code for each in _NEEDS_GROUP)
-    }
+    shared = {source.path for source, code in outcome.codes.items() if any(each in code for each in _NEEDS_GROUP)}
     if not shared:
         return outcome
     texts = {source.path: source.text for source in outcome.sources}
-    root = outcome.entry.path.parent
     codes = texts | {source.path: code for source, code in outcome.codes.items()}
-    reach = {path: _reached(path, texts, root) for path in texts}
     users: dict[Path, list[str]] = {}
     results = dict(outcome.converted.results)
-    for path, text in (*_scripts_within(outcome, entries), *_scripts_beside(outcome, texts.keys() | entries)):
-        imported = [each.resolve() for each in local_modules(path, text, path.parent)]
-        reached = reach.get(path, set()).union(*(reach.get(each, set()) for each in imported))
+    for path, text in (*_scripts_within(outcome, entries), *_scripts_around(outcome, texts.keys() | entries)):
         if path in shared:
             message = "this file is a script, too, and will find no process group where it is started by itself"
             finding = Finding("DDP601", "warning", 1, message, _OWN_REMEDY)
             results[path] = replace(results[path], findings=(*results[path].findings, finding))
             continue
-        for module in sorted(_asking(path, text, {each: codes[each] for each in reached}, shared & reached)):
+        for module in sorted(_asking(path, text, codes, shared, outcome.entry.path.parent)):
             users.setdefault(module, []).append(shown(path))
     for module, names in users.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
@@ -69,34 +62,46 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
     return replace(outcome, converted=replace(outcome.converted, results=results))
 
 
-def _asking(path: Path, text: str, modules: dict[Path, str], shared: set[Path]) -> set[Path]:
+def _asking(path: Path, text: str, codes: dict[Path, str], shared: set[Path], root: Path) -> set[Path]:
     """Those of the shared modules in which a script may come to something that asks for a process group.
 
-    Args: the script; the files of the program that it imports, as they will be; which of them ask for one somewhere.
+    Args: the script; the files of the program, as they will be; which of them ask for one somewhere; the folder that
+    the program is started in.
     """
-    own = [each for each in local_modules(path, text, path.parent) if each.resolve() not in modules]
+    files = _imported(path, text, codes, root)
+    if not shared & files.keys():
+        return set()
     try:
-        _, scripts = read({path: text, **modules})
+        _, scripts = read({path: text, **files})
     except SourceError:
-        return shared
+        return shared & files.keys()
     code = reached_code(scripts)
-    if own or code is None:
-        return shared
+    if len(files) > _READ or code is None:
+        return shared & files.keys()
     asks = [node for node in code if any(each in ast.unparse(node) for each in _NEEDS_GROUP)]
     return {each.path for each in scripts if each.path in shared and any(node in each.parents for node in asks)}
 
 
-def _reached(path: Path, texts: dict[Path, str], root: Path) -> set[Path]:
-    """A file of a program, and those of it that it imports, directly or not."""
-    found, waiting = {path}, [path]
-    while waiting:
-        at = waiting.pop()
-        for each in local_modules(at, texts[at], root):
+def _imported(path: Path, text: str, codes: dict[Path, str], root: Path) -> dict[Path, str]:
+    """The texts of what a script imports, directly or not, itself left out; not many more than are looked at."""
+    found: dict[Path, str] = {}
+    waiting = [(path, text)]
+    while waiting and len(found) <= _READ:
+        at, code = waiting.pop()
+        for each in (*local_modules(at, code, path.parent), *local_modules(at, code, root)):
             module = each.resolve()
-            if module in texts and module not in found:
-                found.add(module)
-                waiting.append(module)
+            if module not in found and module != path:
+                found[module] = codes[module] if module in codes else _text(module)
+                waiting.append((module, found[module]))
     return found
+
+
+def _text(path: Path) -> str:
+    """The text of a file; "" for one that cannot be read."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, ValueError):
+        return ""
 
 
 def _scripts_within(outcome: Outcome, converted: set[Path]) -> Iterator[tuple[Path, str]]:
@@ -107,13 +112,12 @@ def _scripts_within(outcome: Outcome, converted: set[Path]) -> Iterator[tuple[Pa
             yield source.path, source.text
 
 
-def _scripts_beside(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:
-    """The scripts in the folder of a program's entry that are none of its files, and are not converted either."""
-    beside = sorted(outcome.entry.path.parent.glob("*.py"))
-    for path in islice((each for each in beside if each.resolve() not in known), _LOOKED_AT):
-        try:
-            text = path.read_text(encoding="utf-8")
-        except (OSError, ValueError):
-            continue
+def _scripts_around(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:
+    """The scripts in the folder of a program's entry, and in those within it, that are none of its files, and are not
+    converted either."""
+    folder = outcome.entry.path.parent
+    around = (*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py")))
+    for path in islice((each for each in around if each.resolve() not in known), _LOOKED_AT):
+        text = _text(path)
         if "__main__" in text or "parse_args(" in text:
             yield path.resolve(), text

@@ -116,7 +116,8 @@ OWN_EVAL = "from tools import half\n\n\ndef eval(x):\n    return half(x)\n"
         (OWN_EVAL, "eval(4)", False),
         ("from tools import half, whole", "whole(None, None)", True),
         ("import tools", "eval('tools.half')(4)", True),
-        ("from more import half\nimport tools", "half(4)", True),
+        ("from more import half\nimport tools", "half(4)", False),
+        ("from less import low", "low(4)", True),
     ],
 )
 def test_a_script_that_comes_to_nothing_of_the_group_is_not_named(
@@ -124,5 +125,17 @@ def test_a_script_that_comes_to_nothing_of_the_group_is_not_named(
 ) -> None:
     half, whole = "def half(x):\n    return x / 2\n", "def whole(*given):\n    return evaluate(*given)\n"
     put(tmp_path, train=TRAIN, tools=f"{TOOLS}\n\n{half}\n\n{whole}", other=OTHER.format(imports, calls), more=half)
+    put(tmp_path, less="from tools import evaluate\n\n\ndef low(x):\n    return evaluate(x, x)\n")
     said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
     assert ("other.py imports this file too" in said) is is_named
+
+
+@pytest.mark.parametrize("place", ["other.py", "later/other.py"])
+def test_a_script_that_imports_the_converted_script_itself_is_named(tmp_path: Path, place: str) -> None:
+    head, _, rest = TRAIN.partition("from tools import evaluate\n")
+    guarded = "\n\nif __name__ == '__main__':\n" + "".join(f"    {line}\n" for line in rest.strip().splitlines())
+    put(tmp_path, train=f"{head}{TOOLS.partition('import torch')[2]}{guarded}")
+    (tmp_path / "later").mkdir()
+    (tmp_path / place).write_text(OTHER.format("from train import evaluate", "evaluate(1, 2)"), encoding="utf-8")
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
+    assert f"train.py:1: {place} imports this file too" in said

@@ -25,6 +25,7 @@ _WRITERS = {
     **dict.fromkeys(("numpy.save", "numpy.savez", "numpy.savetxt", "to_csv", "savemat"), "arrays"),
 }
 _SHOWS = frozenset({"show", "pause", "configure"})
+_SERVICES = ("wandb.", "mlflow.", "neptune.", "comet_ml.", "clearml.", "swanlab.")
 _PATHS = frozenset({"f", "fp", "file", "fname", "filename", "path"})
 _ONTO = frozenset({"copy", "copy2", "copyfile", "copytree", "move", "rename", "renames", "replace", "symlink", "link"})
 _FETCHING = frozenset({"urlretrieve", "download_url_to_file"})
@@ -39,9 +40,10 @@ _ENDINGS = frozenset(
 _BY_NAME = frozenset({"globals", "locals", "vars", "eval", "exec", "getattr"})
 
 
-def writes_a_file(call: ast.Call) -> bool:
-    """Whether what a call does outside of the process may be a file that is read: a window is none."""
-    return last_name(call.func) not in _SHOWS
+def writes_a_file(script: Script, call: ast.Call) -> bool:
+    """Whether what a call does outside of the process may be a file that is read: a window is none, nor what a service
+    is sent."""
+    return last_name(call.func) not in _SHOWS and not script.qualified(call.func).startswith(_SERVICES)
 
 
 def may_be_read_by(script: Script, write: ast.Call, other: Script, read: ast.Call) -> bool:

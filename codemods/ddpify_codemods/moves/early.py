@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from ..facts.eager import is_move
 from ..facts.header import joined_after, runs_early
 from ..facts.script import Script
 from ..found import Found
@@ -20,14 +21,24 @@ _CLASSES = r"\b(DistributedSampler\w*|DistributedDataParallel|ZeroRedundancyOpti
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 
 
-def joined_above(found: Sequence[Found], words: Words) -> ast.stmt | None:
-    """The statement at the top of the first file above which the process group has to be joined; None for none."""
+def joined_above(found: Sequence[Found], words: Words, has_devices: bool) -> ast.stmt | None:
+    """The statement at the top of the first file above which the process group has to be joined; None for none.
+
+    Args: the files, the first one first; the words of the target; whether a rank has to choose its device first.
+    """
     places = [at for each in found for _, at in _early(each, words)]
     for script in (each.script for each in found[1:]):
-        prints = (call for call in script.find(ast.Call) if script.qualified(call.func) == "print")
-        runs = (runs_early(script, call) for call in (*draws_unseeded(script), *prints))
+        calls = [*script.find(ast.Call)]
+        prints = (call for call in calls if script.qualified(call.func) == "print")
+        placed = (call for call in calls if has_devices and _is_placed(call))
+        runs = (runs_early(script, call) for call in (*draws_unseeded(script), *prints, *placed))
         places += [at for at in runs if at is not None]
     return min(places, key=lambda at: at.lineno, default=None)
+
+
+def _is_placed(call: ast.Call) -> bool:
+    """Whether a call puts something on a device, which is that of rank 0 before each rank has chosen its own."""
+    return is_move(call) or any(word.arg == "device" for word in call.keywords)
 
 
 def too_early(found: Found, words: Words) -> Found:

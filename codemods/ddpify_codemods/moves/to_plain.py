@@ -54,7 +54,7 @@ def with_plain_rules(
         first = first.with_host() if any(map(padded_loaders, scripts)) else first
     chosen = plain_rules() if has_loop else in_folders("always")
     found = ask_program(scripts, first, chosen, modernize=False)
-    if has_loop and (above := joined_above(found, first.words)) is not None:
+    if has_loop and (above := joined_above(found, first.words, bool(first.module))) is not None:
         scripts = with_program(scripts, above)
         found = ask_program(scripts, first, chosen, modernize=False)
     if has_loop:

@@ -65,9 +65,9 @@ def test_a_name_of_a_file_is_followed_to_what_it_was_given_once() -> None:
     assert both("torch.save(x, path)", "open('a.json')", "path = 'a.pth'\npath = other")
 
 
-def test_a_window_is_no_file() -> None:
-    assert not writes_a_file(ast.parse("plt.show()").body[0].value)  # type: ignore[attr-defined]
-    assert writes_a_file(ast.parse("plt.savefig(path)").body[0].value)  # type: ignore[attr-defined]
+def test_a_window_is_no_file_nor_what_a_service_is_sent() -> None:
+    script = script_of("import wandb\nimport matplotlib.pyplot as plt\nplt.show()\nplt.savefig(path)\nwandb.log(a)\n")
+    assert [writes_a_file(script, call) for call in script.find(ast.Call)] == [False, True, False]
 
 
 def test_functions_that_nothing_names_are_never_used() -> None:

@@ -145,3 +145,22 @@ def test_there_and_back(own: str, expected: str) -> None:
     back = {each: result.code for each, result in convert(texts, ONE_DEVICE).items()}
     assert not any("dist" in text for text in back.values())
     assert "import beside" in back[path]
+
+
+@pytest.mark.parametrize(
+    ("own", "above"),
+    [
+        ("import torch\nMEAN = torch.zeros(4).to('cuda')\n", True),
+        ("import torch\nMEAN = torch.zeros(4, device='cuda')\n", True),
+        ("import lpips\nDISTANCE = lpips.LPIPS(net='alex').cuda()\n", True),
+        ("import torch\nMEAN = torch.zeros(4).to(torch.float64)\n", False),
+        ("import torch\n\n\ndef mean():\n    return torch.zeros(4).cuda()\n", False),
+    ],
+)
+def test_a_rank_chooses_its_device_above_the_import_of_what_uses_it(own: str, above: bool) -> None:
+    source = f"import beside\n{training()}".replace("model = ", "device = 'cuda'\nmodel = ", 1)
+    found = convert({Path("train.py"): source, Path("beside.py"): own}, "cuda", style="plain")
+    code = found[Path("train.py")].code
+    assert (code.index("torch.cuda.set_device(") < code.index("import beside\n")) is above
+    by_cpu = convert({Path("train.py"): source, Path("beside.py"): own}, "cpu", style="plain")[Path("train.py")].code
+    assert by_cpu.index("import beside\n") < by_cpu.index(JOIN)

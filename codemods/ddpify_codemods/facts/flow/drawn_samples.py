@@ -4,6 +4,7 @@ through them as a whole, their numbers are others on each."""
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 
 from ..drawing_samplers import order_may_be_drawn
@@ -13,6 +14,7 @@ from .values import SAME, Class, Function, Instance, Loader, Module, Thing, Valu
 
 _TRANSFORMS = ("transform", "transforms", "target_transform")
 _OF_OTHERS = ("torch.utils.data.",)  # Subset, random_split, ConcatDataset: what they are given
+_AUGMENTS = re.compile(r"transform(?!er)|augment|(?:^|_)(?:aug|tfm)s?$", re.IGNORECASE)
 MethodOf = Callable[[Class, str, Value | None], Function | None]
 
 
@@ -40,40 +42,81 @@ def _is_off(node: ast.expr | None) -> bool:
     return node is None or (isinstance(node, ast.Constant) and not node.value)
 
 
-def _draws(thing: Thing, method_of: MethodOf, depth: int = 4) -> bool:
+def _draws(thing: Thing, method_of: MethodOf, depth: int = 5) -> bool:
     """Whether a data set draws each of its samples, or those of a data set that it is made of."""
     if isinstance(thing, Instance):
-        return _method_draws(thing, "__getitem__", method_of)
+        return _method_draws(thing, "__getitem__", method_of, depth)
     if isinstance(thing, Module) and thing.name.startswith("torchvision.datasets."):
         changes = [each for name in _TRANSFORMS for each in thing.told.get(name, SAME).things]
-        return any(isinstance(each, Module) and is_random_transform(each.name, each.made) for each in changes)
+        return any(
+            _changes_at_random(each, method_of, depth) for each in changes if isinstance(each, Instance | Module)
+        )
     if not isinstance(thing, Module) or not thing.name.startswith(_OF_OTHERS) or not depth:
         return False
     return any(_draws(each, method_of, depth - 1) for value in entries(thing.told.values()) for each in value.things)
 
 
-def _method_draws(thing: Instance, name: str, method_of: MethodOf, depth: int = 3) -> bool:
+def _method_draws(thing: Instance, name: str, method_of: MethodOf, depth: int = 5) -> bool:
     """Whether a method of an object draws numbers each time, itself or by another one, or by another object."""
     method = method_of(thing.cls, name, None)
     if method is None or not depth:
         return False
-    for call in (node for node in ast.walk(method.node) if isinstance(node, ast.Call)):
-        owner, _, own = ast.unparse(call.func).rpartition(".")
-        draws = bool(draws_from(method.script, call))
-        if owner == "self":
-            held = [each for each in thing.attributes.get(own, SAME).things if isinstance(each, Instance | Module)]
-            draws |= _method_draws(thing, own, method_of, depth - 1)
+    for node in ast.walk(method.node):
+        draws = False
+        if isinstance(node, ast.Call):
+            owner, _, own = ast.unparse(node.func).rpartition(".")
+            draws = bool(draws_from(method.script, node)) or _is_augmenting(method, node.func, thing)
+            draws |= owner == "self" and _method_draws(thing, own, method_of, depth - 1)
+            held = _held(node.func, thing)
             draws |= bool(held) and all(_changes_at_random(each, method_of, depth - 1) for each in held)
-        if draws and not _is_at_times(method, call, thing):
+            draws |= any(_changes_at_random(each, method_of, depth - 1) for each in _one_of(method, node.func, thing))
+        elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):  # `self.dataset[index]`
+            held = _held(node.value, thing)
+            draws = bool(held) and all(_draws(each, method_of, depth - 1) for each in held)
+        if draws and not _is_at_times(method, node, thing):
             return True
     return False
+
+
+def _held(node: ast.expr, thing: Instance) -> list[Instance | Module]:
+    """What an attribute of an object may be: `self.transform`."""
+    value = _attribute(node, thing)
+    return [each for each in value.things if isinstance(each, Instance | Module)] if value is not None else []
+
+
+def _one_of(method: Function, node: ast.expr, thing: Instance) -> list[Instance | Module]:
+    """What is in a list that an object keeps: `self.transforms[0]`, or `each` of `for each in self.transforms`."""
+    value = _attribute(_taken_from(method, node), thing)
+    found = entries([value])[1:] if value is not None else []
+    return [thing for each in found for thing in each.things if isinstance(thing, Instance | Module)]
+
+
+def _taken_from(method: Function, node: ast.expr) -> ast.expr:
+    """The list that something is taken from; itself where that is not seen."""
+    if isinstance(node, ast.Subscript):
+        return node.value
+    loops = (each for each in ast.walk(method.node) if isinstance(each, ast.For | ast.comprehension))
+    over = (each.iter for each in loops if ast.unparse(each.target) == ast.unparse(node))
+    return next(over, node)
+
+
+def _is_augmenting(method: Function, node: ast.expr, thing: Instance) -> bool:
+    """Whether an object is called by an attribute that is called what augments samples is, and is not seen."""
+    kept = _taken_from(method, node)
+    value = _attribute(kept, thing)
+    is_named = isinstance(kept, ast.Attribute) and bool(_AUGMENTS.search(kept.attr))
+    return is_named and (value is None or (not value.is_none and not value.things))
 
 
 def _changes_at_random(thing: Instance | Module, method_of: MethodOf, depth: int) -> bool:
     """Whether what a data set gives its samples to draws."""
     if isinstance(thing, Instance):
         return _method_draws(thing, "__call__", method_of, depth)
-    return is_random_transform(thing.name, thing.made)
+    given = [each for value in entries(thing.told.values()) for each in value.things]
+    composed = [each for each in given if isinstance(each, Instance | Module)] if depth else []
+    return is_random_transform(thing.name, thing.made) or any(
+        _changes_at_random(each, method_of, depth - 1) for each in composed
+    )
 
 
 def _is_at_times(method: Function, call: ast.AST, thing: Instance) -> bool:
@@ -82,7 +125,7 @@ def _is_at_times(method: Function, call: ast.AST, thing: Instance) -> bool:
     for each in method.script.ancestors(call):
         if each is method.node:
             return False
-        if isinstance(each, ast.If | ast.IfExp):
+        if isinstance(each, ast.If | ast.IfExp) and not _is_there(each.test, call):
             decided = _setting(each.test, thing)
             taken = child is each.body or (isinstance(each.body, list) and child in each.body)
             if decided is None and not _is_of_samples(method, each.test):
@@ -93,6 +136,12 @@ def _is_at_times(method: Function, call: ast.AST, thing: Instance) -> bool:
             return True
         child = each
     return False
+
+
+def _is_there(test: ast.expr, call: ast.AST) -> bool:
+    """Whether a test asks whether what is called is there: `if self.transform is not None: x = self.transform(x)`."""
+    kept = ast.unparse(call.func) if isinstance(call, ast.Call) else ""
+    return ast.unparse(test) in (kept, f"{kept} is not None", f"{kept} != None") and kept.startswith("self.")
 
 
 def _setting(test: ast.expr, thing: Instance) -> bool | None:

@@ -24,6 +24,12 @@ _LIKE = frozenset(
     | {"FrequencyMasking", "TimeMasking"}
 )
 _TRANSFORMS = frozenset({"ColorJitter", "AutoAugment", "RandAugment", "TrivialAugmentWide", "AugMix", "GaussianBlur"})
+_AUGMENTATIONS = ("albumentations.", "kornia.augmentation.", "audiomentations.", "torch_audiomentations.", "imgaug.")
+# Of albumentations: what composes others, and what is always done, and alike, unless it is given a `p`.
+_WITHOUT_CHANCE = frozenset(
+    {"Compose", "Sequential", "ReplayCompose", "BboxParams", "KeypointParams", "Normalize", "ToTensor", "ToTensorV2"}
+    | {"ToFloat", "FromFloat", "Resize", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded", "CenterCrop", "Crop"}
+)
 # How arguments are called that say how much is dropped, and where they stand without a name.
 _RATES = re.compile(r"dropout|drop_(?:rate|path|prob)|stochastic_depth")
 _PLACES = {
@@ -54,10 +60,12 @@ def has_noise(script: Script, without: frozenset[ast.AST], unused: frozenset[ast
 
 
 def is_random_transform(name: str, made: ast.AST) -> bool:
-    """Whether a transform of torchvision draws, or one that it is composed of.
+    """Whether a transform of torchvision, albumentations or the like draws, or one that it is composed of.
 
     Args: its class; the call that makes it.
     """
+    if name.startswith(_AUGMENTATIONS):
+        return name.rpartition(".")[2] not in _WITHOUT_CHANCE
     calls = (each for each in ast.walk(made) if isinstance(each, ast.Call))
     return name.startswith("torchvision.transforms.") and any(_is_random(last_name(each.func)) for each in calls)
 

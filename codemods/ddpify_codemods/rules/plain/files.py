@@ -141,7 +141,7 @@ def _wait(script: Script, call: ast.Call, words: Words) -> Iterator[Edit | Findi
     program = program_of(script)
     visits = program.followed.found.visits
     written, _ = visits.get(call, (0, 0))
-    found = [(each, read) for each in program.scripts for read in _reads(each)] if writes_a_file(call) else []
+    found = [(each, read) for each in program.scripts for read in _reads(each)] if writes_a_file(script, call) else []
     later = ((each, read) for each, read in found if visits.get(read, (0, math.inf))[1] > written)
     waits = any(
         may_be_read_by(script, call, each, read) and is_ever_used(program.scripts, each.scope(read))

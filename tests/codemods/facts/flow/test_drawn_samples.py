@@ -33,6 +33,7 @@ EVALUATION = """\
 
 # What is made of a data set that draws draws, too.
 MADE = """\
+import albumentations as A
 from torchvision import datasets, transforms
 class Test(Data):
     pass
@@ -45,6 +46,28 @@ class Changed(Data):
     def __getitem__(self, index):
         x, y = self.base[index]
         return self.change(x), y
+class All:
+    def __init__(self, changes):
+        self.changes = changes
+    def __call__(self, x):
+        for change in self.changes:
+            x = change(x)
+        return x
+class First(Changed):
+    def __getitem__(self, index):
+        x, y = self.base[index]
+        return self.change[0](x), y
+class Augmented(Data):
+    def __init__(self, base, augment=None):
+        self.base, self.augment = base, augment
+    def __getitem__(self, index):
+        x, y = self.base[index]
+        if self.augment is not None:
+            x = self.augment(x)
+        return x, y
+class Wrapped(Data):
+    def __getitem__(self, index):
+        return self.base[index]
 def parts(data):
     first, second = torch.utils.data.random_split(data, [10, 20])
     return DataLoader(second, batch_size=8)
@@ -66,6 +89,16 @@ def parts(data):
         ("DataLoader(Changed(test_set, transforms.Normalize(0, 1)), batch_size=8)", False),
         ("parts(datasets.FakeData(transform=transforms.RandomErasing()))", True),
         ("parts(datasets.FakeData(transform=transforms.ToTensor()))", False),
+        ("parts(datasets.FakeData(transform=transforms.Compose([transforms.ToTensor(), Noise()])))", True),
+        ("DataLoader(Changed(test_set, All([torch.sin, Noise()])), batch_size=8)", True),
+        ("DataLoader(Changed(test_set, All([torch.sin])), batch_size=8)", False),
+        ("DataLoader(First(test_set, [Noise()]), batch_size=8)", True),
+        ("DataLoader(Augmented(test_set, A.Compose([A.HorizontalFlip()])), batch_size=8)", True),
+        ("DataLoader(Augmented(test_set, A.Compose([A.Resize(4, 4)])), batch_size=8)", False),
+        ("DataLoader(Augmented(test_set, open('augment.pkl')), batch_size=8)", True),
+        ("DataLoader(Augmented(test_set), batch_size=8)", False),
+        ("DataLoader(Wrapped(Data(test_set)), batch_size=8)", True),
+        ("DataLoader(Wrapped(test_set), batch_size=8)", False),
     ],
 )
 def test_what_is_made_of_a_data_set_that_draws(made: str, apart: bool) -> None:
