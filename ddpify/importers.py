@@ -24,6 +24,7 @@ _READ = 100  # files that one of them imports
 _NAMED = 3
 _JOIN = 'torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)'
 _REMEDY = f"begin it with {_JOIN}, or give it a copy of this file"
+_TRAINING_REMEDY = "convert both at once, by one command, or give it a copy of this file"
 _OWN_REMEDY = f'begin its `if __name__ == "__main__":` with {_JOIN}, or give the other script a copy of this file'
 
 
@@ -44,6 +45,7 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
     texts = {source.path: source.text for source in outcome.sources}
     codes = texts | {source.path: code for source, code in outcome.codes.items()}
     users: dict[Path, list[str]] = {}
+    training: set[Path] = set()
     results = dict(outcome.converted.results)
     for path, text in (*_scripts_within(outcome, entries), *_scripts_around(outcome, texts.keys() | entries)):
         if path in shared:
@@ -53,11 +55,13 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
             continue
         for module in sorted(_asking(path, text, codes, shared, outcome.entry.path.parent)):
             users.setdefault(module, []).append(shown(path))
+            training |= {module} if ".backward(" in text else set()
     for module, names in users.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         use = "imports" if len(names) == 1 else "import"
         message = f"{', '.join(names[:_NAMED])}{more} {use} this file too, and will find no process group there"
-        finding = Finding("DDP601", "warning", 1, message, _REMEDY)
+        remedy = _TRAINING_REMEDY if module in training else _REMEDY
+        finding = Finding("DDP601", "warning", 1, message, remedy)
         results[module] = replace(results[module], findings=(*results[module].findings, finding))
     return replace(outcome, converted=replace(outcome.converted, results=results))
 

@@ -139,3 +139,11 @@ def test_a_script_that_imports_the_converted_script_itself_is_named(tmp_path: Pa
     (tmp_path / place).write_text(OTHER.format("from train import evaluate", "evaluate(1, 2)"), encoding="utf-8")
     said = ddpify("train.py", "--target", "cpu", "--style", "plain", cwd=tmp_path).stdout.decode()
     assert f"train.py:1: {place} imports this file too" in said
+
+
+def test_another_training_script_is_to_be_converted_with_it(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN, tools=TOOLS, more=f"{TRAIN}if __name__ == '__main__':\n    print()\n")
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path)
+    assert b"more.py imports this file too" in said.stderr and b"convert both at once" in said.stderr
+    both = ddpify("train.py", "more.py", "--target", "cpu", "--style", "plain", cwd=tmp_path)
+    assert both.returncode == 0 and b"imports this file too" not in both.stdout + both.stderr
