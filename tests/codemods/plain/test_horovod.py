@@ -57,7 +57,7 @@ def test_zero_grad_takes_no_argument() -> None:
     body = f"for x, y in loader:\n{LOSS}    loss.backward()\n    optimizer.step()\n"
     found = converted(body.replace("zero_grad()", "zero_grad(set_to_none=True)"))
     assert "    optimizer.zero_grad()\n" in found.code
-    assert refusals(converted(body.replace("zero_grad()", "zero_grad(set_to_none=False)"))) == ["DDP624:9"]
+    assert refusals(converted(body.replace("zero_grad()", "zero_grad(set_to_none=False)"))) == ["DDP624:7"]
 
 
 def test_an_optimizer_without_a_name_is_wrapped_where_it_is_made() -> None:
@@ -114,3 +114,41 @@ def test_code_of_torch_is_not_taken_for_horovods() -> None:
     text += f"for x, y in loader:\n{LOSS}    loss.backward()\n    optimizer.step()\n"
     found = convert({PATH: text}, "horovod", style="plain")[PATH]
     assert refusals(found) == ["DDP652:8"] and "0 models are wrapped" in found.findings[0].message
+
+
+def test_the_names_of_parameters_are_those_where_the_optimizer_is_made() -> None:
+    trainer = """
+class Trainer:
+    def __init__(self, model, optimizer):
+        self.model = model.to("cpu")
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in loader:
+            loss = torch.nn.functional.mse_loss(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+
+
+"""
+    found = converted(trainer + "Trainer(model, optimizer).fit()\n")
+    assert "named_parameters=model.named_parameters())" in found.code and "self.model.named" not in found.code
+    made = "def made(parameters):\n    return torch.optim.SGD(parameters, lr=0.1)\n\n\n"
+    rest = f"for x, y in loader:\n{LOSS}    loss.backward()\n    optimizer.step()\n"
+    found = converted(f"{made}optimizer = made(model.parameters())\n{rest}", BEGIN)
+    assert not refusals(found) and "named_parameters=model.named_parameters())" in found.code
+    inside = "".join(
+        f"    {line}\n"
+        for line in f"model = torch.nn.Linear(4, 1)\noptimizer = made(model.parameters())\n{rest}".splitlines()
+    )
+    assert refusals(converted(f"{made}def main():\n{inside}\n\nmain()\n", BEGIN.replace("model =", "other ="))) == [
+        "DDP624:7"
+    ]
+
+
+def test_an_optimizer_that_a_setting_leaves_out_is_wrapped_as_the_other_one() -> None:
+    adam = OPTIMIZER.replace("SGD", "Adam")
+    chosen = f'KIND = "adam"\nif KIND == "sgd":\n    {OPTIMIZER}else:\n    {adam}'
+    found = converted(f"{chosen}for x, y in loader:\n{LOSS}    loss.backward()\n    optimizer.step()\n", BEGIN)
+    assert not refusals(found) and found.code.count("    optimizer = hvd.DistributedOptimizer(optimizer") == 2

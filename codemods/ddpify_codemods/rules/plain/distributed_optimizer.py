@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ...facts.flow.program import Program
 from ...facts.flow.values import root_of
+from ...facts.flow.wrapped_names import Wrapping
 from ...facts.flow.wrapping import wrapping
 from ...facts.following_step import following_steps
+from ...facts.optimizers import optimizers
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -28,9 +30,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             code = words.parameters.format(found.model)
             message = "begin with the parameters of rank 0"
             yield Insert(at, code, message, found.side, modules=words.imports)
-    for call, other in made.items():
-        if is_here(script, other):
-            yield _wrapped(script, call, words.averaging.format(model=found.model), words.imports)
+    for call in (*made, *_beside(script, made)):
+        if call not in script.parents:
+            continue
+        model = _model(script, call, found)
+        if model is None:
+            message = f"`{found.model}`, whose gradients it gets, has no name where this optimizer is made"
+            yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)
+        else:
+            yield _wrapped(script, call, words.averaging.format(model=model), words.imports)
     for other, node, reason in _problems(program):
         if is_here(script, other):
             yield Finding(RULE.id, "refused", getattr(node, "lineno", 1), reason, REMEDY)
@@ -39,6 +47,24 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     yield from zeroed(script, set(made), stepped, RULE.id, REMEDY)
     for backward in backwards:
         yield from stepped_once(script, backward, set(made), RULE.id, REMEDY)
+
+
+def _beside(script: Script, made: Mapping[ast.Call, Script]) -> Iterator[ast.Call]:
+    """The other optimizers of that name in a function, which this run's settings leave out: `if kind == "sgd":`."""
+    names = {(_name(script, call), script.scope(call)) for call in made if call in script.parents}
+    for each in optimizers(script):
+        call = each.call
+        if isinstance(call, ast.Call) and call not in made and (_name(script, call), script.scope(call)) in names:
+            yield call
+
+
+def _model(script: Script, call: ast.Call, found: Wrapping) -> str | None:
+    """The model whose parameters an optimizer gets, as it is called where that is made; None for no such name."""
+    own = {base.code for each in optimizers(script) if each.call is call for base in each.bases if not base.each_of}
+    if len(own) == 1:
+        return own.pop()
+    scopes = [script.scope(base.node) for each in found.models for base in each.bases if base.node in script.parents]
+    return found.model if script.scope(call) in scopes or script.tree in scopes else None
 
 
 def _wrapped(script: Script, call: ast.Call, template: str, modules: tuple[str, ...]) -> Edit:
