@@ -9,12 +9,17 @@ from .script import Script
 
 _DEPTH = 6  # of names that stand for names
 _SETS = frozenset({"set", "frozenset"})
+_METHODS = frozenset({"union", "intersection", "difference", "symmetric_difference", "copy"})
 
 
 def is_set(script: Script, node: ast.expr, depth: int = _DEPTH) -> bool:
     """Whether a value is a set. Args: depth: of names that are looked up."""
     if isinstance(node, ast.Call):
+        if isinstance(node.func, ast.Attribute) and node.func.attr in _METHODS:
+            return is_set(script, node.func.value, depth)
         return isinstance(node.func, ast.Name) and node.func.id in _SETS
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub | ast.BitAnd | ast.BitOr | ast.BitXor):
+        return is_set(script, node.left, depth)
     if isinstance(node, ast.Subscript):
         return _holds_sets(script, node.value, depth)
     if isinstance(node, ast.Name | ast.Attribute):

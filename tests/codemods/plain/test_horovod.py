@@ -57,7 +57,7 @@ def test_zero_grad_takes_no_argument() -> None:
     body = f"for x, y in loader:\n{LOSS}    loss.backward()\n    optimizer.step()\n"
     found = converted(body.replace("zero_grad()", "zero_grad(set_to_none=True)"))
     assert "    optimizer.zero_grad()\n" in found.code
-    assert refusals(converted(body.replace("zero_grad()", "zero_grad(set_to_none=False)"))) == ["DDP624:7"]
+    assert refusals(converted(body.replace("zero_grad()", "zero_grad(set_to_none=False)"))) == ["DDP624:9"]
 
 
 def test_an_optimizer_without_a_name_is_wrapped_where_it_is_made() -> None:
