@@ -98,3 +98,29 @@ def test_one_entry_of_several_is_only_said() -> None:
     lines = 'os.environ.update({"CUDA_VISIBLE_DEVICES": "0", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"})'
     check_noop(lines, imports="import os")
     assert any("left with the same GPU" in each.message for each in findings(f"import os\n{lines}"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("n = torch.cuda.device_count()", "n = 1"),
+        ("if torch.cuda.device_count() > 1:\n    n = 2\nn = 3", "n = 3"),
+        ("if torch.cuda.device_count() > 1:\n    n = 2\nelse:\n    n = 3", "if 1 > 1:\n    n = 2\nelse:\n    n = 3"),
+        ('n = len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))', 'n = len("0".split(","))'),
+    ],
+)
+def test_what_asks_for_the_gpus_that_the_script_chose_gets_one(before: str, after: str) -> None:
+    check_transformed(f'os.environ["CUDA_VISIBLE_DEVICES"] = "0"\n{before}', after, imports="import os")
+    check_noop(before)
+
+
+def test_gpus_that_an_option_chooses_are_those_of_the_start() -> None:
+    chosen = 'gpus = str(3)\nos.environ["CUDA_VISIBLE_DEVICES"] = gpus\n'
+    asked = f'{chosen}n = len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))'
+    check_transformed(asked, 'gpus = str(3)\nn = len(gpus.split(","))', imports="import os")
+    (found,) = findings(f"import os\n{chosen}n = torch.cuda.device_count()")
+    assert (found.severity, found.message) == ("warning", "this counts all GPUs of the machine now")
+    (found,) = findings(
+        f'import os\n{chosen}\ndef count():\n    return len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))\n'
+    )
+    assert found.severity == "refused"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Sequence
 
 from ...facts.devices import branches_of, inside_f_string, is_index, source
 from ...facts.origins import assigned
@@ -12,6 +12,7 @@ from ...rule import Delete, Edit, Finding, Replace, Rule
 from ...targets import Target
 
 _NEEDS_GPU = {"get_device_name", "get_device_properties", "get_device_capability", "current_device", "Event", "Stream"}
+_CHOOSE = "choose GPUs where it is started: CUDA_VISIBLE_DEVICES=0,1 torchrun …"
 _OF_A_DEVICE = frozenset(
     f"torch.cuda.{name}"
     for name in (
@@ -31,6 +32,45 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield from _call(script, target, node)
         elif isinstance(node, ast.stmt) and _is_dropped(script, target, node):
             yield Delete(node, "drop the choice of a GPU: init_process_group has chosen this process's device")
+    yield from _that_asks(script, [node for node in script.find(ast.Assign) if _is_dropped(script, target, node)], dead)
+
+
+def _that_asks(script: Script, dropped: Sequence[ast.Assign], dead: Collection[ast.AST]) -> Iterator[Edit | Finding]:
+    """What asks for the GPUs that `os.environ["CUDA_VISIBLE_DEVICES"] = …`, which goes, let a file see."""
+    values = [node.value for node in dropped]
+    is_one = all(isinstance(each, ast.Constant) and str(each.value).isdigit() for each in values)
+    for node in script.find(ast.Call, ast.Subscript) if values else ():
+        if node in dead or not isinstance(node, ast.Call | ast.Subscript):
+            continue
+        if isinstance(node, ast.Call) and script.qualified(node.func) == "torch.cuda.device_count":
+            if is_one and (never := _for_several(script, node)) is not None:
+                yield Delete(never, "leave out what is for several GPUs: the script has chosen one")
+            elif is_one:
+                yield Replace(node, "1", "count the one GPU that the script has chosen")
+            else:
+                yield Finding(RULE.id, "warning", node.lineno, "this counts all GPUs of the machine now", _CHOOSE)
+        elif isinstance(node, ast.Subscript) and _reads_choice(script, node):
+            same = {ast.unparse(each) for each in values}
+            near = all(script.scope(each) is script.scope(node) for each in dropped)
+            if len(same) == 1 and near and isinstance(values[0], ast.Constant | ast.Name | ast.Attribute):
+                taken = ast.get_source_segment(script.text, values[0]) or same.pop()
+                yield Replace(node, taken, "take what the script has chosen: the variable is not set any more")
+            else:
+                message = "CUDA_VISIBLE_DEVICES is not set by the script any more"
+                yield Finding(RULE.id, "refused", node.lineno, message, "keep what it holds in a variable of its own")
+
+
+def _for_several(script: Script, count: ast.Call) -> ast.If | None:
+    """The block that is run for more than one GPU: `if torch.cuda.device_count() > 1:`."""
+    test = script.parents[count]
+    block = script.parents[test]
+    several = isinstance(block, ast.If) and block.test is test and not block.orelse
+    return block if several and ast.unparse(test) == f"{ast.unparse(count)} > 1" else None  # type: ignore[return-value]
+
+
+def _reads_choice(script: Script, node: ast.Subscript) -> bool:
+    is_key = isinstance(node.slice, ast.Constant) and node.slice.value == "CUDA_VISIBLE_DEVICES"
+    return is_key and isinstance(node.ctx, ast.Load) and script.qualified(node.value) == "os.environ"
 
 
 def _call(script: Script, target: Target, call: ast.Call) -> Iterator[Edit | Finding]:
