@@ -40,3 +40,27 @@ def test_synchronized_batch_norm_is_not_written_for_the_cpu() -> None:
     assert "SyncBatchNorm.convert_sync_batchnorm(model)" in there
     back = convert({PATH: there}, "none")[PATH].code
     assert "SyncBatchNorm" not in back and convert({PATH: back}, "cuda", style="plain")[PATH].code != there
+
+
+@pytest.mark.parametrize(
+    ("test", "refused"),
+    [
+        ("isinstance(layer, torch.nn.BatchNorm1d)", True),
+        ("type(layer) == torch.nn.BatchNorm1d", True),
+        ("isinstance(layer, (torch.nn.GroupNorm, torch.nn.BatchNorm1d))", True),
+        ("isinstance(layer, (torch.nn.BatchNorm1d, torch.nn.SyncBatchNorm))", False),
+        ("isinstance(layer, torch.nn.Linear)", False),
+    ],
+)
+def test_layers_that_are_told_apart_by_a_class_that_they_lose(test: str, refused: bool) -> None:
+    layers = "torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1)).cuda()"
+    frozen = f"def freeze(layer):\n    if {test}:\n        layer.eval()\n\n\n"
+    source = TEXT.replace("torch.nn.Linear(4, 1)", layers)
+    found = convert({PATH: source + frozen}, "cuda", style="plain", sync_batchnorm=True)[PATH].findings
+    assert any("--sync-batchnorm makes of it" in each.message for each in found) is refused
+    for other, options in (
+        (source + frozen, {}),
+        (source + frozen.replace("freeze", "init"), {"sync_batchnorm": True}),
+    ):
+        again = convert({PATH: other}, "cuda", style="plain", **options)[PATH].findings  # type: ignore[arg-type]
+        assert not any("--sync-batchnorm makes of it" in each.message for each in again)

@@ -20,6 +20,8 @@ from .words import REMEDY, is_here, normalizes, program_of
 
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
 _NAME = re.compile(r"\w+")
+_BEGINS = re.compile("init|reset")  # what gives layers their first values, before the wrapper is made
+_NORMALIZING = re.compile(r"^torch\.nn\.(?:\w+\.)*BatchNorm[123]d$")
 _MESSAGE = "call the wrapped model in training"
 
 
@@ -33,6 +35,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
     if synchronized(program, target):
         yield from decided_alone(RULE.id, script, "BatchNorm of all ranks' batches")
+        yield from _asked_by_class(script)
     if not (program.fully_sharded or target.words.averaging):
         several = next((each for each in found.models if each.each), None)
         if several is not None and (synchronized(program, target) or target.words.name != "torch"):
@@ -41,6 +44,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             return
         yield from _edits(script, found, program, target)
     yield from _synchronized(script, program, target.words)
+
+
+def _asked_by_class(script: Script) -> Iterator[Finding]:
+    """Where layers are told apart by a class that they no longer have: SyncBatchNorm is no BatchNorm2d."""
+    for node in script.find(ast.Attribute, ast.Name):
+        if not _NORMALIZING.search(script.qualified(node)) or isinstance(script.parents[node], ast.Attribute):
+            continue
+        test = next((each for each in script.ancestors(node) if isinstance(each, ast.Call | ast.Compare)), None)
+        asks = isinstance(test, ast.Compare) or (test is not None and ast.unparse(test.func) == "isinstance")
+        if asks and test is not None and not _BEGINS.search(getattr(script.scope(test), "name", "")):
+            knows_both = any(each.attr == "SyncBatchNorm" for each in ast.walk(test) if isinstance(each, ast.Attribute))
+            if not knows_both:
+                message = f"`{ast.unparse(test)}` is false for the SyncBatchNorm that --sync-batchnorm makes of it"
+                yield Finding(RULE.id, "refused", test.lineno, message, "ask for torch.nn.SyncBatchNorm, too")
 
 
 def _edits(script: Script, found: Wrapping, program: Program, target: Target) -> Iterator[Edit | Finding]:
