@@ -33,9 +33,28 @@ def insertions(tree: ast.Module, lines: Iterable[str], before: float = float("in
     if standard and _is_sorted(standard[0], standard=True):
         inserts = [_in_section(standard[0], line) for line in ordered if _is_standard(_parsed(line))]
         ordered = [line for line in ordered if not _is_standard(_parsed(line))]
+    elif ordered and (beside := _run_of_standard(leading)):
+        own = [line for line in ordered if _is_standard(_parsed(line))]
+        inserts = [_in_section(beside, line) for line in own] if _is_sorted(beside, standard=True) else []
+        inserts = inserts or [_insert(beside[-1], "\n".join(own), after=True)] if own else []
+        ordered = [line for line in ordered if line not in own]
     above = tree.body[: tree.body.index(last) + 1] if last is not None else []
     stars = [each for each in above if _imports_all(each)]
     return [*inserts, *(_after(stars, insert) for insert in _installed(tree, last, leading, ordered))]
+
+
+def _run_of_standard(leading: list[list[ImportStatement]]) -> list[ImportStatement]:
+    """The first imports of the standard library that stand together, in a section with others."""
+    for section in leading:
+        run: list[ImportStatement] = []
+        for each in section:
+            if _is_standard(each) and not _is_future(each):
+                run.append(each)
+            elif run:
+                break
+        if run:
+            return run
+    return []
 
 
 def _imports_all(node: ast.stmt) -> bool:
@@ -58,11 +77,12 @@ def _installed(
 ) -> Iterator[Insert]:
     sections = [each for each in leading if any("torch" in _roots(statement) for statement in each)]
     sections = sections or [each for each in leading if not any(_is_standard(statement) for statement in each)][:1]
+    above = [line for line in ordered if _is_standard(_parsed(line))]
+    first = next((each for each in leading if not all(map(_is_future, each))), None)
+    if above and first is not None:
+        yield replace(_insert(first[0], "\n".join(above), after=False), apart=True)
+        ordered = [line for line in ordered if line not in above]
     if len(sections) == 1 and _is_sorted(sections[0], standard=False):
-        above = [line for line in ordered if _is_standard(_parsed(line))]
-        if above and sections[0] is next(each for each in leading if not all(map(_is_future, each))):
-            yield replace(_insert(sections[0][0], "\n".join(above), after=False), apart=True)
-            ordered = [line for line in ordered if line not in above]
         yield from (_in_section(sections[0], line) for line in ordered)
     elif ordered:
         beside = [each for section in sections for each in section if "torch" in _roots(each)]
