@@ -17,7 +17,7 @@ from .dimensions import of_dimensions
 from .draws import DRAWING
 from .extended import lengthen, lengthening, zipped_rows
 from .frames import Frame, local_entries
-from .hooks import only_counts
+from .hooks import only_counts, only_keeps
 from .in_place import InPlace, is_in_place
 from .input_gradients import of_scaled
 from .layout import axis, over_samples
@@ -312,7 +312,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
             if name in _MODULE_SELF:
                 return owner
             hooks = [each for value in given for each in value.only(Function) if isinstance(each, Function)]
-            seen = all(only_counts(each.script, each.node) for each in hooks)
+            seen = all(only_counts(each.script, each.node) or only_keeps(self.scripts, each.node) for each in hooks)
             if name.startswith("register_forward") and not (seen and not any(each.only(Bound) for each in given)):
                 self.problem(frame, node, "what a hook does with the batches that a model gets is not followed")
             if name == "state_dict" and self.stays_apart(thing):

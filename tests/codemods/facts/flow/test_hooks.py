@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ast
+from dataclasses import replace
 
 import pytest
-from ddpify_codemods.facts.flow.hooks import only_counts
+from ddpify_codemods.facts.flow.hooks import only_counts, only_keeps
 
 from tests.codemods.checks import script_of
 
@@ -51,3 +52,45 @@ def test_a_hook_of_a_file_is_followed_by_nobody() -> None:
     script = script_of("seen = []\n\n\ndef hook(module, input, output):\n    seen.append(input[0].size(0))\n")
     (hook,) = script.find(ast.FunctionDef)
     assert not only_counts(script, hook)
+
+
+KEEPS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.kept = {}
+        self.layer.register_forward_hook(self.keep("layer"))
+
+    def keep(self, name):
+        def hook(module, input, output):
+            self.kept[name] = output.detach()
+
+        return hook
+
+
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "keeps"),
+    [
+        ("", "", True),
+        ("output.detach()", "output[0].cpu()", True),
+        ("output.detach()", "output.mean()", False),
+        ("self.kept[name] =", "self.kept[name] = self.last =", False),
+        ("self.kept[name] = output.detach()", "return output.detach()", False),
+        ("        return hook", "        print(self.kept)\n        return hook", False),
+        ("        return hook", "        print(getattr(self, 'kept'))\n        return hook", False),
+        ("\n\n\n", "\n\n\nif __name__ == '__main__':\n    print(Net().kept)\n", False),
+    ],
+)
+def test_a_hook_that_keeps_what_nothing_reads(before: str, after: str, keeps: bool) -> None:
+    script = script_of(KEEPS.replace(before, after, 1))
+    (hook,) = (node for node in script.find(ast.FunctionDef) if node.name == "hook")
+    assert only_keeps([script], hook) is keeps
+
+
+def test_what_an_imported_file_does_as_a_script_reads_nothing() -> None:
+    script = script_of(f"{KEEPS}if __name__ == '__main__':\n    print(Net().kept)\n")
+    (hook,) = (node for node in script.find(ast.FunctionDef) if node.name == "hook")
+    assert only_keeps([replace(script, is_entry=False)], hook)
