@@ -5,10 +5,11 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from typing import TypeGuard
 
 from .called_modules import last_name
-from .script import Script
+from .script import KEPT, Script
 
 _CHAINS = frozenset({"Compose", "OneOf", "SomeOf", "RandomApply", "RandomChoice", "RandomOrder"})
 _TRANSFORM = re.compile("transform(?!er)|augment", re.IGNORECASE)  # how what holds a transform is called
@@ -60,7 +61,12 @@ def _data_sets(scripts: Sequence[Script]) -> frozenset[str]:
     return frozenset(each.name for each in gives)
 
 
-def _transforms(script: Script, data_sets: frozenset[str]) -> Iterator[str]:
+@lru_cache(maxsize=KEPT)
+def _transforms(script: Script, data_sets: frozenset[str]) -> frozenset[str]:
+    return frozenset(_made(script, data_sets))
+
+
+def _made(script: Script, data_sets: frozenset[str]) -> Iterator[str]:
     """The names of the classes of which a file makes transforms of samples: those in `Compose([…])`, that a data set is
     given, or that are kept as `self.transform`; and all classes of a file that is called so, or has a Compose."""
     own = [each.name for each in script.find(ast.ClassDef)]

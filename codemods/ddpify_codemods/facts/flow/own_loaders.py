@@ -46,6 +46,8 @@ class OwnLoaders(State):
 
     def made_by(self, cls: Class, node: ast.Call, frame: Frame, depth: int = 5) -> tuple[ast.Call, Script] | None:
         """The call that gives DataLoader its arguments, where a call makes an object of a class, and its file."""
+        if not self.is_loader_class(cls):
+            return None
         bases, base = self.bases_of(cls), cls.node.bases[0] if len(cls.node.bases) == 1 else None
         if base is None or cls.node.keywords or cls.node.decorator_list or not _is_plain(cls.node):
             return None
