@@ -13,6 +13,7 @@ from .script import KEPT, Script
 DIST = "torch.distributed"
 WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 SHARDING = "torch.distributed.optim.ZeroRedundancyOptimizer"
+FULLY_SHARD = "torch.distributed.fsdp.fully_shard"
 METER = "over_ranks"
 _SAMPLERS = frozenset({f"torch.utils.data.{module}DistributedSampler" for module in ("", "distributed.")})
 _TO_ALL = "return total.to(value.device) if torch.is_tensor(value) else total.tolist()"

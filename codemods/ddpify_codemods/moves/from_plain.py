@@ -75,11 +75,12 @@ def _to_other_target(
     if not target.processes:
         kept.pop("entry", None)
     kept |= {"optimizer_sharding": True} if source.shards_optimizers else {}
-    needed = {"sync_batchnorm": "sync-batchnorm", "optimizer_sharding": "optimizer-sharding"}
-    if any(option in kept and word not in target.options for option, word in needed.items()):
+    needed = ("sync_batchnorm", "optimizer_sharding", "fully_sharded")
+    if any(option in kept and option.replace("_", "-") not in target.options for option in needed):
         return {}
     starts = source.starting_itself() if kept.get("entry") == "spawn" else source
     written = replace(options, sync_batchnorm="sync_batchnorm" in kept, per_process="per_process" in kept)
+    written = replace(written, fully_sharded="fully_sharded" in kept)
     back, plain = to_one_device(program, scripts, starts, written)
     if not plain or by_hand(scripts, back, plain):
         return {}

@@ -57,9 +57,11 @@ def options_of(scripts: Sequence[Script]) -> dict[str, Any]:
     drawn = [script for script in scripts if any(plain_code.draws_part(script, node) for node in script.nodes)]
     divided = any(isinstance(getattr(node, "op", None), ast.FloorDiv) for script in drawn for node in script.nodes)
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    called = {script.qualified(each.func) for script in scripts for each in script.find(ast.Call)}
     return {
         "sync_batchnorm": "convert_sync_batchnorm" in names,
         "per_process": bool(drawn) and not divided,
+        "fully_sharded": plain_code.FULLY_SHARD in called,
         "entry": "spawn" if any(map(plain_code.starts_torchrun, scripts[0].nodes)) else "",
     }
 
@@ -85,7 +87,7 @@ def to_one_device(
     alone = [*map(answered, alone)]  # it has been told its device
     problems = _left(program, scripts, alone)
     if not problems:
-        again = with_plain_rules(texts, alone, target, replace(options, fully_sharded=False))
+        again = with_plain_rules(texts, alone, target, options)
         problems = _not_converted(program, texts, again)
     if not problems:
         sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)

@@ -27,6 +27,7 @@ def test_a_fixture_becomes_exact(name: str) -> None:
         ("cpu", {}),
         ("cpu", {"per_process": True}),
         ("cpu", {"optimizer_sharding": True}),
+        ("cpu", {"fully_sharded": True}),
         ("cuda", {"entry": "spawn"}),
         ("mpi", {}),
         ("xpu", {}),
