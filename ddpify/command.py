@@ -47,11 +47,11 @@ class CommandLine:
     batch_norm: str = ""
     style: str = ""
     sync_batchnorm: bool = False
-    per_process: bool = False
+    per_process: bool | None = None
     xpu_backend: str = ""
     entry: str = ""
     optimizer_sharding: bool = False
-    fully_sharded: bool = False
+    fully_sharded: bool | None = None
     resume: str = ""
 
     @property
@@ -158,7 +158,7 @@ def _require_target(options: CommandLine, target: str) -> None:
         "xla-reduce": (options.xla_reduce != "ddp", "--xla-reduce is for XLA devices"),
         "sync-batchnorm": (options.sync_batchnorm, "torch synchronizes BatchNorm on GPUs"),
         "xpu-backend": (bool(options.xpu_backend), "--xpu-backend is for Intel's GPUs"),
-        "fully-sharded": (options.fully_sharded, "--strategy fsdp2 is not for every device"),
+        "fully-sharded": (bool(options.fully_sharded), "--strategy fsdp2 is not for every device"),
         "optimizer-sharding": (options.optimizer_sharding, "--optimizer-sharding is not for every device"),
     }
     for name, (is_given, what) in given.items():

@@ -111,6 +111,22 @@ def test_a_batch_size_of_each_process_in_the_exact_style(tmp_path: Path) -> None
     assert (tmp_path / "train.py").read_text() == TRAIN
 
 
+def test_what_is_asked_of_a_converted_file_is_done(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    asked = {
+        ("--target", "cpu", "--style", "plain", "--batch-size", "per-process"): "batch_size=8,",
+        ("--batch-size", "global"): "batch_size=8 // dist.get_world_size()",
+        ("--entry", "spawn"): "from torch.distributed.run import main as torchrun",
+        ("--target", "cpu", "--strategy", "fsdp2"): "fully_shard(model, mesh=mesh)",
+        ("--strategy", "ddp"): "DistributedDataParallel(model",
+        ("--style", "exact", "--batch-size", "per-process"): "batch_size=8 * get_world_size(),",
+        ("--style", "exact", "--batch-size", "global"): "batch_size=8,",
+    }
+    for words, line in asked.items():
+        assert ddpify("train.py", *words, cwd=tmp_path).returncode == 0
+        assert line in (tmp_path / "train.py").read_text()
+
+
 def test_a_script_that_starts_its_processes_keeps_to_it(tmp_path: Path) -> None:
     put(tmp_path, train=TRAIN)
     joined = {

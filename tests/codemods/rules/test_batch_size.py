@@ -5,9 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from ddpify_codemods import convert
-
-from tests.codemods.test_rules import RULES
+from ddpify_codemods import RULES, convert
 
 PATH = Path("train.py")
 BEFORE = next(rule for rule in RULES if rule.id == "DDP124").before
