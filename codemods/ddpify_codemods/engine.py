@@ -11,6 +11,7 @@ from .facts import distribution, plain_code
 from .moves.by_hand import in_words_of_torch, moved_by_hand
 from .moves.converted_file import starts_itself, target_of, to_one_device, to_target
 from .moves.from_exact import moved
+from .moves.in_other_words import refused_there, written_for
 from .moves.to_exact import to_exact
 from .moves.to_xla import to_xla
 from .options import LOCAL_BATCH_NORM, ONE_DEVICE, ConversionOptions
@@ -46,6 +47,8 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         again = from_plain(program, scripts, options, _convert)
         if again:
             return again
+    if not views and (refused := refused_there(program, scripts, options)):
+        return refused
     if options.target == ONE_DEVICE:
         return moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
     shards_models = any(seen.shards_models for seen in views.values())
@@ -124,7 +127,7 @@ def converted_for(program: Mapping[Path, str]) -> str:
         return ""
     if not exact:
         from .moves.plain_to_one_device import source_of
-    source = target_of(views.values()) if exact else source_of(scripts)
+    source = target_of(views.values()) if exact else source_of(scripts) or written_for(scripts)
     return source.name if source else ""
 
 

@@ -157,6 +157,11 @@ def is_plain(scripts: Iterable[Script]) -> bool:
     return joins and any(is_for_others(entry, node) and _QUIET in _lines(node.body) for node in entry.find(ast.If))
 
 
+def silences_others(script: Script) -> bool:
+    """Whether a file gives some ranks the null device for their output, in whichever words it asks for the rank."""
+    return any(_QUIET in _lines(node.body) for node in script.find(ast.If))
+
+
 def is_call(script: Script, node: ast.AST, name: str) -> bool:
     """Whether an expression calls a function of torch.distributed."""
     return isinstance(node, ast.Call) and script.qualified(node.func) == f"{DIST}.{name}"
