@@ -175,6 +175,15 @@ def _require_plain(options: CommandLine, style: str) -> None:
     if options.fully_sharded and options.optimizer_sharding:
         what = "--strategy fsdp2 divides the optimizer's state as well"
         raise BadInput("ddpify", what, "leave out --optimizer-sharding")
+    if options.batch_norm and (options.sync_batchnorm or style == "plain"):
+        if options.batch_norm == "local" and not options.sync_batchnorm:
+            what = "--batch-norm local is what --style plain does"
+        else:
+            what = f"--batch-norm {options.batch_norm} is for the exact style, as --sync-batchnorm for the plain one"
+        raise BadInput("ddpify", what, "leave --batch-norm out")
+    if style == "plain" and options.xla_reduce != "ddp":
+        what = "--xla-reduce is for the exact style: plain code has torch's DistributedDataParallel"
+        raise BadInput("ddpify", what, "leave it out")
     if style != "plain" and options.sync_batchnorm:
         raise BadInput("ddpify", "--sync-batchnorm is for the plain style", "add --style plain")
 

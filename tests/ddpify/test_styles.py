@@ -81,6 +81,19 @@ def test_options_of_the_plain_style(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--sync-batchnorm",), "--sync-batchnorm is for the plain style; add --style plain"),
+        (
+            ("--batch-norm", "local", "--sync-batchnorm"),
+            "--batch-norm local is for the exact style, as --sync-batchnorm for the plain one; leave --batch-norm out",
+        ),
+        (
+            ("--style", "plain", "--batch-norm", "batch"),
+            "--batch-norm batch is for the exact style, as --sync-batchnorm for the plain one; leave --batch-norm out",
+        ),
+        (
+            ("--style", "plain", "--batch-norm", "local"),
+            "--batch-norm local is what --style plain does; leave --batch-norm out",
+        ),
+        (("--style", "plain", "--xla-reduce", "native"), "--xla-reduce is for the exact style"),
         (("--style", "plain", "--sync-batchnorm"), "torch synchronizes BatchNorm on GPUs, the target is cpu"),
     ],
 )
