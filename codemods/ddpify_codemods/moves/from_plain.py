@@ -34,7 +34,9 @@ def from_plain(
         return {}
     target, style = options.target or source.name, options.style
     if style != "exact" and target != ONE_DEVICE and target != source.name:
-        return _to_other_target(program, scripts, source, TARGETS[target], options, convert)
+        return _to_other_target(program, scripts, source, TARGETS[target], options, convert) or _started_there(
+            program, scripts, TARGETS[target]
+        )
     before = {**options_of(scripts), "backend": source.backend}
     chosen = _chosen(before, options)
     if chosen["fully_sharded"] and options.optimizer_sharding:
@@ -76,6 +78,14 @@ def _refused_there(program: Mapping[Path, str], chosen: Mapping[str, Any], targe
             message = f"{shards} is not for the {target.name} target"
             return refusal(program, rule, message, "ddpify --target none goes back first")
     return {}
+
+
+def _started_there(program: Mapping[Path, str], scripts: Sequence[Script], target: Target) -> dict[Path, Result]:
+    """Refuse to move a program by hand that starts torchrun to a target that has a launcher of its own."""
+    if target.processes or options_of(scripts)["entry"] != "spawn":
+        return {}
+    message = f"this starts torchrun itself, which is not for the {target.name} target"
+    return refusal(program, "DDP701", message, "convert it with --entry torchrun first, or go back with --target none")
 
 
 def _to_other_target(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -101,6 +102,21 @@ def test_what_a_target_does_not_divide_is_refused(option: str, target: str) -> N
     for there in (plain(**asked), convert({PATH: BEFORE}, "cpu", **asked)[PATH].code):
         result = convert({PATH: there}, target, style="plain")[PATH]
         assert (result.code, [each.severity for each in result.findings]) == (there, ["refused"])
+
+
+@pytest.mark.parametrize("target", ["mpi", "xla", "ignite", "horovod"])
+def test_what_starts_the_processes_gives_way_to_a_target_s_own_launcher(target: str) -> None:
+    head, training = BEFORE.split("\n\n", 1)
+    training = training.replace("8, 2))", "8, 2)).cuda()").replace("model(x)", "model(x.cuda())")
+    training = training.replace("y)", "y.cuda())", 1).replace("== y)", "== y.cuda())")
+    before = f"{head}\n\n\ndef main():\n{indent(training, '    ')}\n\nif __name__ == '__main__':\n    main()\n"
+    there = plain("cuda", before, entry="spawn")
+    assert "as torchrun" in there
+    code = convert({PATH: there}, target)[PATH].code
+    assert code != there and "torchrun(" not in code and 'init_process_group("nccl")' not in code
+    edited = there.replace("DistributedDataParallel(model", "DistributedDataParallel(model, static_graph=True", 1)
+    result = convert({PATH: edited}, target)[PATH]
+    assert (result.code, [each.severity for each in result.findings]) == (edited, ["refused"])
 
 
 def test_imports_in_another_order_are_the_same() -> None:
