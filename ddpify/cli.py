@@ -148,15 +148,16 @@ def convert(
         Style | None, typer.Option("--style", help="exact: what one process trains; plain: torch alone, as by hand.")
     ] = None,
     batch_size: Annotated[
-        BatchSize,
-        typer.Option("--batch-size", help="Whether the batch size is that of all processes, or of each."),
-    ] = BatchSize.whole,
+        BatchSize | None,
+        typer.Option("--batch-size", help="Whether the batch size is that of all processes (default), or of each."),
+    ] = None,
     sync_batchnorm: Annotated[
         bool, typer.Option("--sync-batchnorm", help="Plain, on GPUs: BatchNorm sees the batches of all processes.")
     ] = False,
     strategy: Annotated[
-        Strategy, typer.Option("--strategy", help="DistributedDataParallel, or torch's fully_shard.")
-    ] = Strategy.ddp,
+        Strategy | None,
+        typer.Option("--strategy", help="DistributedDataParallel (default), or torch's fully_shard."),
+    ] = None,
     xpu_backend: Annotated[
         XpuBackend | None,
         typer.Option("--xpu-backend", help="On Intel's GPUs: torch's xccl (default), or oneCCL's ccl."),
@@ -183,11 +184,11 @@ def convert(
 
         statistics = batch_norm.value if batch_norm else ""
         words = (tuple(paths), target, diff, check, output, modernize, xla_reduce.value, statistics)
-        per_process = batch_size is BatchSize.per_process
+        per_process = None if batch_size is None else batch_size is BatchSize.per_process
         name = style.value if style else ""
         backend = xpu_backend.value if xpu_backend else ""
         chosen = replace(CommandLine(*words), style=name, sync_batchnorm=sync_batchnorm, per_process=per_process)
-        sharded = strategy is Strategy.fsdp2
+        sharded = None if strategy is None else strategy is Strategy.fsdp2
         chosen = replace(chosen, xpu_backend=backend, entry=entry.value if entry else "", resume=resume)
         chosen = replace(chosen, optimizer_sharding=optimizer_sharding, fully_sharded=sharded)
         return _convert(chosen, format)

@@ -47,11 +47,11 @@ class CommandLine:
     batch_norm: str = ""
     style: str = ""
     sync_batchnorm: bool = False
-    per_process: bool = False
+    per_process: bool | None = None
     xpu_backend: str = ""
     entry: str = ""
     optimizer_sharding: bool = False
-    fully_sharded: bool = False
+    fully_sharded: bool | None = None
     resume: str = ""
 
     @property
@@ -158,7 +158,7 @@ def _require_target(options: CommandLine, target: str) -> None:
         "xla-reduce": (options.xla_reduce != "ddp", "--xla-reduce is for XLA devices"),
         "sync-batchnorm": (options.sync_batchnorm, "torch synchronizes BatchNorm on GPUs"),
         "xpu-backend": (bool(options.xpu_backend), "--xpu-backend is for Intel's GPUs"),
-        "fully-sharded": (options.fully_sharded, "--strategy fsdp2 is not for every device"),
+        "fully-sharded": (bool(options.fully_sharded), "--strategy fsdp2 is not for every device"),
         "optimizer-sharding": (options.optimizer_sharding, "--optimizer-sharding is not for every device"),
     }
     for name, (is_given, what) in given.items():
@@ -175,6 +175,15 @@ def _require_plain(options: CommandLine, style: str) -> None:
     if options.fully_sharded and options.optimizer_sharding:
         what = "--strategy fsdp2 divides the optimizer's state as well"
         raise BadInput("ddpify", what, "leave out --optimizer-sharding")
+    if options.batch_norm and (options.sync_batchnorm or style == "plain"):
+        if options.batch_norm == "local" and not options.sync_batchnorm:
+            what = "--batch-norm local is what --style plain does"
+        else:
+            what = f"--batch-norm {options.batch_norm} is for the exact style, as --sync-batchnorm for the plain one"
+        raise BadInput("ddpify", what, "leave --batch-norm out")
+    if style == "plain" and options.xla_reduce != "ddp":
+        what = "--xla-reduce is for the exact style: plain code has torch's DistributedDataParallel"
+        raise BadInput("ddpify", what, "leave it out")
     if style != "plain" and options.sync_batchnorm:
         raise BadInput("ddpify", "--sync-batchnorm is for the plain style", "add --style plain")
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
+from ddpify_codemods import TARGETS
+
 from ddpify.conversion import Converted
 from ddpify.diff import diff
 from ddpify.files import Problem, Source
@@ -14,6 +16,8 @@ from ddpify.report import FAILED, FileReport, Status
 
 # The rules that refuse what is started on several processes by itself.
 _HAS_PROCESSES = frozenset({"DDP301", "DDP302"})
+# What joins the processes, in the words of one engine or another.
+_JOINS = ("init_process_group(", *(f"{join}(" for target in TARGETS.values() for join in target.words.joined))
 # The rules that move code to the target's device.
 _MOVES = frozenset({"DDP103", "DDP110", "DDP111", "DDP112", "DDP113", "DDP115", "DDP119", "DDP120", "DDP123"})
 
@@ -161,7 +165,7 @@ def reports(
                 report = replace(report, diff=diff(_from(source.path, folder), source.raw, new))
         else:
             report = replace(report, reason=result.reason)
-        starts = result.launch or "process_group(" in outcome.codes.get(source, "")
+        starts = result.launch or any(join in outcome.codes.get(source, "") for join in _JOINS)
         if source is outcome.entry and starts and not outcome.failed:
             report = replace(report, launch=launch(outcome))
         entries.append(report)

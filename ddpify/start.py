@@ -11,6 +11,7 @@ import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ddpify_codemods.plain_words import TORCH
 from ddpify_codemods.targets import TARGETS, Target, of_backend
 
 from ddpify import emit, files, launchers
@@ -121,9 +122,9 @@ def _read(options: RunOptions, path: Path) -> _Script:
 
 
 def _of_words(text: str) -> Target | None:
-    """The target of a script that speaks to an engine in words of that engine's own, and is started by its launcher."""
-    own = (each for each in TARGETS.values() if each.words.averaging)
-    return next((each for each in own if each.words.join in text and each.words.imports[0] in text), None)
+    """The target of a script that speaks to an engine in words of that engine's own."""
+    own = (each for each in TARGETS.values() if each.words is not TORCH and each.words.imports[0] in text)
+    return next((each for each in own if any(f"{join}(" in text for join in each.words.joined)), None)
 
 
 def _own_launcher(script: _Script) -> str:

@@ -11,12 +11,13 @@ from .facts import distribution, plain_code
 from .moves.by_hand import in_words_of_torch, moved_by_hand
 from .moves.converted_file import starts_itself, target_of, to_one_device, to_target
 from .moves.from_exact import moved
+from .moves.in_other_words import refused_there, written_for
 from .moves.to_exact import to_exact
 from .moves.to_xla import to_xla
 from .options import LOCAL_BATCH_NORM, ONE_DEVICE, ConversionOptions
 from .plain_words import TORCH
 from .reading import SourceError, read
-from .result import Result, unchanged
+from .result import Result, refusal, unchanged
 from .targets import NATIVE_REDUCTION, TARGETS, Target
 
 
@@ -46,10 +47,15 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         again = from_plain(program, scripts, options, _convert)
         if again:
             return again
+    if not views and (refused := refused_there(program, scripts, options)):
+        return refused
     if options.target == ONE_DEVICE:
         return moved(program, {path: to_one_device(seen, source) for path, seen in views.items()}, None)
-    fully_sharded = options.fully_sharded or any(seen.shards_models for seen in views.values())
-    options = replace(options, fully_sharded=fully_sharded)
+    shards_models = any(seen.shards_models for seen in views.values())
+    if shards_models and options.fully_sharded is False and options.style != "plain":
+        message = "each process keeps a part of the model here, not all of it as with --strategy ddp"
+        return refusal(program, "DDP128", message, "ddpify --target none first, then convert again")
+    options = replace(options, fully_sharded=shards_models if options.fully_sharded is None else options.fully_sharded)
     target = _chosen(options, source)
     if not views:
         first = in_words_of_torch(program, scripts, target, options, _convert)
@@ -75,12 +81,14 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         from .moves.to_plain import to_plain
 
         return to_plain(program, views, scripts, target, options, _convert)
-    asked = options.xla_reduce == "native" or options.batch_norm or options.entry
+    whole = options.per_process is False
+    asked = options.xla_reduce == "native" or options.batch_norm or options.entry or whole
     if source and (source.backend != target.backend or asked):
-        moves = {path: to_target(seen, source, target, bool(options.batch_norm)) for path, seen in views.items()}
+        named = bool(options.batch_norm)
+        moves = {path: to_target(seen, source, target, named, whole) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
             update = replace(options, target=target.name, backend=target.backend, style="")
-            update = replace(update, sync_batchnorm=False, per_process=False, fully_sharded=False, for_writing=True)
+            update = replace(update, sync_batchnorm=False, per_process=None, fully_sharded=None, for_writing=True)
             return moved(program, moves, lambda texts: _convert(texts, update))
     if kind != "one process":
         return to_xla(program, scripts, target, kind, options)
@@ -91,7 +99,7 @@ def _chosen(options: ConversionOptions, source: Target | None) -> Target:
     """The target that is asked for, or that the program is converted for, and what is asked of it."""
     name = options.target or (source.name if source else "")
     target = TARGETS[name].with_backend(options.backend or (source.backend if source and source.name == name else ""))
-    return replace(target, shards_optimizers=options.optimizer_sharding, shards_models=options.fully_sharded)
+    return replace(target, shards_optimizers=options.optimizer_sharding, shards_models=bool(options.fully_sharded))
 
 
 def _with_arguments(target: Target, options: ConversionOptions, kind: distribution.Kind) -> Target:
@@ -119,7 +127,7 @@ def converted_for(program: Mapping[Path, str]) -> str:
         return ""
     if not exact:
         from .moves.plain_to_one_device import source_of
-    source = target_of(views.values()) if exact else source_of(scripts)
+    source = target_of(views.values()) if exact else source_of(scripts) or written_for(scripts)
     return source.name if source else ""
 
 

@@ -24,11 +24,11 @@ class ConversionOptions:
     batch_norm: whose statistics BatchNorm takes, "batch" or "local"; "batch" at first.
     style: "exact" or "plain"; "exact" at first.
     sync_batchnorm: of the plain style, whether BatchNorm is synchronized.
-    per_process: whether the batch size is that of each process.
+    per_process: whether the batch size is that of each process; None leaves it, no at first.
     backend: one of the target's; its usual one at first.
     entry: who starts the processes, "spawn" for the script itself or "torchrun" (any launcher), which is it at first.
     optimizer_sharding: whether each process keeps a part of the optimizers' state; what is converted so stays so.
-    fully_sharded: whether each process keeps a part of the model (fully_shard); what is converted so stays so.
+    fully_sharded: whether each process keeps a part of the model (fully_shard); None leaves it, no at first.
     resume: the folder of checkpoints that a run goes on from, or "" for none.
     for_writing: whether the outcome may be written. If not, it is enough to know whether it is another text.
     """
@@ -40,11 +40,11 @@ class ConversionOptions:
     batch_norm: str = ""
     style: str = ""
     sync_batchnorm: bool = False
-    per_process: bool = False
+    per_process: bool | None = None
     backend: str = ""
     entry: str = ""
     optimizer_sharding: bool = False
-    fully_sharded: bool = False
+    fully_sharded: bool | None = None
     resume: str = ""
     for_writing: bool = True
 

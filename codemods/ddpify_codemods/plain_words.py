@@ -59,6 +59,12 @@ class Words:
     all_reduce_max: str = ""
 
     @property
+    def joined(self) -> tuple[str, ...]:
+        """The functions by which a program is known, as it calls them: `hvd.init`."""
+        alias = self.imports[0].rpartition(" ")[2]
+        return tuple(f"{alias}.{name.rpartition('.')[2]}" for name in self.joins)
+
+    @property
     def is_rank_0(self) -> str:
         """The test for what rank 0 alone does."""
         return f"{self.rank} == 0"

@@ -34,6 +34,12 @@ def unchanged(program: Mapping[Path, str], reason: str) -> dict[Path, Result]:
     return {path: Result(text, reason=reason) for path, text in program.items()}
 
 
+def refusal(program: Mapping[Path, str], rule: str, message: str, remedy: str) -> dict[Path, Result]:
+    """The results for a program that is refused as a whole: its first file says why."""
+    finding = Finding(rule, "refused", 1, message, remedy)
+    return {path: Result(text, findings=(finding,) * (path == next(iter(program)))) for path, text in program.items()}
+
+
 def in_turn(
     program: Mapping[Path, str], first: Mapping[Path, Result], second: Mapping[Path, Result]
 ) -> dict[Path, Result]:

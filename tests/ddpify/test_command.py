@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.codemods.moves.plain_programs import BEFORE
 from tests.ddpify.command import ENGINE, LIBRARY, MAIN, REFUSED, TRAIN, ddpify, lines, put
 
 
@@ -29,6 +30,20 @@ def test_in_place_says_how_to_start_it(tmp_path: Path) -> None:
     (tmp_path / "my train.py").write_text(TRAIN, encoding="utf-8")
     said = lines(ddpify("my train.py", "--target", "cuda", cwd=tmp_path).stdout)
     assert "start it with: torchrun --standalone --nproc-per-node 2 -- 'my train.py'" in said
+
+
+@pytest.mark.parametrize(
+    ("target", "start"),
+    [
+        ("horovod", "horovodrun -np 2 python train.py"),
+        ("ignite", "torchrun --standalone --nproc-per-node 2 -- train.py"),
+    ],
+)
+def test_plain_code_in_other_words_says_how_to_start_it(tmp_path: Path, target: str, start: str) -> None:
+    put(tmp_path, train=BEFORE)
+    words = ("--target", target, "--style", "plain")
+    assert f"start it with: {start}" in lines(ddpify("train.py", *words, cwd=tmp_path).stdout)
+    assert "start it with" not in ddpify("train.py", *words, cwd=tmp_path).stdout.decode()
 
 
 @pytest.mark.parametrize(

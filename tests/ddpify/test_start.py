@@ -95,6 +95,13 @@ def test_slurm_is_at_hand_inside_an_allocation(folder: Path) -> None:
     assert inside.startswith("torchrun")
 
 
+@pytest.mark.parametrize("call", ["idist.initialize(launched.backend)", "with idist.Parallel() as parallel:\n    pass"])
+def test_a_script_of_ignite(folder: Path, call: str) -> None:
+    put(folder, train=f"import ignite.distributed as idist\n{call}\n")
+    done = ddpify("run", "train.py", "-n", "2", "--dry-run", cwd=folder)
+    assert done.stdout.endswith(b"--nproc-per-node 2 -- train.py\n")
+
+
 def test_a_script_with_torch_alone(folder: Path) -> None:
     """--style plain knows torchrun's variables and no others."""
     put(folder, train="import torch.distributed as dist\ndist.init_process_group('gloo')\n")

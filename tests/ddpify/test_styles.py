@@ -81,6 +81,19 @@ def test_options_of_the_plain_style(tmp_path: Path) -> None:
     ("words", "said"),
     [
         (("--sync-batchnorm",), "--sync-batchnorm is for the plain style; add --style plain"),
+        (
+            ("--batch-norm", "local", "--sync-batchnorm"),
+            "--batch-norm local is for the exact style, as --sync-batchnorm for the plain one; leave --batch-norm out",
+        ),
+        (
+            ("--style", "plain", "--batch-norm", "batch"),
+            "--batch-norm batch is for the exact style, as --sync-batchnorm for the plain one; leave --batch-norm out",
+        ),
+        (
+            ("--style", "plain", "--batch-norm", "local"),
+            "--batch-norm local is what --style plain does; leave --batch-norm out",
+        ),
+        (("--style", "plain", "--xla-reduce", "native"), "--xla-reduce is for the exact style"),
         (("--style", "plain", "--sync-batchnorm"), "torch synchronizes BatchNorm on GPUs, the target is cpu"),
     ],
 )
@@ -109,6 +122,22 @@ def test_a_batch_size_of_each_process_in_the_exact_style(tmp_path: Path) -> None
     assert (tmp_path / "train.py").read_text() == code
     assert ddpify("train.py", "--target", "none", cwd=tmp_path).returncode == 0
     assert (tmp_path / "train.py").read_text() == TRAIN
+
+
+def test_what_is_asked_of_a_converted_file_is_done(tmp_path: Path) -> None:
+    put(tmp_path, train=TRAIN)
+    asked = {
+        ("--target", "cpu", "--style", "plain", "--batch-size", "per-process"): "batch_size=8,",
+        ("--batch-size", "global"): "batch_size=8 // dist.get_world_size()",
+        ("--entry", "spawn"): "from torch.distributed.run import main as torchrun",
+        ("--target", "cpu", "--strategy", "fsdp2"): "fully_shard(model, mesh=mesh)",
+        ("--strategy", "ddp"): "DistributedDataParallel(model",
+        ("--style", "exact", "--batch-size", "per-process"): "batch_size=8 * get_world_size(),",
+        ("--style", "exact", "--batch-size", "global"): "batch_size=8,",
+    }
+    for words, line in asked.items():
+        assert ddpify("train.py", *words, cwd=tmp_path).returncode == 0
+        assert line in (tmp_path / "train.py").read_text()
 
 
 def test_a_script_that_starts_its_processes_keeps_to_it(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from .script import KEPT, Script
 DIST = "torch.distributed"
 WRAPPER = "torch.nn.parallel.DistributedDataParallel"
 SHARDING = "torch.distributed.optim.ZeroRedundancyOptimizer"
+FULLY_SHARD = "torch.distributed.fsdp.fully_shard"
 METER = "over_ranks"
 _SAMPLERS = frozenset({f"torch.utils.data.{module}DistributedSampler" for module in ("", "distributed.")})
 _TO_ALL = "return total.to(value.device) if torch.is_tensor(value) else total.tolist()"
@@ -154,6 +155,11 @@ def is_plain(scripts: Iterable[Script]) -> bool:
     entry = next(iter(scripts))
     joins = any(is_call(entry, node, "init_process_group") for node in entry.find(ast.Call))
     return joins and any(is_for_others(entry, node) and _QUIET in _lines(node.body) for node in entry.find(ast.If))
+
+
+def silences_others(script: Script) -> bool:
+    """Whether a file gives some ranks the null device for their output, in whichever words it asks for the rank."""
+    return any(_QUIET in _lines(node.body) for node in script.find(ast.If))
 
 
 def is_call(script: Script, node: ast.AST, name: str) -> bool:

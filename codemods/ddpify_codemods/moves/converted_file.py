@@ -48,10 +48,18 @@ def starts_itself(views: Iterable[View]) -> bool:
     return any(word.arg == "nprocs" for call in calls for word in call.keywords)
 
 
-def to_target(seen: View, source: Target, target: Target, with_batch_norm: bool = False) -> Move:
+def is_per_process(views: Iterable[View]) -> bool:
+    """Whether the batch size of a converted program is that of each process."""
+    return any(_size_of_each(seen, node) is not None for seen in views for node in ast.walk(seen.original))
+
+
+def to_target(
+    seen: View, source: Target, target: Target, with_batch_norm: bool = False, whole_batches: bool = False
+) -> Move:
     """Name another target where the file names the one that it was converted for.
 
     `with_batch_norm`: what the file says of BatchNorm's statistics gives way to what the target's arguments say too.
+    `whole_batches`: the batch size is that of all processes again.
     """
     own = _TARGETS_OWN | ({LOCAL_BATCH_NORM.partition("=")[0]} if with_batch_norm else set())
     edits: list[tuple[str, Edit]] = []
@@ -74,6 +82,10 @@ def to_target(seen: View, source: Target, target: Target, with_batch_norm: bool 
     if target.is_accelerator and not source.is_accelerator:
         findings += _named_cpu(seen, target)
     edits += _imports_of(seen, source, target.modules)
+    for node in ast.walk(seen.original) if whole_batches else ():
+        if (size := _size_of_each(seen, node)) is not None:
+            message = "the batch size is that of all processes"
+            edits.append(("DDP124", Replace(node, "{}", message, parts=(size,), bare=True)))  # type: ignore[arg-type]
     return Move(tuple(edits), tuple(findings))
 
 

@@ -12,10 +12,17 @@ from ..facts.script import Script
 from ..found import is_refused
 from ..options import ONE_DEVICE, ConversionOptions, Convert
 from ..reading import parse
-from ..result import Result, in_turn, original_lines
+from ..result import Result, in_turn, refusal
+from ..rule import Severity
 from ..targets import TARGETS, Target
 from .plain_to_one_device import by_hand, options_of, source_of, to_one_device
 from .to_backend import in_words_of_gpus
+
+_SHARDS = (
+    ("fully_sharded", "DDP619", "fully_shard"),
+    ("optimizer_sharding", "DDP618", "ZeroRedundancyOptimizer"),
+)
+_BOTH_WAYS = ("per_process", "fully_sharded")  # options that can be asked for with False, too
 
 
 def from_plain(
@@ -23,30 +30,62 @@ def from_plain(
 ) -> dict[Path, Result]:
     """Take a program in the plain style back to one device, and convert it anew; nothing for any other program."""
     source = source_of(scripts)
-    target, style = options.target, options.style
-    if source is None or (not style and target == source.name):
+    if source is None:
         return {}
-    if style != "exact" and target not in ("", ONE_DEVICE) and target != source.name:
-        return _to_other_target(program, scripts, source, TARGETS[target], options, convert)
-    kept = _kept(scripts, options)
-    written = replace(options, **kept)
-    starts = source.starting_itself() if written.entry == "spawn" else source
-    back, plain = to_one_device(program, scripts, starts, written)
-    if target == ONE_DEVICE or (style == "exact" and not plain):
+    target, style = options.target or source.name, options.style
+    if style != "exact" and target != ONE_DEVICE and target != source.name:
+        return _to_other_target(program, scripts, source, TARGETS[target], options, convert) or _started_there(
+            program, scripts, TARGETS[target]
+        )
+    before = {**options_of(scripts), "backend": source.backend}
+    chosen = _chosen(before, options)
+    if chosen["fully_sharded"] and options.optimizer_sharding:
+        message, remedy = "--strategy fsdp2 divides the optimizer's state as well", "leave out --optimizer-sharding"
+        return refusal(program, "DDP619", message, remedy)
+    is_another = target == source.name and chosen != before
+    if not style and target == source.name and not is_another:
+        return {}
+    back, plain = to_one_device(program, scripts, source, replace(options, **before))
+    if target == ONE_DEVICE or (not plain and (style == "exact" or is_another)):
         return back
-    if style == "plain":
-        notes = by_hand(scripts, back, plain) if plain else {}
-        if notes:
-            return {path: Result(text, findings=tuple(notes.get(path, ()))) for path, text in program.items()}
-        return _brought_up_to_date(program, plain)
-    kept.pop("sync_batchnorm", None)
     texts = {path: result.code for path, result in back.items()}
-    return in_turn(program, back, convert(texts, replace(options, target=target or source.name, **kept)))
+    further = replace(options, target=target, **chosen)
+    if style == "exact":
+        if target != source.name:
+            further = replace(further, backend=options.backend)
+        return _refused_there(program, chosen, TARGETS[target]) or in_turn(program, back, convert(texts, further))
+    if notes := by_hand(scripts, back, plain) if plain else {}:
+        severity: Severity = "refused" if is_another else "note"
+        found = {path: tuple(replace(each, severity=severity) for each in lines) for path, lines in notes.items()}
+        return {path: Result(text, findings=found.get(path, ())) for path, text in program.items()}
+    plain = convert(texts, replace(further, style="plain")) if is_another else plain
+    return _brought_up_to_date(program, texts, plain)
 
 
-def _kept(scripts: Sequence[Script], options: ConversionOptions) -> dict[str, Any]:
-    """The options with which a program was converted, where no others are asked for."""
-    return {name: value for name, value in options_of(scripts).items() if value and not getattr(options, name)}
+def _chosen(before: Mapping[str, Any], options: ConversionOptions) -> dict[str, Any]:
+    """The options to convert a program with: those that are asked for, else those that it was converted with."""
+    asked = {name: getattr(options, name) for name in before}
+    said = {name: value for name, value in asked.items() if value or (value is False and name in _BOTH_WAYS)}
+    if options.fully_sharded:
+        said["optimizer_sharding"] = options.optimizer_sharding  # it divides the optimizer's state as well
+    return {**before, **said}
+
+
+def _refused_there(program: Mapping[Path, str], chosen: Mapping[str, Any], target: Target) -> dict[Path, Result]:
+    """The results where each process keeps a part of something, which it cannot for a target; none where it can."""
+    for option, rule, shards in _SHARDS:
+        if chosen[option] and option.replace("_", "-") not in target.options:
+            message = f"{shards} is not for the {target.name} target"
+            return refusal(program, rule, message, "ddpify --target none goes back first")
+    return {}
+
+
+def _started_there(program: Mapping[Path, str], scripts: Sequence[Script], target: Target) -> dict[Path, Result]:
+    """Refuse to move a program by hand that starts torchrun to a target that has a launcher of its own."""
+    if target.processes or options_of(scripts)["entry"] != "spawn":
+        return {}
+    message = f"this starts torchrun itself, which is not for the {target.name} target"
+    return refusal(program, "DDP701", message, "convert it with --entry torchrun first, or go back with --target none")
 
 
 def _to_other_target(
@@ -60,6 +99,10 @@ def _to_other_target(
     """Convert for another target what a program in the plain style stands for; nothing for one that has to be moved as
     if it were written by hand: with lines of a person's own, or off the CPU, which it names."""
     on_cpu = next(each for each in TARGETS.values() if not each.is_accelerator)
+    before = options_of(scripts)
+    chosen = _chosen(before, options)
+    if lacking := _refused_there(program, chosen, target):
+        return lacking
     of_host = not source.is_accelerator
     if source.renames or (of_host and target.is_accelerator):
         if of_host and not source.plain_environment:
@@ -71,33 +114,27 @@ def _to_other_target(
             return {}
         texts = {path: result.code for path, result in first.items()}
         return in_turn(program, first, convert(texts, replace(options, target=target.name, style="plain")))
-    kept = _kept(scripts, options)
-    if not target.processes:
-        kept.pop("entry", None)
-    kept |= {"optimizer_sharding": True} if source.shards_optimizers else {}
-    needed = {"sync_batchnorm": "sync-batchnorm", "optimizer_sharding": "optimizer-sharding"}
-    if any(option in kept and word not in target.options for option, word in needed.items()):
+    if chosen["sync_batchnorm"] and "sync-batchnorm" not in target.options:
         return {}
-    starts = source.starting_itself() if kept.get("entry") == "spawn" else source
-    written = replace(options, sync_batchnorm="sync_batchnorm" in kept, per_process="per_process" in kept)
-    back, plain = to_one_device(program, scripts, starts, written)
+    if not target.processes:
+        chosen["entry"] = ""
+    back, plain = to_one_device(program, scripts, source, replace(options, **before))
     if not plain or by_hand(scripts, back, plain):
         return {}
     texts = {path: result.code for path, result in back.items()}
-    moved = convert(texts, replace(options, target=target.name, style="plain", **kept))
+    moved = convert(texts, replace(options, target=target.name, style="plain", **chosen))
     return {} if any(map(is_refused, moved.values())) else in_turn(program, back, moved)
 
 
-def _brought_up_to_date(program: Mapping[Path, str], plain: Mapping[Path, Result]) -> dict[Path, Result]:
+def _brought_up_to_date(
+    program: Mapping[Path, str], texts: Mapping[Path, str], plain: Mapping[Path, Result]
+) -> dict[Path, Result]:
     """The results of converting what a program stands for, where files that say the same stay byte for byte."""
-    results = {}
-    for path, result in plain.items():
-        lines = original_lines(program[path], result.code)
-        findings = tuple(replace(each, line=lines(each.line)) for each in result.findings)
+    results = in_turn(program, {path: Result(text) for path, text in texts.items()}, plain)
+    for path, result in results.items():
         if _without_order(parse(path, result.code)) == _without_order(parse(path, program[path])):
-            results[path] = Result(program[path], findings=findings, reason="already converted")
-        else:
-            results[path] = replace(result, findings=findings)
+            reason = "" if is_refused(result) else "already converted"
+            results[path] = Result(program[path], findings=result.findings, reason=reason)
     return results
 
 

@@ -43,12 +43,7 @@ def source_of(scripts: Sequence[Script]) -> Target | None:
     calls = [call for call in scripts[0].find(ast.Call) if plain_code.is_call(scripts[0], call, "init_process_group")]
     named = [node.value for node in ast.walk(calls[0]) if isinstance(node, ast.Constant)]
     found = next((of_backend(str(value)) for value in named if of_backend(str(value))), None)
-    if found is None or found.retargets != "backend":
-        return None
-    shards = any(
-        script.qualified(each.func) == plain_code.SHARDING for script in scripts for each in script.find(ast.Call)
-    )
-    return replace(found, shards_optimizers=shards)
+    return found if found is not None and found.retargets == "backend" else None
 
 
 def options_of(scripts: Sequence[Script]) -> dict[str, Any]:
@@ -57,10 +52,13 @@ def options_of(scripts: Sequence[Script]) -> dict[str, Any]:
     drawn = [script for script in scripts if any(plain_code.draws_part(script, node) for node in script.nodes)]
     divided = any(isinstance(getattr(node, "op", None), ast.FloorDiv) for script in drawn for node in script.nodes)
     names = {node.attr for node in nodes if isinstance(node, ast.Attribute)}
+    called = {script.qualified(each.func) for script in scripts for each in script.find(ast.Call)}
     return {
         "sync_batchnorm": "convert_sync_batchnorm" in names,
         "per_process": bool(drawn) and not divided,
-        "entry": "spawn" if any(map(plain_code.starts_torchrun, scripts[0].nodes)) else "",
+        "optimizer_sharding": plain_code.SHARDING in called,
+        "fully_sharded": plain_code.FULLY_SHARD in called,
+        "entry": "spawn" if any(map(plain_code.starts_torchrun, scripts[0].nodes)) else "torchrun",
     }
 
 
@@ -77,6 +75,8 @@ def to_one_device(
     """
     from ..rules import in_folders
 
+    target = replace(target, shards_optimizers=options.optimizer_sharding)
+    target = target.starting_itself() if options.entry == "spawn" else target
     found = [ask(script, target, in_folders("from_plain"), False) for script in scripts]
     if any(map(is_refused, found)):
         return untouched(found), {}
@@ -85,7 +85,7 @@ def to_one_device(
     alone = [*map(answered, alone)]  # it has been told its device
     problems = _left(program, scripts, alone)
     if not problems:
-        again = with_plain_rules(texts, alone, target, replace(options, fully_sharded=False))
+        again = with_plain_rules(texts, alone, target, options)
         problems = _not_converted(program, texts, again)
     if not problems:
         sure = tuple(rule for rule in in_folders("from_plain") if rule.id in _SURE)

@@ -44,8 +44,8 @@ def to_exact(
     from ..rules import FOLDERS, in_folders  # here, so that a file without work costs no import of them
 
     has_loop = trains(scripts)
-    per_process = options.per_process and has_loop
-    know_each_other = bool(options.resume) or options.fully_sharded or per_process
+    per_process = bool(options.per_process) and has_loop
+    know_each_other = bool(options.resume or options.fully_sharded or per_process)
     target = replace(target, resume=options.resume)
     if know_each_other:
         from ..styles import in_program

@@ -16,11 +16,11 @@ from ..layout import CALLS, laid_out
 from ..options import ConversionOptions, Convert
 from ..plain_words import TORCH
 from ..reading import read
-from ..result import ConversionBug, Result, in_turn, original_lines, unchanged
+from ..result import ConversionBug, Result, in_turn, original_lines, refusal, unchanged
 from ..rule import Finding, Folder
 from ..targets import TARGETS, Target
 from ..view import View
-from .converted_file import target_of, to_one_device
+from .converted_file import is_per_process, target_of, to_one_device
 from .early import joined_above, too_early, with_program
 from .from_exact import moved
 from .results import results_of
@@ -49,7 +49,7 @@ def with_plain_rules(
     if target.plain_by_way_of:
         arguments = target.wrapper_arguments
         first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments, plain_moves_inputs="")
-    scripts = in_program(scripts, options.sync_batchnorm, options.per_process, options.fully_sharded)
+    scripts = in_program(scripts, options.sync_batchnorm, bool(options.per_process), bool(options.fully_sharded))
     if has_loop and target.module and first.words is TORCH and not target.plain_by_way_of:
         first = first.with_host() if any(map(padded_loaders, scripts)) else first
     chosen = plain_rules() if has_loop else in_folders("always")
@@ -165,12 +165,13 @@ def to_plain(
     convert: Convert,
 ) -> dict[Path, Result]:
     """Convert the files of one program to the plain style; for XLA by way of code for GPUs, which is then moved."""
+    shards_optimizers = options.optimizer_sharding or any(seen.sharded for seen in views.values())
     if views and options.fully_sharded and "fully-sharded" not in target.options:
         message, remedy = f"fully_shard is not for the {target.name} target", "ddpify --target none goes back first"
-        finding = Finding("DDP128", "refused", 1, message, remedy)
-        return {
-            path: Result(text, findings=(finding,) * (path == next(iter(program)))) for path, text in program.items()
-        }
+        return refusal(program, "DDP128", message, remedy)
+    if views and shards_optimizers and "optimizer-sharding" not in target.options:
+        message = f"ZeroRedundancyOptimizer is not for the {target.name} target"
+        return refusal(program, "DDP125", message, "ddpify --target none goes back first")
     kind = distribution.kind(scripts)
     if kind != "one process" and target.retargets == "own":
         return convert(program, ConversionOptions(target.name, roots=options.roots))
@@ -187,7 +188,8 @@ def to_plain(
             roots=options.roots,
             style="plain",
             sync_batchnorm=options.sync_batchnorm,
-            per_process=options.per_process,
+            per_process=is_per_process(views.values()) if options.per_process is None else options.per_process,
+            optimizer_sharding=shards_optimizers,
             backend=target.backend,
             entry="spawn" if target.starts_itself else "",
             fully_sharded=options.fully_sharded,

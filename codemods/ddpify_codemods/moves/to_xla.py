@@ -11,8 +11,8 @@ from ..facts.script import Script
 from ..found import ask, ask_program, idle, is_refused, rewritten, trains, untouched
 from ..options import ConversionOptions
 from ..reading import read
-from ..result import ConversionBug, Result
-from ..rule import Edit, Finding, Insert, Replace
+from ..result import ConversionBug, Result, refusal
+from ..rule import Edit, Insert, Replace
 from ..runtime_names import RUNTIME
 from ..targets import Target
 
@@ -64,6 +64,4 @@ def _without_runtime(edit: Edit) -> Edit:
 def _refused_resume(program: Mapping[Path, str]) -> dict[Path, Result]:
     """--resume is for what is converted in the exact style: it relies on every rank having the same state."""
     remedy = "convert the script for one device, or save and load in the script"
-    finding = Finding("DDP126", "refused", 1, "--resume: this script is distributed by hand already", remedy)
-    entry = next(iter(program))
-    return {path: Result(text, findings=(finding,) * (path == entry)) for path, text in program.items()}
+    return refusal(program, "DDP126", "--resume: this script is distributed by hand already", remedy)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from ddpify_codemods import ONE_DEVICE, convert
+
+from tests.codemods.moves.plain_programs import BEFORE, PATH
 
 ENTRY, DATA = Path("train.py"), Path("data.py")
 PROGRAM = {
@@ -60,3 +63,17 @@ def test_changes_name_the_lines_of_the_file_as_it_is() -> None:
     lines = there[DATA].splitlines()
     assert {change.line for change in results[DATA].changes} <= {*range(1, len(lines) + 1)}
     assert any("init_process_group" in there[ENTRY].splitlines()[each.line - 1] for each in results[ENTRY].changes)
+
+
+@pytest.mark.parametrize("target", ["cpu", "cuda", "xla"])
+def test_the_batch_size_is_that_of_all_processes_again_where_it_is_asked_for(target: str) -> None:
+    there = convert({PATH: BEFORE}, target, per_process=True)[PATH].code
+    assert convert({PATH: there}, target)[PATH].code == there
+    assert convert({PATH: there}, target, per_process=False)[PATH].code == convert({PATH: BEFORE}, target)[PATH].code
+
+
+def test_a_model_that_is_divided_is_not_made_whole_in_passing() -> None:
+    there = convert({PATH: BEFORE}, "cpu", fully_sharded=True)[PATH].code
+    result = convert({PATH: there}, "cpu", fully_sharded=False)[PATH]
+    assert (result.code, [each.severity for each in result.findings]) == (there, ["refused"])
+    assert "fully_shard(" not in convert({PATH: there}, "cpu", style="plain", fully_sharded=False)[PATH].code

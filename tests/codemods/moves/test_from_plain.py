@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from textwrap import indent
 from typing import Any
 
 import pytest
@@ -27,6 +28,7 @@ def test_a_fixture_becomes_exact(name: str) -> None:
         ("cpu", {}),
         ("cpu", {"per_process": True}),
         ("cpu", {"optimizer_sharding": True}),
+        ("cpu", {"fully_sharded": True}),
         ("cuda", {"entry": "spawn"}),
         ("mpi", {}),
         ("xpu", {}),
@@ -39,6 +41,82 @@ def test_the_very_script_comes_back(target: str, options: dict[str, Any]) -> Non
     assert convert({PATH: there}, target, style="exact", per_process=False)[PATH].code.count("ddpify_runtime") >= 1
     again = convert({PATH: there}, target, style="plain")[PATH]
     assert (again.code, again.reason) == (there, "already converted")
+
+
+@pytest.mark.parametrize(
+    ("target", "before", "asked", "after"),
+    [
+        ("cpu", {}, {"fully_sharded": True}, {"fully_sharded": True}),
+        ("cpu", {"fully_sharded": True}, {"fully_sharded": False}, {}),
+        ("cpu", {"fully_sharded": True}, {"per_process": True}, {"fully_sharded": True, "per_process": True}),
+        ("cpu", {"optimizer_sharding": True}, {"fully_sharded": True}, {"fully_sharded": True}),
+        ("cpu", {}, {"optimizer_sharding": True}, {"optimizer_sharding": True}),
+        ("cpu", {}, {"per_process": True}, {"per_process": True}),
+        ("cpu", {"per_process": True}, {"per_process": False}, {}),
+        ("cuda", {"per_process": True}, {"entry": "spawn"}, {"per_process": True, "entry": "spawn"}),
+        ("cuda", {"entry": "spawn"}, {"entry": "torchrun"}, {}),
+        ("xpu", {}, {"backend": "ccl"}, {"backend": "ccl"}),
+    ],
+)
+@pytest.mark.parametrize("style", ["", "plain"])
+def test_what_is_asked_of_plain_code_is_done(
+    target: str, before: dict[str, Any], asked: dict[str, Any], after: dict[str, Any], style: str
+) -> None:
+    if (target, style) == ("xpu", ""):
+        pytest.skip("moved by hand to another backend")
+    there = plain(target, **before)
+    result = convert({PATH: there}, target, style=style, **asked)[PATH]
+    assert result.code == plain(target, **after)
+    assert not any(each.severity == "refused" for each in result.findings)
+
+
+def test_what_is_asked_of_plain_code_that_a_person_has_changed_is_refused() -> None:
+    edited = plain().replace("DistributedDataParallel(model)", "DistributedDataParallel(model, static_graph=True)", 1)
+    for asked in ({"per_process": True}, {"optimizer_sharding": True}):
+        result = convert({PATH: edited}, "cpu", **asked)[PATH]  # type: ignore[arg-type]
+        assert result.code == edited
+        [refused] = [each for each in result.findings if each.severity == "refused"]
+        assert "static_graph" in edited.splitlines()[refused.line - 1]
+
+
+def test_an_optimizer_whose_model_is_divided_is_not_divided_by_itself() -> None:
+    there = plain(fully_sharded=True)
+    result = convert({PATH: there}, "cpu", optimizer_sharding=True)[PATH]
+    assert (result.code, [each.severity for each in result.findings]) == (there, ["refused"])
+
+
+@pytest.mark.parametrize("option", ["per_process", "optimizer_sharding", "fully_sharded"])
+def test_the_other_style_keeps_what_was_asked_for(option: str) -> None:
+    asked: dict[str, Any] = {option: True}
+    there = plain(**asked)
+    exact = convert({PATH: there}, "cpu", style="exact")[PATH].code
+    assert exact == convert({PATH: BEFORE}, "cpu", **asked)[PATH].code
+    again = convert({PATH: exact}, "cpu", style="plain")[PATH].code
+    assert lines({PATH: again}) == lines({PATH: there})
+
+
+@pytest.mark.parametrize("option", ["optimizer_sharding", "fully_sharded"])
+@pytest.mark.parametrize("target", ["xla", "horovod", "ignite"])
+def test_what_a_target_does_not_divide_is_refused(option: str, target: str) -> None:
+    asked: dict[str, Any] = {option: True}
+    for there in (plain(**asked), convert({PATH: BEFORE}, "cpu", **asked)[PATH].code):
+        result = convert({PATH: there}, target, style="plain")[PATH]
+        assert (result.code, [each.severity for each in result.findings]) == (there, ["refused"])
+
+
+@pytest.mark.parametrize("target", ["mpi", "xla", "ignite", "horovod"])
+def test_what_starts_the_processes_gives_way_to_a_target_s_own_launcher(target: str) -> None:
+    head, training = BEFORE.split("\n\n", 1)
+    training = training.replace("8, 2))", "8, 2)).cuda()").replace("model(x)", "model(x.cuda())")
+    training = training.replace("y)", "y.cuda())", 1).replace("== y)", "== y.cuda())")
+    before = f"{head}\n\n\ndef main():\n{indent(training, '    ')}\n\nif __name__ == '__main__':\n    main()\n"
+    there = plain("cuda", before, entry="spawn")
+    assert "as torchrun" in there
+    code = convert({PATH: there}, target)[PATH].code
+    assert code != there and "torchrun(" not in code and 'init_process_group("nccl")' not in code
+    edited = there.replace("DistributedDataParallel(model", "DistributedDataParallel(model, static_graph=True", 1)
+    result = convert({PATH: edited}, target)[PATH]
+    assert (result.code, [each.severity for each in result.findings]) == (edited, ["refused"])
 
 
 def test_imports_in_another_order_are_the_same() -> None:

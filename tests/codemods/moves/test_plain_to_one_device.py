@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from ddpify_codemods import ONE_DEVICE, Finding, convert
 
@@ -139,7 +141,22 @@ def test_a_wrapper_in_the_place_of_its_model_is_refused() -> None:
     assert [each.rule for each in refusals(edited)] == ["DDP704"]
 
 
-def test_fully_shard_is_refused() -> None:
-    there = plain(fully_sharded=True)
-    found = refusals(there)
-    assert any("fully_shard(model" in there.splitlines()[each.line - 1] for each in found)
+@pytest.mark.parametrize("target", ["cpu", "mpi"])
+def test_a_model_that_was_divided_comes_back(target: str) -> None:
+    layers = "class Net(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+    layers += "        self.layers = torch.nn.ModuleList([torch.nn.Linear(4, 4) for _ in range(3)])\n"
+    layers += "        self.head = torch.nn.Linear(4, 2)\n\n    def forward(self, x):\n"
+    layers += "        for layer in self.layers:\n            x = layer(x)\n        return self.head(x)\n\n\n"
+    before = BEFORE.replace("torch.manual_seed", f"\n{layers}torch.manual_seed", 1)
+    before = re.sub("model = .*", "model = Net()", before) + 'model.load_state_dict(torch.load("model.pt"))\n'
+    there = plain(target, before, fully_sharded=True)
+    for word in ("fully_shard(layer", "get_model_state_dict(model", "model.reshard()", "set_model_state_dict(model"):
+        assert word in there
+    assert convert({PATH: there}, ONE_DEVICE)[PATH].code == before
+
+
+@pytest.mark.parametrize("line", ["fully_shard(model[0])", "fully_shard(model[0], reshard_after_forward=False)"])
+def test_a_model_that_a_person_divides_is_refused(line: str) -> None:
+    there = plain("cuda", before=BEFORE.replace("8, 2))", "8, 2)).cuda()"), fully_sharded=True)
+    edited = there.replace("optimizer = ", f"{line}\noptimizer = ", 1)
+    assert [edited.splitlines()[each.line - 1] for each in refusals(edited)] == [line]

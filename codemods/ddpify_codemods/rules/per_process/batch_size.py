@@ -31,7 +31,8 @@ def _enlarged(script: Script, call: ast.Call) -> Iterator[Edit | Finding]:
     size = call.args[1] if len(call.args) > 1 else words.get("batch_size")
     if size is not None and "get_world_size" in ast.unparse(size):
         return
-    if None in words or "batch_sampler" in words or options(script, call):
+    is_hidden = size is None and (None in words or options(script, call))
+    if is_hidden or "batch_sampler" in words or any(isinstance(each, ast.Starred) for each in call.args[:2]):
         message = "the batch size of this training loader is not said in its call"
         yield Finding(RULE.id, "refused", call.lineno, message, "write batch_size=… there")
         return
