@@ -300,6 +300,11 @@ def original_of(function: Any) -> Any:
     return getattr(function, "_torchdynamo_orig_callable", None)
 
 
+# Where torch.compile calls what it knows the answer of, on behalf of the code that it compiles: the caller of all that
+# is not the code's own. There is no way to tell it another answer.
+TRACER = "torch._dynamo.variables"
+
+
 # For devices with an engine of their own.
 
 
