@@ -38,8 +38,10 @@ from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
+from .sharding import structure
 from .sharding.collectives import extreme_over_ranks, gather_objects, spread
 from .torch_internals import draw_without_loading, indices_of, loaded_as_in_one_process, pins
+from .trial.equal_ranks import require_equal_inputs
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -155,7 +157,9 @@ class DataLoader(TorchDataLoader[T_co]):
         return learnt and (not self._meets or current_thread() is main_thread())
 
     def _learn(self, loaded: Loaded) -> None:
-        """From a batch that was loaded whole."""
+        """From a batch that was loaded whole; labels that differ between ranks would be seen nowhere else."""
+        if current_thread() is main_thread() and not region.alone():
+            require_equal_inputs(structure.flatten(loaded.batch)[0])
         if self._reason:
             return
         self._see_labels(loaded)

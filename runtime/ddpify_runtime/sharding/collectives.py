@@ -132,6 +132,11 @@ def played(ranks: int) -> Iterator[None]:
         _played.reset(token)
 
 
+def are_played() -> bool:
+    """Whether shares are those of some ranks only."""
+    return _played.get() is not None
+
+
 def once(summand: Tensor) -> Tensor:
     """This rank's summand of a sum over ranks, where it is: nothing if it is of a share that another rank has, too."""
     as_played = _played.get()
