@@ -167,6 +167,10 @@ def apply(function: type[Function], *arguments: Any) -> Any:
     return super(Function, function).apply(*arguments)  # type: ignore[misc]
 
 
+# What the pickle of a tensor calls for its values, with those saved as by `torch.save`: a function that takes no
+# `map_location`.
+LOADS_STORAGE = "torch.storage", "_load_from_bytes"
+
 # Whether a class that derives from Tensor is asked what is done to its objects. torch.DisableTorchFunctionSubclass can
 # be entered again instead, for three times as long.
 asks_subclasses: Callable[[], bool] = torch._C._is_torch_function_enabled

@@ -444,6 +444,21 @@ def compiled_code_asks_by_the_tracer() -> None:
     assert any(name.startswith(internals.TRACER) for name in builtins.asked_by)  # type: ignore[attr-defined]
 
 
+def a_pickled_tensor_names_what_loads_it() -> None:
+    import io
+    import pickle
+
+    found = []
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            found.append((module, name))
+            return super().find_class(module, name)
+
+    Unpickler(io.BytesIO(pickle.dumps(nn.Linear(2, 2)))).load()
+    assert internals.LOADS_STORAGE in found
+
+
 CHECKS = [
     value for value in list(globals().values()) if isinstance(value, FunctionType) and value.__module__ == __name__
 ]
