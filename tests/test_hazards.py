@@ -15,7 +15,7 @@ from tests.e2e import fixtures
 ROOT = Path(__file__).parents[1]
 TABLE = (ROOT / "docs" / "hazards.md").read_text(encoding="utf-8")
 LIMITS = (ROOT / "docs" / "limits.md").read_text(encoding="utf-8")
-KNOWN = {"D": 20, "L": 22, "M": 19, "S": 4, "E": 8, "I": 11, "P": 14, "X": 10}
+KNOWN = {"D": 20, "L": 22, "M": 19, "S": 4, "E": 9, "I": 11, "P": 14, "X": 10}
 IDS = [f"{kind}{number}" for kind, count in KNOWN.items() for number in range(1, count + 1)]
 _CELLS = ([cell.strip() for cell in line.split("|")[1:-1]] for line in TABLE.splitlines())
 ROWS = {cells[0]: cells for cells in _CELLS if len(cells) == 5}

@@ -38,8 +38,10 @@ from .loading.samples import Loaded, Request, Samples, StartWorker
 from .process_group import get_world_size
 from .resume import loops
 from .sampler import Shuffled
+from .sharding import structure
 from .sharding.collectives import extreme_over_ranks, gather_objects, spread
 from .torch_internals import draw_without_loading, indices_of, loaded_as_in_one_process, pins
+from .trial.equal_ranks import require_equal_inputs
 
 T_co = TypeVar("T_co", covariant=True)
 
@@ -61,6 +63,7 @@ class DataLoader(TorchDataLoader[T_co]):
     _padded = 0  # learnt: how many sizes of a batch are those of its longest sample, on whichever rank
     _meets = False  # learnt: whether the ranks put something of each batch together
     _seen = 0  # batches of that form
+    _largest = 0  # batch that was asked for: the first that is divided may be the last of a pass, which is smaller
     _divided = False  # a part of a batch has been asked for
     _passes = 0
     _stream: int | None = None
@@ -155,7 +158,9 @@ class DataLoader(TorchDataLoader[T_co]):
         return learnt and (not self._meets or current_thread() is main_thread())
 
     def _learn(self, loaded: Loaded) -> None:
-        """From a batch that was loaded whole."""
+        """From a batch that was loaded whole; labels that differ between ranks would be seen nowhere else."""
+        if current_thread() is main_thread() and not region.alone():
+            require_equal_inputs(structure.flatten(loaded.batch)[0])
         if self._reason:
             return
         self._see_labels(loaded)
@@ -270,14 +275,14 @@ class _Requests(Sampler[list[Any]]):
     def _request(self, indices: Sequence[Any], first: int, stream: int | None) -> Request:
         """Of the samples of a batch, the first of which comes at this place of the pass."""
         rank, world_size, loader, total = dist.get_rank(), dist.get_world_size(), self.loader, len(indices)
-        places = range(first, first + total)
+        places, loader._largest = range(first, first + total), max(total, loader._largest)
         if not (loader._may_shard() and total >= world_size):
             asked = not loader._reason and not loader._divided and total >= world_size
             return Request(indices, places, total, False, world_size if asked else 0, stream)
         if not loader._divided:
             loader._divided = True
-            text = f"{type(loader.dataset).__name__} is loaded in parts: batches of {total}"
-            text += f", of which each process loads its {total // world_size}"
+            text = f"{type(loader.dataset).__name__} is loaded in parts: batches of {loader._largest}"
+            text += f", of which each process loads its {loader._largest // world_size}"
             report.note(f"{id(loader)} loader", text, detail=True)
         if loader._in_parts is not None:
             with suppress(TypeError):  # an index of a kind of the data set's own

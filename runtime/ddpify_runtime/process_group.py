@@ -11,7 +11,7 @@ from types import TracebackType
 import torch.distributed as dist
 
 from . import engines, report
-from .agreement import check, failure, interrupts, random_states, standard_streams
+from .agreement import check, failure, hidden_group, interrupts, random_states, standard_streams
 from .forward.routes import release
 from .launch import environment, failures, restarts
 from .launch.start import start_processes
@@ -47,6 +47,7 @@ def init_process_group(backend: str, init_method: str | None = None, nprocs: int
     if started is None:
         return
     _join(*started)
+    hidden_group.hide()
     _broadcast_random_states()
     check.start()
     if dist.get_rank():
@@ -76,6 +77,7 @@ def destroy_process_group() -> None:
     # other tools): every object that still holds the group must go before the group does.
     release()
     gc.collect()
+    hidden_group.show()
     dist.destroy_process_group()
     gc.collect()
 

@@ -167,6 +167,10 @@ def apply(function: type[Function], *arguments: Any) -> Any:
     return super(Function, function).apply(*arguments)  # type: ignore[misc]
 
 
+# What the pickle of a tensor calls for its values, with those saved as by `torch.save`: a function that takes no
+# `map_location`.
+LOADS_STORAGE = "torch.storage", "_load_from_bytes"
+
 # Whether a class that derives from Tensor is asked what is done to its objects. torch.DisableTorchFunctionSubclass can
 # be entered again instead, for three times as long.
 asks_subclasses: Callable[[], bool] = torch._C._is_torch_function_enabled
@@ -298,6 +302,11 @@ def compiles() -> bool:
 def original_of(function: Any) -> Any:
     """The function that torch.compile was given, None for one that is not compiled; `__wrapped__` is set by others."""
     return getattr(function, "_torchdynamo_orig_callable", None)
+
+
+# Where torch.compile calls what it knows the answer of, on behalf of the code that it compiles: the caller of all that
+# is not the code's own. There is no way to tell it another answer.
+TRACER = "torch._dynamo.variables"
 
 
 # For devices with an engine of their own.

@@ -55,10 +55,13 @@ def reported_at_length() -> None:
     torch.manual_seed(0)
     model = DistributedDataParallel(nn.Linear(8, 1))
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-    loader = DataLoader(TensorDataset(torch.randn(40, 8)), batch_size=8)
-    for (x,) in loader:
-        model(x).square().mean().backward()
-        optimizer.step()
+    for loader in (
+        DataLoader(TensorDataset(torch.randn(40, 8)), batch_size=8),
+        DataLoader(TensorDataset(torch.randn(14, 8)), batch_size=10),  # of which only the last batch is divided
+    ):
+        for (x,) in loader:
+            model(x).square().mean().backward()
+            optimizer.step()
     with torch.no_grad():
         model(torch.randn(8, 8))
     report.finish()
@@ -68,5 +71,6 @@ def test_the_long_report_tells_of_loading_and_evaluation(capfd: pytest.CaptureFi
     run(2, reported_at_length)
     said = capfd.readouterr().err
     assert "TensorDataset is loaded in parts: batches of 8, of which each process loads its 4" in said
+    assert "TensorDataset is loaded in parts: batches of 10, of which each process loads its 5" in said
     assert "the training forward of Linear is divided: 8 samples, 4 per rank" in said
     assert "the forward without gradients of Linear is divided" in said

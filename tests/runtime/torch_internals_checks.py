@@ -425,6 +425,40 @@ def a_generator_has_its_seed_in_memory() -> None:
     assert (0x1234_5678_9ABC).to_bytes(8, "little") in memory
 
 
+def compiled_code_asks_by_the_tracer() -> None:
+    def asked() -> bool:  # runs among the globals of torch's module
+        import builtins
+        import sys
+
+        builtins.asked_by.append(sys._getframe(1).f_globals["__name__"])  # type: ignore[attr-defined]
+        return True
+
+    import builtins
+
+    code, builtins.asked_by = dist.is_initialized.__code__, []  # type: ignore[attr-defined]
+    dist.is_initialized.__code__ = asked.__code__
+    try:
+        torch.compile(lambda x: x + dist.is_initialized(), backend="eager", fullgraph=True)(torch.zeros(()))
+    finally:
+        dist.is_initialized.__code__ = code
+    assert any(name.startswith(internals.TRACER) for name in builtins.asked_by)  # type: ignore[attr-defined]
+
+
+def a_pickled_tensor_names_what_loads_it() -> None:
+    import io
+    import pickle
+
+    found = []
+
+    class Unpickler(pickle.Unpickler):
+        def find_class(self, module: str, name: str) -> Any:
+            found.append((module, name))
+            return super().find_class(module, name)
+
+    Unpickler(io.BytesIO(pickle.dumps(nn.Linear(2, 2)))).load()
+    assert internals.LOADS_STORAGE in found
+
+
 CHECKS = [
     value for value in list(globals().values()) if isinstance(value, FunctionType) and value.__module__ == __name__
 ]

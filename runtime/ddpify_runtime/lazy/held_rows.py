@@ -15,6 +15,7 @@ from torch.autograd import Function
 from ..forward import region
 from ..sharding.collectives import Gather, Rows, count, gather, gather_with_grad, leave, split, world_size
 from ..torch_internals import apply, asks_subclasses, base_of, made_wrapper, tree_map_only
+from ..trial.equal_ranks import require_equal_labels
 from .batch import DistributedTensor, entering, same_memory
 from .labels import Labels
 from .row_operations import VIEWS_OR_COPIES
@@ -255,7 +256,11 @@ def samples_of(value: Tensor, like: HeldRows) -> Tensor:
         local = value.local
         if local is not None:
             return local
-    return split(value.whole() if isinstance(value, DistributedTensor) else value, like._total, like._place, like.enter)
+    if isinstance(value, DistributedTensor):
+        value = value.whole()
+    else:
+        require_equal_labels(value)
+    return split(value, like._total, like._place, like.enter)
 
 
 def _is_placed_as(one: HeldRows, other: HeldRows) -> bool:

@@ -19,6 +19,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed import PrefixStore  # type: ignore[attr-defined]
 
+from ..sharding import pickled
 from ..torch_internals import default_store
 
 LIMIT = timedelta(minutes=30)  # how long rank 0 may take to come to what another rank waits for
@@ -74,7 +75,7 @@ def receive(key: str) -> Any:
     if store.add(f"{key}/read", 1) == readers:
         store.delete_key(key)
         store.delete_key(f"{key}/read")
-    return pickle.loads(value)
+    return pickled.loads(value)
 
 
 def from_rank_zero(key: str, here: bool, function: Callable[[], tuple[Any, Any]]) -> Any:

@@ -25,7 +25,7 @@ from torch.autograd import Function
 from .. import engines
 from ..agreement import interrupts
 from ..torch_internals import apply, default_group
-from . import exchange
+from . import exchange, pickled
 
 
 class Rows(NamedTuple):
@@ -130,6 +130,11 @@ def played(ranks: int) -> Iterator[None]:
         yield
     finally:
         _played.reset(token)
+
+
+def are_played() -> bool:
+    """Whether shares are those of some ranks only."""
+    return _played.get() is not None
 
 
 def once(summand: Tensor) -> Tensor:
@@ -238,21 +243,21 @@ def broadcast_object(value: Any, src: int = 0, group: Any = None) -> Any:
     if dist.get_rank() != src:
         data = bytearray(int(size))
     dist.broadcast(torch.frombuffer(data, dtype=torch.uint8), src, group)  # the tensor is the bytes themselves
-    return pickle.loads(data)
+    return pickled.loads(data)
 
 
 def gather_objects(value: Any, group: Any = None) -> list[Any]:
     """The objects of all ranks, in their order; a collective. Without numpy, as `broadcast_object`."""
     sent, buffers, received = _bytes(value, group)
     dist.all_gather(received, sent, group)
-    return [pickle.loads(buffer) for buffer in buffers]  # which ends where its value ends
+    return [pickled.loads(buffer) for buffer in buffers]  # which ends where its value ends
 
 
 def gather_objects_on(dst: int, value: Any, group: Any = None) -> list[Any]:
     """The objects of all ranks on one of them, in their order, none on the others; a collective."""
     sent, buffers, received = _bytes(value, group, dst)
     dist.gather(sent, received or None, dst, group)
-    return [pickle.loads(buffer) for buffer in buffers]
+    return [pickled.loads(buffer) for buffer in buffers]
 
 
 def _bytes(value: Any, group: Any, dst: int | None = None) -> tuple[Tensor, list[bytearray], list[Tensor]]:

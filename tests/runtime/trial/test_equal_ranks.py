@@ -5,8 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 import torch.distributed as dist
-from ddpify_runtime import DistributedDataParallel
+import torch.nn.functional as F
+from ddpify_runtime import DataLoader, DistributedDataParallel
 from torch import nn
+from torch.utils.data import TensorDataset
 
 from tests.runtime.processes import run
 from tests.runtime.training import (
@@ -26,6 +28,30 @@ def different_batches() -> str:
 
 def test_different_batches_are_an_error() -> None:
     for message in run(2, different_batches):
+        assert "drew different batches" in message and "PYTHONHASHSEED" in message
+
+
+def different_labels(loaded: bool, kind: torch.dtype) -> str:
+    """The message of a first step, when the order of a set decides which class has which number."""
+    torch.manual_seed(0)
+    model = DistributedDataParallel(linear())
+    x, y = torch.randn(12, 8), torch.arange(12) % 3
+    if dist.get_rank():
+        y = (y + 1) % 3
+    y = y.to(kind) if kind == torch.int64 else y[:, None].to(kind).expand(12, 3)
+    try:
+        for inputs, labels in DataLoader(TensorDataset(x, y), batch_size=6) if loaded else [(x, y)]:
+            loss = F.cross_entropy if kind == torch.int64 else F.mse_loss
+            loss(model(inputs)[:, :3], labels).backward()
+    except RuntimeError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize(("loaded", "kind"), [(True, torch.int64), (True, torch.float32), (False, torch.int64)])
+def test_different_labels_are_an_error(loaded: bool, kind: torch.dtype) -> None:
+    """Labels meet no model: each rank would train with its own."""
+    for message in run(2, different_labels, loaded, kind):
         assert "drew different batches" in message and "PYTHONHASHSEED" in message
 
 

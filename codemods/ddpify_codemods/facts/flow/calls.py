@@ -117,6 +117,7 @@ class Calls(Methods):
             given = [*zip(node.args, args, strict=False)]
             given += [(word.value, keywords[word.arg or "**"]) for word in node.keywords]
             self.found.read_same |= {part for part, value in given if not differs(value)}
+            self.found.given_parts |= {node} if not alone and any(differs(value) for _, value in given) else set()
         chosen = not own and not function.only(Library) and is_optimizer_class(frame.script, node.func)
         if chosen:  # getattr(torch.optim, name)
             found = self.library("", node, args, keywords, frame, alone)

@@ -289,6 +289,8 @@ class FlowFacts:
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
+    # Calls of what is not the program's, for what they give back, with samples or numbers of a rank.
+    given_parts: set[ast.Call] = field(default_factory=set)
     kept_apart: set[ast.expr] = field(default_factory=set)
     forms: dict[ast.expr, str] = field(default_factory=dict)
     arrays: set[object] = field(default_factory=set)
