@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.eager import cpu_devices, is_loader, is_made_on_host, is_model_moved, is_module, is_move
-from ...facts.origins import origins
+from ...facts.reaching import reaching_origins
 from ...facts.script import Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
@@ -24,7 +24,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         code, parts = f"{{}}.to({target.device})", (call.func.value,)  # type: ignore[attr-defined]
         yield Replace(call, code, "train on the xla device", modules=("import torch_xla",), parts=parts)
     for value in values_for_models(script):
-        found = list(origins(script, value))
+        found = list(reaching_origins(script, value))
         if any(is_move(origin) or origin in done for origin in found):
             continue
         for origin in found:
@@ -51,7 +51,7 @@ def values_for_models(script: Script) -> Iterator[ast.expr]:
 def moved_to_cpu(script: Script) -> list[ast.Call]:
     """The calls `….cpu()` that put a model on the CPU, or what it trains on."""
     calls = [call for call in script.find(ast.Call) if isinstance(call.func, ast.Attribute) and call.func.attr == "cpu"]
-    given = {origin for value in _trained_on(script) for origin in origins(script, value)} if calls else set()
+    given = {origin for value in _trained_on(script) for origin in reaching_origins(script, value)} if calls else set()
     return [call for call in calls if not call.args and (call in given or is_model_moved(script, call))]
 
 
@@ -60,7 +60,7 @@ def _trained_on(script: Script) -> Iterator[ast.expr]:
         if is_module(script, call.func):
             yield from _arguments(call)
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
-            for origin in origins(script, call.func.value):
+            for origin in reaching_origins(script, call.func.value):
                 for part in ast.walk(origin):
                     if isinstance(part, ast.Call):
                         yield from _arguments(part)
