@@ -47,8 +47,13 @@ def with_plain_rules(
     if target.module and target.words is TORCH and not names_device(scripts):
         first = first.on_host()
     if target.plain_by_way_of:
-        arguments = target.wrapper_arguments
-        first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments, plain_moves_inputs="")
+        first = replace(
+            TARGETS[target.plain_by_way_of],
+            plain_wrapper_arguments=target.wrapper_arguments,
+            plain_moves_inputs="",
+            synchronizes_batch_norm=target.synchronizes_batch_norm,
+            retargets=target.retargets,
+        )
     scripts = in_program(scripts, options.sync_batchnorm, options.per_process, options.fully_sharded)
     if has_loop and target.module and first.words is TORCH and not target.plain_by_way_of:
         first = first.with_host() if any(map(padded_loaders, scripts)) else first
