@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import lru_cache
 from typing import TypeAlias
 
 from .distributed import is_rank, may_depend_on_rank
-from .eager import is_module, is_wrapper_call
+from .eager import is_module, is_move, is_wrapper_call
 from .script import KEPT, Script
+from .updates import takes_gradients
 
 _READS = frozenset({"item", "cpu", "tolist", "numpy", "state_dict", "save", "print", "float"})
 _GROUP = "torch.distributed."
@@ -97,6 +98,39 @@ def _records(script: Script, statement: ast.stmt, depth: int, files: tuple[Scrip
         ):
             return True
     return False
+
+
+def takes_steps(script: Script, statements: list[ast.stmt]) -> bool:
+    """Whether statements compute gradients or take the step of an optimizer, in functions of the program too."""
+    return _any_call(script, statements, _trains, _DEPTH, _files(script))
+
+
+def uses_device(script: Script, statements: list[ast.stmt]) -> bool:
+    """Whether statements call a model or move something to a device, in functions of the program too."""
+    return _any_call(script, statements, _is_on_device, _DEPTH, _files(script))
+
+
+def _trains(script: Script, call: ast.Call) -> bool:
+    return _last_name(call.func) == "backward" or is_step(ast.Expr(call)) or takes_gradients(script, call)
+
+
+def _is_on_device(script: Script, call: ast.Call) -> bool:
+    return is_move(call) or is_module(script, call.func)
+
+
+def _any_call(
+    script: Script,
+    statements: list[ast.stmt],
+    kind: Callable[[Script, ast.Call], bool],
+    depth: int,
+    files: tuple[Script, ...],
+) -> bool:
+    """Whether a call among statements, or in functions of the program that they call, is of a kind."""
+    calls = [node for node in _inside(statements) if isinstance(node, ast.Call)]
+    if any(kind(script, call) for call in calls):
+        return True
+    called = (found for call in calls if depth for found in _called(script, call, files))
+    return any(_any_call(own, function.body, kind, depth - 1, files) for own, function in called)
 
 
 def is_step(statement: ast.stmt) -> bool:

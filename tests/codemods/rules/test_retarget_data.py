@@ -38,7 +38,7 @@ def test_nothing_to_do(lines: str) -> None:
         ),
         (
             "for x in loader:\n    x = x.cuda()\n    model(x)\n    x = x.cpu()",
-            "for x in loader:\n    x = x.to(torch_xla.device())\n    model(x)\n    x = x.cpu()",
+            "for x in loader:\n    x = x.to(torch_xla.device())\n    model(x)\n    x = x.cpu()\n    torch_xla.sync()",
         ),
         (
             "x = torch.rand(8, 4).cuda()\nfor step in range(3):\n    model(x)\n    x = x.cpu()",
@@ -56,7 +56,7 @@ def test_nothing_to_do(lines: str) -> None:
         ),
         (
             "for x in loader:\n    x = x.to(rank)\n    model(x)",
-            "for x in loader:\n    x = x.to(torch_xla.device())\n    model(x)",
+            "for x in loader:\n    x = x.to(torch_xla.device())\n    model(x)\n    torch_xla.sync()",
         ),
     ],
 )

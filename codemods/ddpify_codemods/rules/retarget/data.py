@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...facts.eager import cpu_devices, is_loader, is_made_on_host, is_model_moved, is_module, is_move
 from ...facts.reaching import reaching_origins
-from ...facts.script import Script
+from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
@@ -16,13 +17,27 @@ _LOADER = "import torch_xla.distributed.parallel_loader as pl"
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Move what models, losses and collectives are given, unless the script does."""
-    done: set[ast.AST] = set()
     for node in cpu_devices(script):
         yield Replace(node, target.device, "train on the xla device", modules=("import torch_xla",))
     for call in moved_to_cpu(script):
-        done.add(call)
         code, parts = f"{{}}.to({target.device})", (call.func.value,)  # type: ignore[attr-defined]
         yield Replace(call, code, "train on the xla device", modules=("import torch_xla",), parts=parts)
+    tensors, loaders = left_on_host(script)
+    for tensor in tensors:
+        template = f"{{}}.to({target.device})"
+        yield Replace(tensor, template, "move it to the xla device", modules=("import torch_xla",))
+    for loader in loaders:
+        template = f"pl.MpDeviceLoader({{}}, {target.device})"
+        yield Replace(loader, template, "load onto the xla device", modules=("import torch_xla", _LOADER))
+
+
+@lru_cache(maxsize=KEPT)
+def left_on_host(script: Script) -> tuple[list[ast.expr], list[ast.expr]]:
+    """The tensors that are made on the host and the loaders, in the heads of loops, whose data the script leaves
+    there."""
+    done: set[ast.AST] = {*moved_to_cpu(script)}
+    tensors: list[ast.expr] = []
+    loaders: list[ast.expr] = []
     for value in values_for_models(script):
         found = list(reaching_origins(script, value))
         if any(is_move(origin) or origin in done for origin in found):
@@ -32,12 +47,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 continue
             if is_made_on_host(script, origin):
                 done.add(origin)
-                template = f"{{}}.to({target.device})"
-                yield Replace(origin, template, "move it to the xla device", modules=("import torch_xla",))
+                tensors.append(origin)
             elif is_loader(script, origin) and _is_looped_over(script, origin):
                 done.add(origin)
-                template = f"pl.MpDeviceLoader({{}}, {target.device})"
-                yield Replace(origin, template, "load onto the xla device", modules=("import torch_xla", _LOADER))
+                loaders.append(origin)
+    return tensors, loaders
 
 
 def values_for_models(script: Script) -> Iterator[ast.expr]:
