@@ -53,3 +53,9 @@ def test_synchronized_batch_norm_is_not_written_for_the_cpu() -> None:
     assert "SyncBatchNorm.convert_sync_batchnorm(model)" in there
     back = convert({PATH: there}, "none")[PATH].code
     assert "SyncBatchNorm" not in back and convert({PATH: back}, "cuda", style="plain")[PATH].code != there
+
+
+def test_xla_refuses_a_script_that_trains_at_import_in_one_sentence() -> None:
+    findings = convert({PATH: TEXT}, "xla", style="plain")[PATH].findings
+    [refused] = [finding for finding in findings if finding.severity == "refused"]
+    assert refused.line == 1 and "put what trains into a function" in refused.remedy

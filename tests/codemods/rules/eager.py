@@ -57,6 +57,11 @@ def refusals(lines: str, above: str = "") -> list[str]:
     return [each.rule for each in _findings(lines, above) if each.severity == "refused"]
 
 
+def told(lines: str) -> list[str]:
+    """What is said about the lines."""
+    return [each.message for each in _findings(lines, "")]
+
+
 def program(source: str) -> str:
     """A whole script, converted."""
     result = convert({PATH: dedent(source)}, "xla")[PATH]
