@@ -106,7 +106,7 @@ def run(options: CommandLine) -> tuple[Report, bytes]:
     outcomes = with_importers(outcomes) if style == "plain" else outcomes
     output = _write(options, outcomes)
     template = "" if target == ONE_DEVICE else TARGETS[target].with_backend(options.xpu_backend).launch
-    device = TARGETS[target].device_type if target != ONE_DEVICE and TARGETS[target].module else ""
+    device = TARGETS[target].device_type if target != ONE_DEVICE and TARGETS[target].is_accelerator else ""
     launch = partial(_launch, template, options.destination, device)
     status: Status = "would convert" if options.diff or options.check else "converted"
     folder = diff_folder(outcomes) if options.diff else None
@@ -327,24 +327,26 @@ def _launch(template: str, destination: str, device: str, outcome: Outcome) -> s
     the same hashes in all processes, where it puts a set into an order.
 
     Args:
-        device: what the GPUs are called; "" for none.
+        device: what the target's devices are called; "" for none.
     """
     results = outcome.converted.results
-    started = _started(template, destination, outcome.entry, results[outcome.entry.path].launch)
+    template = results[outcome.entry.path].launch or template
+    started = _started(template, destination, outcome.entry)
     if not started:
         return ""
     option = gpu_option([source.text for source in outcome.sources], device) if device else ""
     has_order = any(finding.rule == _SET_ORDER for result in results.values() for finding in result.findings)
-    return f"{'PYTHONHASHSEED=0 ' if has_order else ''}{started} {option}".rstrip()
+    apart = "-- " if option and template.startswith("ddpify run") else ""  # its own options end there
+    return f"{'PYTHONHASHSEED=0 ' if has_order else ''}{started} {apart}{option}".rstrip()
 
 
-def _started(template: str, destination: str, entry: Source, own: str) -> str:
+def _started(template: str, destination: str, entry: Source) -> str:
     name = destination or entry.name
     if name in (STDIN, "<stdin>"):
         return ""
     module = None if destination else started_as(entry.path, entry.text)
     if module is None:
-        return (own or template).format(module="", script=shlex.quote(name))
+        return template.format(module="", script=shlex.quote(name))
     folder, name = module
     found = "" if folder == Path.cwd() else f"PYTHONPATH={shlex.quote(os.path.relpath(folder))} "
-    return found + (own or template).format(module="-m ", script=name)
+    return found + template.format(module="-m ", script=name)

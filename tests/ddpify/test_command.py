@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 
@@ -58,6 +59,36 @@ def test_what_a_script_needs_besides(tmp_path: Path, line: str, target: str, sta
     put(tmp_path, train=f"import argparse\np = argparse.ArgumentParser()\n{line}\n{TRAIN}")
     said = lines(ddpify("train.py", "--target", target, cwd=tmp_path).stdout)
     assert f"start it with: {start.format('torchrun --standalone --nproc-per-node 2 -- train.py')}" in said
+
+
+_LOADED = """\
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(torch.rand(64, 4), torch.rand(64, 1)), batch_size=8, shuffle=True)
+model = torch.nn.Linear(4, 1).to(d)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for x, y in loader:
+    loss = torch.nn.functional.mse_loss(model(x.to(d)), y.to(d))
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+_TAKES_DEVICE = "p.add_argument('--device', default='cpu')\nd = p.parse_args().device"
+
+
+@pytest.mark.parametrize(
+    ("words", "start"),
+    [
+        (["xla"], "ddpify run --target xla train.py -- --device xla"),
+        (["xla", "--style", "plain"], "python train.py --device xla"),
+        (["mpi"], "mpirun -np 2 python train.py"),
+    ],
+)
+def test_what_a_script_needs_under_other_starters(tmp_path: Path, words: list[str], start: str) -> None:
+    text = f"import argparse\np = argparse.ArgumentParser()\n{_TAKES_DEVICE}\n{_LOADED}"
+    put(tmp_path, train=f"if __name__ == '__main__':\n{indent(text, '    ')}")
+    said = lines(ddpify("train.py", "--target", *words, cwd=tmp_path).stdout)
+    assert f"start it with: {start}" in said
 
 
 def test_twice_is_once(tmp_path: Path) -> None:

@@ -7,8 +7,10 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
+from .called_modules import last_name
 from .optimizers import optimizers
 from .origins import origins, sources
+from .reaching import reaching_origins
 from .script import Script
 
 WRAPPERS = frozenset(
@@ -151,13 +153,21 @@ def _is_cpu(script: Script, node: ast.expr) -> bool:
 
 
 def is_model_moved(script: Script, move: ast.Call) -> bool:
-    """Whether `….to(…)` or `….cpu()` moves a model that is given to DistributedDataParallel."""
+    """Whether `….to(…)` or `….cpu()` moves a model that is given to DistributedDataParallel, and not after that."""
     assert isinstance(move.func, ast.Attribute)
+    wrappers = [call for call in script.find(ast.Call) if is_wrapper_call(script, call)]
     if ast.unparse(move.func.value) in _model_names(script):
-        return True
+        return not wrappers or not all(_is_after(script, move, wrapper) for wrapper in wrappers)
     return any(
-        origin is move
-        for wrapper in script.find(ast.Call)
-        if is_wrapper_call(script, wrapper) and wrapper.args
-        for origin in origins(script, wrapper.args[0])
+        origin is move for wrapper in wrappers if wrapper.args for origin in reaching_origins(script, wrapper.args[0])
     )
+
+
+def _is_after(script: Script, node: ast.Call, before: ast.Call) -> bool:
+    """Whether a call stands below another in the same function, or in one that is called there below it only."""
+    scope = script.scope(node)
+    if scope is script.scope(before):
+        return node.lineno > before.lineno
+    calls = [call for call in script.find(ast.Call) if last_name(call.func) == getattr(scope, "name", "")]
+    here = [call for call in calls if script.scope(call) is script.scope(before)]
+    return bool(here) and here == calls and all(call.lineno > before.lineno for call in here)

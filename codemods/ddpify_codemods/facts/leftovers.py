@@ -22,6 +22,9 @@ def idle_assignments(script: Script) -> Iterator[ast.Assign]:
             continue
         uses = [node for node in script.find(ast.Name) if node.id == name.id and isinstance(node.ctx, ast.Load)]
         mine = [use for use in uses if script.scope(use) is script.scope(name)]
+        given = map(script.statement, script.stores[script.scope(name), name.id])
+        if not all(isinstance(each, ast.Assign) and _is_pure(script, each.value) for each in given):
+            continue  # it may be the CPU, or what is not seen here
         if mine and len(mine) == len(uses) and all(chooses_gpu(script, use) for use in mine):
             yield statement
 

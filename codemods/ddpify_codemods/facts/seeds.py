@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import takewhile
 
 from .bindings import attribute_bindings
+from .called_modules import last_name
+from .header import main_guard
 from .origins import origins, sources
 from .script import KEPT, Script
 
@@ -77,6 +80,28 @@ def _is_called_seed(script: Script, call: ast.Call) -> bool:
 def _names_an_option(call: ast.Call) -> bool:
     is_option = isinstance(call.func, ast.Attribute) and call.func.attr == "add_argument"
     return is_option and bool(call.args) and "seed" in ast.unparse(call.args[0]).lower()
+
+
+def seeds_torch(script: Script, call: ast.Call) -> bool:
+    """Whether a call seeds torch: `torch.manual_seed(1)`."""
+    return script.qualified(call.func) in ("torch.manual_seed", "torch.random.manual_seed")
+
+
+def is_surely_seeded(files: Sequence[Script], seeds: Iterable[tuple[Script, ast.Call]]) -> bool:
+    """Whether one of the calls that seed is made in any case: below no condition, nor all calls of its function."""
+    return any(_is_made(files, script, call, frozenset()) for script, call in seeds)
+
+
+def _is_made(files: Sequence[Script], script: Script, call: ast.Call, seen: frozenset[ast.AST]) -> bool:
+    scope, guard = script.scope(call), main_guard(script.tree)
+    above = script.ancestors(call)
+    within = takewhile(lambda node: node is not scope, above)
+    if any(isinstance(node, (ast.If, ast.IfExp, ast.Try)) and node is not guard for node in within) or scope in seen:
+        return False
+    if isinstance(scope, ast.Module):
+        return True
+    calls = [(each, other) for each in files for other in each.find(ast.Call) if last_name(other.func) == scope.name]
+    return not calls or any(_is_made(files, each, other, seen | {scope}) for each, other in calls)
 
 
 def seeds_worker(script: Script, call: ast.Call) -> bool:

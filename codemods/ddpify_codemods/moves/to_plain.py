@@ -47,8 +47,13 @@ def with_plain_rules(
     if target.module and target.words is TORCH and not names_device(scripts):
         first = first.on_host()
     if target.plain_by_way_of:
-        arguments = target.wrapper_arguments
-        first = replace(TARGETS[target.plain_by_way_of], plain_wrapper_arguments=arguments, plain_moves_inputs="")
+        first = replace(
+            TARGETS[target.plain_by_way_of],
+            plain_wrapper_arguments=target.wrapper_arguments,
+            plain_moves_inputs="",
+            synchronizes_batch_norm=target.synchronizes_batch_norm,
+            retargets=target.retargets,
+        )
     scripts = in_program(scripts, options.sync_batchnorm, bool(options.per_process), bool(options.fully_sharded))
     if has_loop and target.module and first.words is TORCH and not target.plain_by_way_of:
         first = first.with_host() if any(map(padded_loaders, scripts)) else first
@@ -201,4 +206,22 @@ def to_plain(
     texts = {path: result.code for path, result in results.items()}
     _, by_hand = read(texts, options.roots)
     moving = ConversionOptions(target.name, roots=options.roots)
-    return in_turn(program, results, to_xla(texts, by_hand, target, distribution.kind(by_hand), moving))
+    moved_on = to_xla(texts, by_hand, target, distribution.kind(by_hand), moving)
+    return in_turn(program, results, _without_own_lines(program, moved_on))
+
+
+def _without_own_lines(program: Mapping[Path, str], results: Mapping[Path, Result]) -> dict[Path, Result]:
+    """The results without what is refused in lines that the conversion wrote itself, where more is refused."""
+
+    def is_own(path: Path, finding: Finding) -> bool:
+        lines = results[path].code.splitlines()
+        written = finding.line > 1 and lines[finding.line - 1] not in program[path].splitlines()
+        return finding.severity == "refused" and written
+
+    refused = [(path, each) for path, result in results.items() for each in result.findings]
+    if all(is_own(path, each) for path, each in refused if each.severity == "refused"):
+        return dict(results)
+    return {
+        path: replace(result, findings=tuple(each for each in result.findings if not is_own(path, each)))
+        for path, result in results.items()
+    }

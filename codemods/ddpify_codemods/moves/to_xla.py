@@ -33,8 +33,7 @@ def to_xla(
 
     if options.resume:
         return _refused_resume(program)
-    if options.fully_sharded:
-        scripts = in_program(scripts)
+    scripts = in_program(scripts)
     has_loop = trains(scripts) or kind == "torch_xla"
     rules = in_folders(*(FOLDERS[kind] if has_loop else ("always",)))
     found = ask_program(scripts, target, rules, options.modernize)

@@ -16,3 +16,11 @@ def test_a_name_that_only_chooses_a_gpu_is_idle(use: str, is_idle: bool) -> None
 
 def test_a_name_that_says_no_gpu_is_not() -> None:
     assert not list(idle_assignments(script_of("x = 3\nmodel.to(x)")))
+
+
+@pytest.mark.parametrize(
+    ("other", "is_idle"), [('torch.device("cpu")', False), ("args.device", False), ('torch.device("cuda:0")', True)]
+)
+def test_a_name_that_may_be_the_cpu_is_not(other: str, is_idle: bool) -> None:
+    lines = f'if args.cuda:\n    device = torch.device("cuda")\nelse:\n    device = {other}\nmodel = model.to(device)'
+    assert bool(list(idle_assignments(script_of(f"import torch\n{lines}")))) is is_idle

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from textwrap import dedent
 
+import pytest
 from ddpify_codemods import convert
 
 ENTRY, MODEL = Path("train.py"), Path("net.py")
@@ -301,3 +302,112 @@ def test_modules_of_the_program_are_converted_with_it() -> None:
     assert results[MODEL].code.startswith(
         "import torch\nimport torch_xla\nimport torch_xla.core.xla_model as xm\n\n\ndef build"
     )
+
+
+_SAVES = """\
+import torch
+import torch.distributed as dist
+
+
+def keep(state, path):
+    if dist.get_rank() == 0:
+        torch.save(state, path)
+"""
+
+
+def _saving(line: str) -> dict[Path, str]:
+    """A program in which the ranks agree on the buffers, and then save by a function of another file."""
+    entry = f"""\
+    import torch
+    import torch.distributed as dist
+    import net
+    from torch.nn.parallel import DistributedDataParallel as DDP
+    from net import keep
+
+
+    def main():
+        dist.init_process_group("nccl")
+        model = torch.nn.BatchNorm1d(4).cuda()
+        ddp_model = DDP(model)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        ddp_model(torch.rand(8, 4).cuda()).mean().backward()
+        optimizer.step()
+        for buffer in model.buffers():
+            dist.broadcast(buffer, 0)
+        {line}
+
+
+    if __name__ == "__main__":
+        main()
+    """
+    results = convert({ENTRY: dedent(entry), MODEL: _SAVES}, "xla")
+    return {path: result.code for path, result in results.items()}
+
+
+@pytest.mark.parametrize("name", ["keep", "net.keep"])
+def test_a_function_of_another_file_saves_after_what_all_ranks_have_recorded(name: str) -> None:
+    code = _saving(f'{name}(model.state_dict(), "m.pt")')[MODEL]
+    assert "    torch_xla.sync()\n    if dist.get_rank() == 0:\n        xm.save(" in code
+
+
+def test_a_branch_calls_a_function_of_another_file_that_reads() -> None:
+    code = _saving('if dist.get_rank() == 0:\n            keep(model.buffers(), "m.pt")')
+    assert "\n    torch_xla.sync()\n    if dist.get_rank() == 0:\n        keep(" in code[ENTRY]
+    assert "torch_xla.sync()" not in code[MODEL]
+
+
+_NOISY = """\
+import torch
+import torch.distributed as dist
+from torch.nn.parallel import DistributedDataParallel as DDP
+{above}
+
+def main():
+    dist.init_process_group("nccl")
+    rank = dist.get_rank()
+{lines}    model = DDP(torch.nn.Sequential(torch.nn.Linear(4, 1), {layer}).cuda())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model(torch.rand(8, 4).cuda()).mean().backward()
+    optimizer.step()
+
+
+if __name__ == "__main__":
+    main()
+"""
+_JOINED = '("xla", init_method="xla://")\n'
+_OF_TORCH = "    torch_xla.manual_seed(torch.initial_seed())\n"
+
+
+def _seeded(lines: str, above: str = "", layer: str = "torch.nn.Dropout(0.5)") -> str:
+    return converted(_NOISY.format(lines=lines, above=above, layer=layer))
+
+
+@pytest.mark.parametrize(
+    ("lines", "above"),
+    [
+        ("", ""),
+        ("    if rank > 9:\n        torch.manual_seed(rank)\n", ""),
+        ("", "def seed():\n    torch.manual_seed(1)\n\n\nif __name__ == '__main__':\n    seed()\n"),
+        ("    if rank > 9:\n        seed()\n", "def seed():\n    torch.manual_seed(1)\n"),
+        ("", "torch.manual_seed(0)"),  # where there are no processes yet
+    ],
+)
+def test_processes_that_may_have_no_seed_draw_noise_of_their_own(lines: str, above: str) -> None:
+    assert f"{_JOINED}{_OF_TORCH}" in _seeded(lines, above)
+
+
+@pytest.mark.parametrize(
+    ("line", "above"), [("torch.manual_seed(3 + rank)", ""), ("seed()", "def seed():\n    torch.manual_seed(1)\n")]
+)
+def test_devices_are_seeded_as_the_processes_are(line: str, above: str) -> None:
+    code = _seeded(f"    {line}\n", above)
+    assert f"{line}\n    torch_xla.manual_seed(3 + rank)\n" in code or "(1)\n    torch_xla.manual_seed(1)\n" in code
+    assert _OF_TORCH not in code
+
+
+def test_no_seed_where_nothing_is_drawn() -> None:
+    assert "manual_seed" not in _seeded("", layer="torch.nn.ReLU()")
+
+
+def test_no_device_is_seeded_before_there_are_processes() -> None:
+    assert "torch_xla" not in _seeded("", "torch.manual_seed(0)").partition("manual_seed(0)")[2].partition("def ")[0]

@@ -1,6 +1,7 @@
 """Programs that name no device, for targets with one: their processes send what is on the CPU, too."""
 
 from pathlib import Path
+from textwrap import indent
 
 import pytest
 from ddpify_codemods import convert
@@ -19,6 +20,18 @@ def test_gloo_sends_what_stays_on_the_cpu(target: str, backend: str) -> None:
     assert any("no device is named" in finding.message for finding in result.findings)
     assert convert({PATH: result.code}, target, style="plain")[PATH].code == result.code
     assert 'gloo")' in convert({PATH: result.code}, "cpu", style="plain")[PATH].code
+
+
+def test_xla_is_said_no_device_and_no_option_of_gpus() -> None:
+    layers = "torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.BatchNorm1d(1))"
+    guarded = (
+        f"import torch\nif __name__ == '__main__':\n{indent(TEXT.replace('torch.nn.Linear(4, 1)', layers), '    ')}"
+    )
+    result = convert({PATH: guarded}, "xla", style="plain")[PATH]
+    assert "torch_xla.device()" in result.code
+    said = [f"{finding.message}; {finding.remedy}" for finding in result.findings]
+    assert not [line for line in said if "no device is named" in line or "--sync-batchnorm" in line]
+    assert [line for line in said if "the batch of each rank; --style exact takes those of the whole batch" in line]
 
 
 @pytest.mark.parametrize("moved", ["model = torch.nn.Linear(4, 1).cuda()", 'model = torch.nn.Linear(4, 1).to("cuda")'])
@@ -64,3 +77,9 @@ def test_layers_that_are_told_apart_by_a_class_that_they_lose(test: str, refused
     ):
         again = convert({PATH: other}, "cuda", style="plain", **options)[PATH].findings  # type: ignore[arg-type]
         assert not any("--sync-batchnorm makes of it" in each.message for each in again)
+
+
+def test_xla_refuses_a_script_that_trains_at_import_in_one_sentence() -> None:
+    findings = convert({PATH: TEXT}, "xla", style="plain")[PATH].findings
+    [refused] = [finding for finding in findings if finding.severity == "refused"]
+    assert refused.line == 1 and "put what trains into a function" in refused.remedy

@@ -40,9 +40,11 @@ def check_noop(lines: str, above: str = "") -> None:
     check_transformed(lines, lines, above)
 
 
-def check_transformed(before: str, after: str, above: str = "") -> None:
-    """The lines become these; nothing is refused, and what comes out is Python and stays as it is."""
+def check_transformed(before: str, after: str, above: str = "", above_after: str = "") -> None:
+    """The lines become these, and those above `main` where that is asked; nothing is refused, and what comes out is
+    Python and stays as it is."""
     result = _converted(before, above)
+    assert dedent(above_after) in result.code
     assert not [each for each in result.findings if each.severity == "refused"]
     assert result.code.split(_BEGIN)[1].split(_END)[0] == _tidy(after)
     compile(result.code, "train.py", "exec")
@@ -53,6 +55,11 @@ def check_transformed(before: str, after: str, above: str = "") -> None:
 def refusals(lines: str, above: str = "") -> list[str]:
     """The rules that refuse the lines."""
     return [each.rule for each in _findings(lines, above) if each.severity == "refused"]
+
+
+def told(lines: str) -> list[str]:
+    """What is said about the lines."""
+    return [each.message for each in _findings(lines, "")]
 
 
 def program(source: str) -> str:

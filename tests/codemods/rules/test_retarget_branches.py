@@ -43,6 +43,46 @@ def test_a_branch_by_a_name_that_the_rank_decides() -> None:
     check_transformed(lines.format(""), lines.format(_SYNC))
 
 
+_SAVE = """\
+def save(state):
+    if dist.get_rank() == 0:
+        xs.append(state.item())
+"""
+
+
+def test_a_branch_in_a_function_that_is_called_after_collectives() -> None:
+    line = "dist.all_reduce(x)\nsave(x)"
+    check_transformed(line, line, _SAVE, _SAVE.replace("    if", f"    {_SYNC}    if"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "model(x).sum().backward()\noptimizer.step()\ntorch_xla.sync()\nsave(x)",
+        f"dist.all_reduce(x)\n{_SYNC}if rank == 0:\n    save(x)",  # others do not come there
+    ],
+)
+def test_a_function_that_is_called_where_nothing_waits(line: str) -> None:
+    check_transformed(line.replace(_SYNC, ""), line, _SAVE, _SAVE)
+
+
+def test_a_branch_in_a_method() -> None:
+    above = "class Saver:\n    def save(self, x):\n        {}if dist.get_rank() == 0:\n            print(x)\n"
+    line = "dist.all_reduce(x)\nSaver().save(x)"
+    check_transformed(line, line, above.format(""), above.format("torch_xla.sync()\n        "))
+
+
+def test_a_branch_after_the_collectives_of_the_round_before() -> None:
+    line = "for epoch in range(2):\n{}    if rank == 0:\n        print(x)\n    dist.all_reduce(x)"
+    before, after = line.format(""), line.format("    torch_xla.sync()\n")
+    check_transformed(f"{_STEP}{before}", f"{_STEP}{_SYNC}{after}")
+
+
+def test_another_condition_on_the_rank_of_a_chain() -> None:
+    line = "if late:\n    pass\nelif rank == 0:\n    print(x)"
+    check_transformed(f"dist.all_reduce(x)\n{line}", f"dist.all_reduce(x)\n{_SYNC}{line}", "late = False")
+
+
 _MAIN = "def is_main():\n    return dist.get_rank() == 0\n"
 
 

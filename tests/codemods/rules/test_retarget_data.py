@@ -32,6 +32,21 @@ def test_nothing_to_do(lines: str) -> None:
             "x = torch.rand(8, 4)\nx = x.cuda()\nmodel(x)",
             "x = torch.rand(8, 4)\nx = x.to(torch_xla.device())\nmodel(x)",
         ),
+        (
+            "x = torch.rand(8, 4).cuda()\ny = model(x)\nx = x.cpu()\nprint(x.numpy())",  # after it was needed there
+            "x = torch.rand(8, 4).to(torch_xla.device())\ny = model(x)\nx = x.cpu()\nprint(x.numpy())",
+        ),
+        (
+            "for x in loader:\n    x = x.cuda()\n    model(x)\n    x = x.cpu()",
+            "for x in loader:\n    x = x.to(torch_xla.device())\n    model(x)\n    x = x.cpu()\n    torch_xla.sync()",
+        ),
+        (
+            "x = torch.rand(8, 4).cuda()\nfor step in range(3):\n    model(x)\n    x = x.cpu()",
+            "x = torch.rand(8, 4).to(torch_xla.device())\nfor step in range(3):\n    model(x)\n"
+            "    x = x.to(torch_xla.device())",
+        ),
+        ("x = torch.rand(8, 4).cpu()\nmodel(x)", "x = torch.rand(8, 4).to(torch_xla.device())\nmodel(x)"),
+        ("net.cpu()\nprint(net.weight.numpy())", "net.cpu()\nprint(net.weight.numpy())"),
         ("n = torch.tensor(1)\ndist.all_reduce(n)", "n = torch.tensor(1).to(torch_xla.device())\ndist.all_reduce(n)"),
         ("for x in loader:\n    model(x)", "for x in pl.MpDeviceLoader(loader, torch_xla.device()):\n    model(x)"),
         (
@@ -41,7 +56,7 @@ def test_nothing_to_do(lines: str) -> None:
         ),
         (
             "for x in loader:\n    x = x.to(rank)\n    model(x)",
-            "for x in loader:\n    x = x.to(torch_xla.device())\n    model(x)",
+            "for x in loader:\n    x = x.to(torch_xla.device())\n    model(x)\n    torch_xla.sync()",
         ),
     ],
 )

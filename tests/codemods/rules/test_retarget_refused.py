@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from .eager import check_noop, check_transformed, refusals
+from .eager import check_noop, check_transformed, refusals, told
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,8 @@ def test_files_are_read_onto_the_host() -> None:
         "place = {'cuda:0': 'cuda:%d' % rank}\nx = torch.load(path, map_location=place)",
         'x = torch.load(path, map_location="cpu")',
     )
+
+
+def test_the_variance_of_batch_norms_is_told_once() -> None:
+    line = "a, b = nn.BatchNorm1d(4), nn.BatchNorm2d(4)\nc = nn.BatchNorm1d(4)"
+    assert len([each for each in told(line) if "biased variance" in each]) == 1

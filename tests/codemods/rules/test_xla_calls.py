@@ -4,6 +4,12 @@ import pytest
 
 from .snippet import check_noop, check_transformed
 
+_WORKER = """\
+def seed(number):
+    torch.manual_seed(number)
+loader = Loader(worker_init_fn=seed)
+"""
+
 
 def test_other_targets_keep_these_calls() -> None:
     lines = "torch.manual_seed(3)\n@torch.inference_mode()\ndef test():\n    pass"
@@ -11,7 +17,7 @@ def test_other_targets_keep_these_calls() -> None:
     check_noop(lines, "cuda")
 
 
-@pytest.mark.parametrize("lines", ["g = torch.Generator().manual_seed(1)", "use(torch.manual_seed(1))"])
+@pytest.mark.parametrize("lines", ["g = torch.Generator().manual_seed(1)", "use(torch.manual_seed(1))", _WORKER])
 def test_xla_keeps_the_rest(lines: str) -> None:
     check_noop(lines, "xla")
 
@@ -20,6 +26,12 @@ def test_xla_keeps_the_rest(lines: str) -> None:
     ("before", "after"),
     [
         ("seed = 1\ntorch.manual_seed(seed)", "seed = 1\ntorch.manual_seed(seed)\ntorch_xla.manual_seed(seed)"),
+        (
+            "torch.manual_seed(int('7'))",  # what is called may give something else the second time
+            "torch.manual_seed(int('7'))\ntorch_xla.manual_seed(torch.initial_seed())",
+        ),
+        ("torch.manual_seed(-1)", "torch.manual_seed(-1)\ntorch_xla.manual_seed(torch.initial_seed())"),
+        ("g = torch.manual_seed(1)", "g = torch.manual_seed(1)\ntorch_xla.manual_seed(1)"),
         ("with torch.inference_mode():\n    pass", "with torch.no_grad():\n    pass"),
         ("with torch.inference_mode(1 > 2):\n    pass", "with torch.set_grad_enabled(not (1 > 2)):\n    pass"),
         ("@torch.inference_mode()\ndef f():\n    pass", "@torch.no_grad()\ndef f():\n    pass"),

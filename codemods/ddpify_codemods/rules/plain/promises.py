@@ -45,7 +45,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if program.per_process:
         message = "the batch size is that of each process: W ranks train on batches W times as large"
         yield Finding(RULE.id, "warning", line, message, "adapt the learning rate, as a rule W times as large")
-    if target.module and target.words.name == "torch" and not names_device(program.scripts):
+    moves_all = target.retargets == "own"  # the rules that move it on to its device see to batches, too
+    if target.module and target.words.name == TORCH.name and not moves_all and not names_device(program.scripts):
         message = f"no device is named, so that every rank trains on the CPU, not on its {target.name} device"
         remedy = f'model.to("{target.device_type}") and the same for its batches, in the script for one device'
         if synchronized(program, target):

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.distributed import may_depend_on_rank
-from ...facts.recording import is_step, reads_values, records
+from ...facts.recording import has_recorded, reads_values
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -22,31 +22,20 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if script.qualified(call.func) in _BARRIERS:
             message = "meet the other processes: the barrier of XLA's process group waits for nobody"
             yield Replace(call, 'xm.rendezvous("barrier")', message, modules=_MODEL)
+    parting: dict[ast.If, None] = {}
     for branch in script.find(ast.If):
-        reads = may_depend_on_rank(script, branch.test) and reads_values(script, [*branch.body, *branch.orelse])
-        if reads and not _is_elif(script, branch) and _has_recorded(script, branch):
+        if may_depend_on_rank(script, branch.test) and reads_values(script, [*branch.body, *branch.orelse]):
+            parting[_first(script, branch)] = None
+    for branch in parting:
+        if has_recorded(script, branch):
             message = "run what was recorded before some processes go their own way"
             yield Insert(branch, "torch_xla.sync()", message, modules=_XLA)
 
 
-def _is_elif(script: Script, branch: ast.If) -> bool:
+def _first(script: Script, branch: ast.If) -> ast.If:
+    """The `if` that an `elif` belongs to."""
     parent = script.parents[branch]
-    return isinstance(parent, ast.If) and parent.orelse == [branch]
-
-
-def _has_recorded(script: Script, statement: ast.stmt) -> bool:
-    """Whether work of several processes may be recorded when a statement is reached, since the last step."""
-    parent = script.parents[statement]
-    for block in (getattr(parent, name, None) for name in ("body", "orelse", "finalbody")):
-        if not isinstance(block, list) or statement not in block:
-            continue
-        for before in reversed(block[: block.index(statement)]):
-            if is_step(before):
-                return False
-            if records(script, before):
-                return True
-    inside = isinstance(parent, ast.stmt) and not isinstance(parent, (ast.FunctionDef, ast.ClassDef))
-    return inside and isinstance(parent, ast.stmt) and _has_recorded(script, parent)
+    return _first(script, parent) if isinstance(parent, ast.If) and parent.orelse == [branch] else branch
 
 
 RULE = Rule(

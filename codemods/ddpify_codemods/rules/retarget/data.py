@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ...facts.eager import cpu_devices, is_loader, is_made_on_host, is_model_moved, is_module, is_move
-from ...facts.origins import origins
-from ...facts.script import Script
+from ...facts.reaching import reaching_origins
+from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Replace, Rule
 from ...targets import Target
 
@@ -16,15 +17,29 @@ _LOADER = "import torch_xla.distributed.parallel_loader as pl"
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Move what models, losses and collectives are given, unless the script does."""
-    done: set[ast.AST] = set()
     for node in cpu_devices(script):
         yield Replace(node, target.device, "train on the xla device", modules=("import torch_xla",))
     for call in moved_to_cpu(script):
-        done.add(call)
         code, parts = f"{{}}.to({target.device})", (call.func.value,)  # type: ignore[attr-defined]
         yield Replace(call, code, "train on the xla device", modules=("import torch_xla",), parts=parts)
+    tensors, loaders = left_on_host(script)
+    for tensor in tensors:
+        template = f"{{}}.to({target.device})"
+        yield Replace(tensor, template, "move it to the xla device", modules=("import torch_xla",))
+    for loader in loaders:
+        template = f"pl.MpDeviceLoader({{}}, {target.device})"
+        yield Replace(loader, template, "load onto the xla device", modules=("import torch_xla", _LOADER))
+
+
+@lru_cache(maxsize=KEPT)
+def left_on_host(script: Script) -> tuple[list[ast.expr], list[ast.expr]]:
+    """The tensors that are made on the host and the loaders, in the heads of loops, whose data the script leaves
+    there."""
+    done: set[ast.AST] = {*moved_to_cpu(script)}
+    tensors: list[ast.expr] = []
+    loaders: list[ast.expr] = []
     for value in values_for_models(script):
-        found = list(origins(script, value))
+        found = list(reaching_origins(script, value))
         if any(is_move(origin) or origin in done for origin in found):
             continue
         for origin in found:
@@ -32,12 +47,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
                 continue
             if is_made_on_host(script, origin):
                 done.add(origin)
-                template = f"{{}}.to({target.device})"
-                yield Replace(origin, template, "move it to the xla device", modules=("import torch_xla",))
+                tensors.append(origin)
             elif is_loader(script, origin) and _is_looped_over(script, origin):
                 done.add(origin)
-                template = f"pl.MpDeviceLoader({{}}, {target.device})"
-                yield Replace(origin, template, "load onto the xla device", modules=("import torch_xla", _LOADER))
+                loaders.append(origin)
+    return tensors, loaders
 
 
 def values_for_models(script: Script) -> Iterator[ast.expr]:
@@ -51,7 +65,7 @@ def values_for_models(script: Script) -> Iterator[ast.expr]:
 def moved_to_cpu(script: Script) -> list[ast.Call]:
     """The calls `….cpu()` that put a model on the CPU, or what it trains on."""
     calls = [call for call in script.find(ast.Call) if isinstance(call.func, ast.Attribute) and call.func.attr == "cpu"]
-    given = {origin for value in _trained_on(script) for origin in origins(script, value)} if calls else set()
+    given = {origin for value in _trained_on(script) for origin in reaching_origins(script, value)} if calls else set()
     return [call for call in calls if not call.args and (call in given or is_model_moved(script, call))]
 
 
@@ -60,7 +74,7 @@ def _trained_on(script: Script) -> Iterator[ast.expr]:
         if is_module(script, call.func):
             yield from _arguments(call)
         elif isinstance(call.func, ast.Attribute) and call.func.attr == "backward":
-            for origin in origins(script, call.func.value):
+            for origin in reaching_origins(script, call.func.value):
                 for part in ast.walk(origin):
                     if isinstance(part, ast.Call):
                         yield from _arguments(part)

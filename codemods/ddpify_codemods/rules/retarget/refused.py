@@ -54,24 +54,26 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     idle = {statement: set(ast.walk(statement)) for statement in idle_assignments(script)}
     yield from (Delete(statement, "XLA has one device a process") for statement in idle)
     gone = {node for nodes in idle.values() for node in nodes}
-    joined = any(joins_process_group(script, call) for call in script.find(ast.Call))
-    if script.is_entry and joined and not spawns(script) and main_guard(script.tree) is None:
+    joins = [call for call in script.find(ast.Call) if joins_process_group(script, call)]
+    if script.is_entry and joins and not spawns(script) and main_guard(script.tree) is None:
         remedy = 'put what trains into a function, and call that under `if __name__ == "__main__":`'
         yield Finding(RULE.id, "refused", 1, "every process of XLA imports this file, which would start it all", remedy)
     yield from _batch_norms(script)
+    early = any(is_before_launch(script, call) for call in joins)  # which DDP201 refuses, and with it what follows
     for node in script.nodes:
         reason = _reason(script, node) if node not in gone else ""
+        if not reason and not early and isinstance(node, ast.Call) and node not in gone:
+            reason = _reason_of_place(script, node)
         if reason:
             yield _refused(node, reason, "take it out, or train with --target cuda or cpu from the one-process form")
 
 
 def _batch_norms(script: Script) -> Iterator[Finding]:
-    for node in script.find(ast.Attribute):
-        if script.qualified(node).startswith("torch.nn.BatchNorm"):
-            message = "torch_xla 2.9 keeps the biased variance of a batch in running_var: (n - 1) / n of torch's"
-            yield Finding(
-                RULE.id, "note", node.lineno, message, "nothing to do for training; evaluation differs a little"
-            )
+    layers = (node for node in script.find(ast.Attribute) if script.qualified(node).startswith("torch.nn.BatchNorm"))
+    first = min((node.lineno for node in layers), default=0)
+    if first:
+        message = "torch_xla 2.9 keeps the biased variance of a batch in running_var: (n - 1) / n of torch's"
+        yield Finding(RULE.id, "note", first, message, "nothing to do for training; evaluation differs a little")
 
 
 def _refused(node: ast.AST, message: str, remedy: str) -> Finding:
@@ -80,8 +82,6 @@ def _refused(node: ast.AST, message: str, remedy: str) -> Finding:
 
 def _reason(script: Script, node: ast.AST) -> str:
     """Why a node cannot be moved to XLA; "" for what can."""
-    if isinstance(node, ast.Call) and is_before_launch(script, node) and _uses_device(script, node):
-        return f"{ast.unparse(node.func)} is used where the processes of XLA are not started yet"
     if isinstance(node, ast.ClassDef) and _sends_gradients(script, node):
         return f"{node.name} communicates in a backward pass, where threads of XLA have no process group"
     if isinstance(node, ast.Attribute) and node.attr in _METHODS:
@@ -100,6 +100,11 @@ def _reason(script: Script, node: ast.AST) -> str:
     if name.startswith("torch.cuda.") and _needs_gpu(name) and not _chooses_gpu(script, node):
         return f"{name} needs a GPU"
     return ""
+
+
+def _reason_of_place(script: Script, call: ast.Call) -> str:
+    used = is_before_launch(script, call) and _uses_device(script, call)
+    return f"{ast.unparse(call.func)} is used where the processes of XLA are not started yet" if used else ""
 
 
 def _sends_gradients(script: Script, node: ast.ClassDef) -> bool:
