@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from .called_modules import last_name
 from .script import Script
@@ -25,7 +26,8 @@ def derives_from_metric(script: Script, node: ast.ClassDef) -> bool:
     return any(_is_class(script.qualified(base)) for base in node.bases)
 
 
-def calls_of_metrics(scripts: Sequence[Script]) -> tuple[list[ast.Call], bool]:
+@lru_cache(maxsize=4)
+def calls_of_metrics(scripts: tuple[Script, ...]) -> tuple[list[ast.Call], bool]:
     """The calls of a program that may be those of a metric for the value of a batch, `accuracy(out, y)`, and whether it
     updates any in another way. Metrics are known by the names that they have anywhere."""
     names = _names(scripts)
@@ -49,19 +51,28 @@ def _is_class(name: str) -> bool:
 
 def _names(scripts: Sequence[Script]) -> set[str]:
     """The last parts of the names of metrics, and of what holds them."""
+    functions: dict[str, list[ast.FunctionDef]] = {}
+    for script in scripts:
+        for function in script.find(ast.FunctionDef):
+            functions.setdefault(function.name, []).append(function)
+            owner = script.parents[function]
+            if function.name == "__init__" and isinstance(owner, ast.ClassDef):
+                functions.setdefault(owner.name, []).append(function)
+    given = [(script, *each) for script in scripts for each in _given(script, functions)]
     names: set[str] = set()
     size = -1
     while size != len(names):
         size = len(names)
-        for script in scripts:
-            for targets, values in _given(scripts, script):
-                if any(_is_metric(script, value, names) for value in values):
-                    names |= _last_names(targets)
+        for script, targets, values in given:
+            if any(_is_metric(script, value, names) for value in values):
+                names |= _last_names(targets)
     return names
 
 
-def _given(scripts: Sequence[Script], script: Script) -> Iterator[tuple[list[ast.expr], list[ast.expr]]]:
-    """What gets a name, and what it is the name of."""
+def _given(
+    script: Script, functions: Mapping[str, list[ast.FunctionDef]]
+) -> Iterator[tuple[list[ast.expr], list[ast.expr]]]:
+    """What gets a name, and what it is the name of. functions: those of the program, by their names."""
     for node in script.find(ast.Assign, ast.AnnAssign, ast.For, ast.comprehension, ast.Call):
         if isinstance(node, ast.Assign):
             yield node.targets, [node.value]
@@ -70,13 +81,12 @@ def _given(scripts: Sequence[Script], script: Script) -> Iterator[tuple[list[ast
         elif isinstance(node, ast.For | ast.comprehension):
             yield [node.target], [*_parts(node.iter)]
         elif isinstance(node, ast.Call):
-            for function in (each for other in scripts for each in other.find(ast.FunctionDef)):
-                if function.name in (last_name(node.func), "__init__"):
-                    parameters = [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
-                    by_place = zip(parameters, node.args, strict=False)
-                    by_name = ((word.arg, word.value) for word in node.keywords if word.arg in parameters)
-                    for name, value in (*by_place, *by_name):
-                        yield [ast.Name(str(name))], [value]
+            for function in functions.get(last_name(node.func), ()):
+                parameters = [each.arg for each in function.args.args if each.arg not in ("self", "cls")]
+                by_place = zip(parameters, node.args, strict=False)
+                by_name = ((word.arg, word.value) for word in node.keywords if word.arg in parameters)
+                for name, value in (*by_place, *by_name):
+                    yield [ast.Name(str(name))], [value]
 
 
 def _is_metric(script: Script, node: ast.expr, names: set[str]) -> bool:

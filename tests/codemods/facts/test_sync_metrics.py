@@ -54,5 +54,5 @@ def test_a_class_may_derive_from_one() -> None:
     ],
 )
 def test_what_is_called_under_whichever_name(use: str, calls: list[str], others: bool) -> None:
-    found, updated = calls_of_metrics([script_of(HEAD + use)])
+    found, updated = calls_of_metrics((script_of(HEAD + use),))
     assert ([ast.unparse(call) for call in found], updated) == (calls, others)
