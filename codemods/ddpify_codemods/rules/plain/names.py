@@ -208,11 +208,11 @@ for x, y in loader:
 torch.save(model.state_dict(), f"model-{run}.pt")
 """,
     after='''\
+import os
+import sys
 import time
 import torch
 from torch.utils.data import DataLoader, TensorDataset
-import os
-import sys
 import torch.distributed as dist
 from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data.distributed import DistributedSampler
