@@ -14,7 +14,7 @@ from torch.distributed import distributed_c10d
 from ..torch_internals import TRACER
 
 # Who is told the truth: whoever runs the collectives, and the script, whose own questions the conversion has answered.
-_TOLD = frozenset({"torch", "torch_xla", "ddpify_runtime", "ddpify_recorder", "__main__", "__mp_main__"})
+_TOLD = frozenset({"torch", "ddpify_runtime", "ddpify_recorder", "__main__", "__mp_main__"})
 
 _CODE = distributed_c10d.is_initialized.__code__
 _is_initialized = types.FunctionType(_CODE, vars(distributed_c10d))
