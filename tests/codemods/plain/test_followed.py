@@ -963,3 +963,19 @@ for phase in ["train", "val"]:
         result = plain(head + phases + loop)
         assert not refusals(result)
         assert 'batch_size=8 // dist.get_world_size() if phase == "train" else 8' in result.code
+
+
+@pytest.mark.parametrize(
+    ("adds", "reason"),
+    [("total = max(total, model(x).norm().item())", True), ("total += model(x).sum().item()", False)],
+)
+def test_an_evaluation_that_stays_whole_is_said_where_one_call_makes_all_loaders(adds: str, reason: bool) -> None:
+    made = "\n\ndef build(data, shuffle):\n    return DataLoader(data, batch_size=8, shuffle=shuffle)\n\n\n"
+    head = HEAD.replace(
+        "train_loader = DataLoader(train_set, batch_size=8, shuffle=True)",
+        f"{made}train_loader = build(train_set, True)",
+    )
+    head = head.replace("DataLoader(test_set, batch_size=8)", "build(test_set, False)")
+    result = plain(head + LOOP.format(loss=CE, step="optimizer.step()") + EVALUATION.format(adds=adds, shown="total"))
+    assert not refusals(result)
+    assert any("every rank evaluates all of it" in each for each in notes(result)) is reason

@@ -36,11 +36,17 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             )
             yield Finding(RULE.id, "refused", getattr(loop, "lineno", 1), message, REMEDY)
     trained = {loader.call for loader, status in followed.status.items() if status == "training"}
-    done = trained  # a function may make several loaders by one call
+    done = set(trained)  # a function may make several loaders by one call
+    said: set[ast.Call] = set()
     for loader, status in sorted(followed.status.items(), key=lambda each: each[0].call.lineno):
         if loader.source is not None:
             continue  # DDP620
-        if not is_here(script, loader.script) or loader.call in done or not is_used(followed, loader):
+        if not is_here(script, loader.script) or not is_used(followed, loader):
+            continue
+        if status == "whole" and loader.call in trained - said:
+            said.add(loader.call)
+            yield _said(followed, loader, "the call that makes its loader makes that of training, too")
+        if loader.call in done:
             continue
         done.add(loader.call)
         if status == "whole":
@@ -100,18 +106,23 @@ def _changed(script: Script, loader: Loader, name: str, words: Words) -> Edit:
     return Insert(script.statement(loader.call), code, message, modules=words.imports)
 
 
-def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
+def _said(followed: Followed, loader: Loader, reason: str) -> Finding:
+    """That an evaluation is not divided, and why: for that reason, where no other is known."""
+    line, remedy = loader.call.lineno, "right, but no faster; --style exact divides it"
     if loader in followed.found.drawn_evaluations:
         message = "every rank evaluates all of it, with samples or in an order of its own: its numbers are rank 0's"
-        yield Finding(RULE.id, "note", loader.call.lineno, message, "right, but no faster; --style exact divides it")
-        return
+        return Finding(RULE.id, "note", line, message, remedy)
     problem = followed.whole.get(loader)
-    remedy = "right, but no faster; --style exact divides it"
-    reason = "what is loaded is not said in this call"
     if problem is not None:
-        line = getattr(problem.node, "lineno", loader.call.lineno)
-        reason = problem.reason + (f" (line {line})" if problem.script is loader.script else "")
-    yield Finding(RULE.id, "note", loader.call.lineno, f"every rank evaluates all of it: {reason}", remedy)
+        at = getattr(problem.node, "lineno", line)
+        reason = problem.reason + (f" (line {at})" if problem.script is loader.script else "")
+    return Finding(RULE.id, "note", line, f"every rank evaluates all of it: {reason}", remedy)
+
+
+def _whole(followed: Followed, loader: Loader) -> Iterator[Edit | Finding]:
+    yield _said(followed, loader, "what is loaded is not said in this call")
+    if loader in followed.found.drawn_evaluations:
+        return
     orders = [*loader.call.args[2:3], *(word.value for word in loader.call.keywords if word.arg == "shuffle")]
     shuffled = not all(map(is_false, orders))
     ordered = shared_order(loader.script, loader.call)
