@@ -56,11 +56,13 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class _Script:
-    """Whether a script imports the runtime, whether it is for XLA devices, and its target ("" if it does not say)."""
+    """Whether a script imports the runtime, whether it is for XLA devices, its target ("" if it does not say), and
+    whether it needs torchrun, also for one process: it asks for torchrun's variables, and starts none itself."""
 
     is_exact: bool
     is_xla: bool
     target: str
+    needs_torchrun: bool = False
 
 
 def run(options: RunOptions) -> int:
@@ -87,7 +89,7 @@ def run(options: RunOptions) -> int:
         sys.stdout.write(emit.FORMS[options.emit](job, script.target, launcher))
         return 0
     settings = _settings(launcher, job, options)
-    command = LAUNCHERS[launcher](job) if script.is_exact or launcher != "python" else _by_itself(job, options)
+    command = LAUNCHERS[launcher](job) if script.is_exact or launcher != "python" else _by_itself(script, job, options)
     launchers.require(command, launcher)
     shown = shlex.join([*(f"{name}={value}" for name, value in settings.items()), *command])
     if options.dry_run:
@@ -118,7 +120,11 @@ def _read(options: RunOptions, path: Path) -> _Script:
     needs_module = None if options.module else started_as(path.resolve(), text)
     if needs_module:
         raise BadInput(options.script, "imports relatively to its package", f"ddpify run -m {needs_module[1]}")
-    return _Script(is_exact, target == "xla" or "torch_xla" in text, target)
+    is_xla = target == "xla" or "torch_xla" in text
+    is_plain = (
+        bool(found) and not is_exact and not is_xla and not TARGETS[target].plain_environment if target else False
+    )
+    return _Script(is_exact, is_xla, target, is_plain and "torch.distributed.run" not in text)
 
 
 def _of_words(text: str) -> Target | None:
@@ -168,7 +174,7 @@ def _choose(script: _Script, job: Job) -> str:
         return _own_launcher(script)
     if "SLURM_JOB_ID" in os.environ and "SLURM_STEP_ID" not in os.environ and script.is_exact and shutil.which("srun"):
         return "srun"
-    return "torchrun" if job.total > 1 or job.is_elastic else "python"
+    return "torchrun" if job.total > 1 or job.is_elastic or script.needs_torchrun else "python"
 
 
 def _require_fit(launcher: str, script: _Script, job: Job, options: RunOptions) -> None:
@@ -179,6 +185,8 @@ def _require_fit(launcher: str, script: _Script, job: Job, options: RunOptions) 
         what, remedy = f"is started by {_own_launcher(script)}, not by {launcher}", "leave --launcher out"
     elif not script.is_exact and launcher not in (*_FOR_PLAIN, _own_launcher(script)):
         what, remedy = f"uses torch alone, which does not know {launcher}'s variables", "--launcher torchrun"
+    elif script.needs_torchrun and launcher == "python":
+        what = "asks for variables that torchrun sets, which python alone does not"
     elif job.is_elastic and launcher != "torchrun":
         what = f"{launcher} does not start processes again"
     elif job.machines[1] > 1 and launcher in ("spawn", "python"):
@@ -212,9 +220,9 @@ def _settings(launcher: str, job: Job, options: RunOptions) -> dict[str, str]:
     return settings
 
 
-def _by_itself(job: Job, options: RunOptions) -> list[str]:
+def _by_itself(script: _Script, job: Job, options: RunOptions) -> list[str]:
     """A script with torch or torch_xla alone: torch_xla.launch starts no more than one process on CPUs."""
-    if options.processes is None:
+    if options.processes is None or not script.is_xla:
         return LAUNCHERS["python"](job)
     if options.module:
         raise BadInput(options.script, "-m with --nproc is not for torch_xla.launch", f"python -m {options.script}")

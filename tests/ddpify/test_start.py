@@ -106,9 +106,24 @@ def test_a_script_with_torch_alone(folder: Path) -> None:
     """--style plain knows torchrun's variables and no others."""
     put(folder, train="import torch.distributed as dist\ndist.init_process_group('gloo')\n")
     assert run(folder, "-n", "2", "--dry-run", SLURM_JOB_ID="7", OMP_NUM_THREADS="1").startswith("torchrun")
+    for words in ((), ("-n", "1")):  # python alone sets no RANK
+        done = ddpify("run", "train.py", *words, "--dry-run", cwd=folder)
+        assert done.stdout.endswith(b"torchrun --standalone --nproc-per-node 1 -- train.py\n")
+    done = ddpify("run", "train.py", "--launcher", "python", cwd=folder, code=2)
+    what = "asks for variables that torchrun sets, which python alone does not"
+    assert lines(done.stderr) == [f"train.py: {what}; --launcher torchrun"]
     done = ddpify("run", "train.py", "--launcher", "srun", cwd=folder, code=2)
     what = "uses torch alone, which does not know srun's variables"
     assert lines(done.stderr) == [f"train.py: {what}; --launcher torchrun"]
+
+
+def test_a_script_that_starts_torchrun_itself_or_finds_its_rank_elsewhere_is_started_by_python(folder: Path) -> None:
+    join = "import torch.distributed as dist\ndist.init_process_group('{}')\n"
+    own = "import torch.distributed.run\n"
+    for text in (own + join.format("gloo"), join.format("mpi"), join.format("xla") + "import torch_xla\n"):
+        put(folder, train=text)
+        done = ddpify("run", "train.py", "--dry-run", cwd=folder)
+        assert done.stdout.decode() == f"{sys.executable} train.py\n"
 
 
 @pytest.mark.parametrize(
