@@ -55,19 +55,21 @@ def test_the_very_script_comes_back(target: str, options: dict[str, Any]) -> Non
         ("cpu", {"per_process": True}, {"per_process": False}, {}),
         ("cuda", {"per_process": True}, {"entry": "spawn"}, {"per_process": True, "entry": "spawn"}),
         ("cuda", {"entry": "spawn"}, {"entry": "torchrun"}, {}),
-        ("xpu", {}, {"backend": "ccl"}, {"backend": "ccl"}),
     ],
 )
 @pytest.mark.parametrize("style", ["", "plain"])
 def test_what_is_asked_of_plain_code_is_done(
     target: str, before: dict[str, Any], asked: dict[str, Any], after: dict[str, Any], style: str
 ) -> None:
-    if (target, style) == ("xpu", ""):
-        pytest.skip("moved by hand to another backend")
     there = plain(target, **before)
     result = convert({PATH: there}, target, style=style, **asked)[PATH]
     assert result.code == plain(target, **after)
     assert not any(each.severity == "refused" for each in result.findings)
+
+
+def test_another_backend_is_asked_for_with_the_style() -> None:
+    result = convert({PATH: plain("xpu")}, "xpu", style="plain", backend="ccl")[PATH]
+    assert result.code == plain("xpu", backend="ccl")
 
 
 def test_what_is_asked_of_plain_code_that_a_person_has_changed_is_refused() -> None:
