@@ -74,6 +74,7 @@ def test_layers_that_are_told_apart_by_a_class_that_they_lose(test: str, refused
     for other, options in (
         (source + frozen, {}),
         (source + frozen.replace("freeze", "init"), {"sync_batchnorm": True}),
+        (source + frozen.replace("layer.eval()", "nn.init.ones_(layer.weight)"), {"sync_batchnorm": True}),
     ):
         again = convert({PATH: other}, "cuda", style="plain", **options)[PATH].findings  # type: ignore[arg-type]
         assert not any("--sync-batchnorm makes of it" in each.message for each in again)

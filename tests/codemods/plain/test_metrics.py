@@ -59,6 +59,15 @@ def test_what_keeps_a_ranks_samples_sums_over_ranks() -> None:
     assert "sync_on_compute" not in result.code and "seen = metric(out, y)\n" in result.code
 
 
+@pytest.mark.parametrize(
+    "made", ["build()", "Accuracy() if len(data) else ConfusionMatrix()", "[each for each in [Accuracy()]][0]"]
+)
+def test_a_metric_is_known_by_where_it_comes_from(made: str) -> None:
+    build = "def build():\n    return MetricCollection([Accuracy()])\n\n\n"
+    text = script("seen = metric(out, y)", made=made).replace("torch.manual_seed", f"{build}torch.manual_seed", 1)
+    assert "sync_on_compute" not in plain(text).code
+
+
 def test_a_program_that_does_both_is_refused() -> None:
     (said,) = refusals(plain(script("seen = metric(out, y)", "metric.update(model(x), y)")))
     assert "`metric(out, y)` keeps a rank's samples" in said

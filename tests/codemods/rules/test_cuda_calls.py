@@ -107,6 +107,10 @@ def test_one_entry_of_several_is_only_said() -> None:
         ("if torch.cuda.device_count() > 1:\n    n = 2\nn = 3", "n = 3"),
         ("if torch.cuda.device_count() > 1:\n    n = 2\nelse:\n    n = 3", "if 1 > 1:\n    n = 2\nelse:\n    n = 3"),
         ('n = len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))', 'n = len("0".split(","))'),
+        (
+            "if n:\n    n = 2\nelif torch.cuda.device_count() > 1:\n    n = 3",
+            "if n:\n    n = 2\nelif 1 > 1:\n    n = 3",
+        ),
     ],
 )
 def test_what_asks_for_the_gpus_that_the_script_chose_gets_one(before: str, after: str) -> None:
@@ -123,4 +127,6 @@ def test_gpus_that_an_option_chooses_are_those_of_the_start() -> None:
     (found,) = findings(
         f'import os\n{chosen}\ndef count():\n    return len(os.environ["CUDA_VISIBLE_DEVICES"].split(","))\n'
     )
+    assert found.severity == "refused"
+    (found,) = findings(f'import os\n{chosen}gpus = [1]\nn = len(os.environ["CUDA_VISIBLE_DEVICES"])')
     assert found.severity == "refused"

@@ -48,6 +48,14 @@ def test_nothing_to_do(lines: str) -> None:
             "for x, y in given:\n    if skips:\n        continue\n    total = other(x.cuda())\n",
             "for x, y in given:\n{}    if skips:\n        continue\n    total = other(x.to(torch_xla.device()))\n",
         ),
+        (
+            "for x, y in given:\n    total = other(x.cuda())\n    break\n",
+            "for x, y in given:\n{}    total = other(x.to(torch_xla.device()))\n    break\n",
+        ),
+        (  # the parts of one batch
+            "for k, v in batch.items():\n    batch[k] = v.to(rank)\n",
+            "for k, v in batch.items():\n    batch[k] = v.to(torch_xla.device())\n",
+        ),
         (  # its loader does it
             "for x in loader:\n    total = net(x)\n",
             "for x in pl.MpDeviceLoader(loader, torch_xla.device()):\n    total = net(x)\n",

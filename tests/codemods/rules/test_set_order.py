@@ -27,6 +27,8 @@ from ..checks import assert_silent, findings_of
         "words = [*text]",
         "both = ' '.join(text)",
         "stack.pop()",
+        "groups.append(set(text))",
+        "groups.insert(0, set(text) - {'a'})",
     ],
 )
 def test_no_order_is_made_of_a_set(source: str) -> None:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import warnings
+
 import pytest
 import torch
 import torch.distributed as dist
 import torch.nn.functional as F
 from ddpify_runtime import DataLoader, DistributedDataParallel
+from ddpify_runtime.trial.equal_ranks import require_equal_inputs
 from torch import nn
 from torch.utils.data import TensorDataset
 
@@ -29,6 +32,19 @@ def different_batches() -> str:
 def test_different_batches_are_an_error() -> None:
     for message in run(2, different_batches):
         assert "drew different batches" in message and "PYTHONHASHSEED" in message
+
+
+def nested() -> bool:
+    """What has no numbers of its own to compare is left out."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # torch's, of a prototype
+        ragged = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
+    require_equal_inputs([ragged, torch.zeros(2)])
+    return True
+
+
+def test_nested_tensors_are_not_compared() -> None:
+    assert run(2, nested) == [True, True]
 
 
 def different_labels(loaded: bool, kind: torch.dtype) -> str:

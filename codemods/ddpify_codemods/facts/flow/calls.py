@@ -83,6 +83,9 @@ def _takes_sizes(function: Value, makes: bool) -> bool:
     )
 
 
+_METRICS = "torchmetrics."
+
+
 class Calls(Methods):
     """What calls give back."""
 
@@ -117,7 +120,10 @@ class Calls(Methods):
             given = [*zip(node.args, args, strict=False)]
             given += [(word.value, keywords[word.arg or "**"]) for word in node.keywords]
             self.found.read_same |= {part for part, value in given if not differs(value)}
-            self.found.given_parts |= {node} if not alone and any(differs(value) for _, value in given) else set()
+            apart = not alone and any(differs(value) for _, value in given)
+            self.found.given_parts |= {node} if apart else set()
+            is_metric = any(isinstance(each, Module) and each.name.startswith(_METRICS) for each in function.things)
+            self.found.given_metrics |= {node} if apart and is_metric else set()
         chosen = not own and not function.only(Library) and is_optimizer_class(frame.script, node.func)
         if chosen:  # getattr(torch.optim, name)
             found = self.library("", node, args, keywords, frame, alone)

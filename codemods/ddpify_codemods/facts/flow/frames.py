@@ -291,6 +291,7 @@ class FlowFacts:
     read_same: set[ast.expr] = field(default_factory=set)
     # Calls of what is not the program's, for what they give back, with samples or numbers of a rank.
     given_parts: set[ast.Call] = field(default_factory=set)
+    given_metrics: set[ast.Call] = field(default_factory=set)
     kept_apart: set[ast.expr] = field(default_factory=set)
     forms: dict[ast.expr, str] = field(default_factory=dict)
     arrays: set[object] = field(default_factory=set)

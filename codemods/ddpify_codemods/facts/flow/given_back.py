@@ -11,6 +11,9 @@ from .program import Program
 from .scopes import FUNCTIONS, parameters_of
 from .signatures import argument
 
+# What may be asked of a model that stays the same one, with the same parameters to train.
+_LOADS = frozenset({"load_state_dict", "state_dict", "to", "cuda", "cpu", "train", "eval"})
+
 
 def is_given_back(program: Program, script: Script, stored: ast.expr, code: str) -> bool:
     """Whether what a name or attribute is assigned is what it held before.
@@ -49,11 +52,19 @@ def _gives_back(function: ast.AST, call: ast.Call, place: int | None, code: str)
 
 
 def _is_kept(function: ast.AST, name: str) -> bool:
-    """Whether a parameter is only ever given itself, moved to a device."""
-    stores = [each for each in ast.walk(function) if isinstance(each, ast.Name) and each.id == name]
+    """Whether a parameter is only ever given itself, moved to a device, and what it names stays the same model."""
     moves = [
         each.targets[0]
         for each in ast.walk(function)
         if isinstance(each, ast.Assign) and is_move(each.value) and ast.unparse(each.value.func.value) == name  # type: ignore[attr-defined]
     ]
-    return all(isinstance(each.ctx, ast.Load) or each in moves for each in stores)
+    parents = {child: node for node in ast.walk(function) for child in ast.iter_child_nodes(node)}
+    for each in ast.walk(function):
+        if not isinstance(each, ast.Name) or each.id != name or each in moves:
+            continue
+        parent = parents[each]
+        read = isinstance(parent, ast.Return | ast.Tuple | ast.Compare | ast.If)
+        loads = isinstance(parent, ast.Attribute) and parent.attr in _LOADS and isinstance(parent.ctx, ast.Load)
+        if not isinstance(each.ctx, ast.Load) or not (read or loads):
+            return False
+    return True

@@ -158,7 +158,8 @@ def _is_of_another(program: Program, script: Script, stored: ast.Attribute, owne
     own, bases = class_around(script, stored), program.followed.found.bases
     if ast.unparse(stored.value) != "self" or own is None or own is owner:
         return False
-    return not any(_is_above(bases, one, other) for one, other in ((own, owner), (owner, own)))
+    related = any(_is_above(bases, one, other) for one, other in ((own, owner), (owner, own)))
+    return not related and not any(_is_above(bases, own, each) and _is_above(bases, owner, each) for each in bases)
 
 
 def _is_above(bases: Mapping[Any, set[Any]], one: ast.AST | None, other: ast.AST | None) -> bool:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from ..origins import sources
 from ..script import Script
+from ..tree import walk
 
 # By place, behind what the functions compute with: the names of what a loss is made with.
 _OPTIONS = ("weight", "size_average", "ignore_index", "reduce", "reduction")
@@ -157,8 +158,9 @@ def _is_tensor(script: Script, node: ast.expr, seen: frozenset[str] = frozenset(
         moved = isinstance(node.func, ast.Attribute) and node.func.attr in ("to", "cuda", "cpu", "float", "double")
         if moved:
             return _is_tensor(script, node.func.value, seen)  # type: ignore[attr-defined]
-        returned = _always_returned(script, node)
-        return bool(returned) and all(_is_tensor(script, each, seen) for each in returned)
+        called = ast.unparse(node.func)
+        returned = _always_returned(script, node) if called not in seen else []
+        return bool(returned) and all(_is_tensor(script, each, seen | {called}) for each in returned)
     if isinstance(node, ast.BinOp):
         return _is_tensor(script, node.left, seen) or _is_tensor(script, node.right, seen)
     name = ast.unparse(node)
@@ -172,8 +174,10 @@ def _is_tensor(script: Script, node: ast.expr, seen: frozenset[str] = frozenset(
 def _always_returned(script: Script, call: ast.Call) -> list[ast.expr]:
     """What a function of the file returns; nothing where it may end without."""
     named = [each for each in script.find(ast.FunctionDef) if each.name == ast.unparse(call.func)]
-    ends = len(named) == 1 and isinstance(named[0].body[-1], ast.Return)
-    return sources(script, call) if ends else []
+    if len(named) != 1 or not isinstance(named[0].body[-1], ast.Return):
+        return []
+    returns = [each for each in walk(named[0]) if isinstance(each, ast.Return)]
+    return sources(script, call) if all(each.value is not None for each in returns) else []
 
 
 def _last_given(script: Script, node: ast.expr) -> ast.expr | None:

@@ -13,6 +13,7 @@ from ...targets import Target
 _REMEDY = "start it with PYTHONHASHSEED=0, which torchrun hands on to every process"
 _KEEP_ORDER = frozenset({"list", "tuple", "enumerate", "iter", "zip"})
 _METHODS = frozenset({"append", "appendleft", "extend", "insert", "join", "write", "writelines", "writerow"})
+_TAKING = frozenset({"extend", "join", "writelines", "writerow"})  # each element of what they are given
 _BY_KEY = frozenset({"sorted", "min", "max"})
 # What these make of a set does not depend on its order.
 _IGNORE_ORDER = frozenset({"sorted", "len", "set", "frozenset", "sum", "min", "max", "any", "all", "Counter"})
@@ -36,7 +37,7 @@ def _orders(script: Script, node: ast.AST) -> bool:
     """Whether something is made of a set that keeps the order of its elements."""
     if isinstance(node, ast.Call):
         name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
-        if name in (_KEEP_ORDER if isinstance(node.func, ast.Name) else _METHODS):
+        if name in (_KEEP_ORDER if isinstance(node.func, ast.Name) else _TAKING):
             return any(is_set(script, value) for value in node.args)
         if name == "pop" and isinstance(node.func, ast.Attribute) and not node.args:
             return is_set(script, node.func.value)

@@ -52,6 +52,7 @@ def _that_asks(script: Script, dropped: Sequence[ast.Assign], dead: Collection[a
         elif isinstance(node, ast.Subscript) and _reads_choice(script, node):
             same = {ast.unparse(each) for each in values}
             near = all(script.scope(each) is script.scope(node) for each in dropped)
+            near = near and not any(_is_given_again(script, value, node) for value in values)
             if len(same) == 1 and near and isinstance(values[0], ast.Constant | ast.Name | ast.Attribute):
                 taken = ast.get_source_segment(script.text, values[0]) or same.pop()
                 yield Replace(node, taken, "take what the script has chosen: the variable is not set any more")
@@ -60,11 +61,19 @@ def _that_asks(script: Script, dropped: Sequence[ast.Assign], dead: Collection[a
                 yield Finding(RULE.id, "refused", node.lineno, message, "keep what it holds in a variable of its own")
 
 
+def _is_given_again(script: Script, value: ast.expr, read: ast.expr) -> bool:
+    """Whether what a variable was set to may be something else where that is read."""
+    code, above = ast.unparse(value), value.lineno
+    stored = (each for each in script.find(ast.Name, ast.Attribute) if isinstance(each.ctx, ast.Store))
+    return any(ast.unparse(each) == code and above < each.lineno <= read.lineno for each in stored)
+
+
 def _for_several(script: Script, count: ast.Call) -> ast.If | None:
     """The block that is run for more than one GPU: `if torch.cuda.device_count() > 1:`."""
     test = script.parents[count]
     block = script.parents[test]
     several = isinstance(block, ast.If) and block.test is test and not block.orelse
+    several = several and getattr(script.parents[block], "orelse", None) != [block]  # an `elif` is no statement
     return block if several and ast.unparse(test) == f"{ast.unparse(count)} > 1" else None  # type: ignore[return-value]
 
 

@@ -30,6 +30,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         return
     calls, others = calls_of_metrics(program.scripts)
     found = program.followed.found
+    calls = [*dict.fromkeys([*calls, *found.given_metrics])]
     apart = [call for call in calls if call in found.given_parts]
     if apart and (others or len(apart) < len(calls) or any({*call.args} <= found.read_same for call in apart)):
         here = {*script.find(ast.Call)}

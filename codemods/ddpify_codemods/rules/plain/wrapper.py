@@ -21,6 +21,7 @@ from .words import REMEDY, is_here, normalizes, program_of
 _CLASS = ("from torch.nn.parallel import DistributedDataParallel",)
 _NAME = re.compile(r"\w+")
 _BEGINS = re.compile("init|reset")  # what gives layers their first values, before the wrapper is made
+_FIRST_VALUES = re.compile(r"\binit\b|(?:normal|constant|ones|zeros|uniform|fill)_\(")
 _NORMALIZING = re.compile(r"^torch\.nn\.(?:\w+\.)*BatchNorm[123]d$")
 _MESSAGE = "call the wrapped model in training"
 
@@ -53,11 +54,18 @@ def _asked_by_class(script: Script) -> Iterator[Finding]:
             continue
         test = next((each for each in script.ancestors(node) if isinstance(each, ast.Call | ast.Compare)), None)
         asks = isinstance(test, ast.Compare) or (test is not None and ast.unparse(test.func) == "isinstance")
-        if asks and test is not None and not _BEGINS.search(getattr(script.scope(test), "name", "")):
+        if asks and test is not None and not _gives_first_values(script, test):
             knows_both = any(each.attr == "SyncBatchNorm" for each in ast.walk(test) if isinstance(each, ast.Attribute))
             if not knows_both:
                 message = f"`{ast.unparse(test)}` is false for the SyncBatchNorm that --sync-batchnorm makes of it"
                 yield Finding(RULE.id, "refused", test.lineno, message, "ask for torch.nn.SyncBatchNorm, too")
+
+
+def _gives_first_values(script: Script, test: ast.expr) -> bool:
+    """Whether a test is one of a function, or above lines, that give layers their first values: `nn.init.ones_(…)`."""
+    branch = script.parents[test]
+    inside = "\n".join(map(ast.unparse, branch.body)) if isinstance(branch, ast.If) else ""
+    return bool(_BEGINS.search(getattr(script.scope(test), "name", "")) or _FIRST_VALUES.search(inside))
 
 
 def _edits(script: Script, found: Wrapping, program: Program, target: Target) -> Iterator[Edit | Finding]:

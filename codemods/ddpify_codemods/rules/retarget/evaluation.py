@@ -12,6 +12,9 @@ from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from .data import left_on_host
 
+# What runs over the parts of one batch, of a model or of its state, and not over batches.
+_PARTS = frozenset({"items", "values", "keys", "parameters", "named_parameters", "buffers", "modules", "children"})
+
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Insert torch_xla.sync() into loops over batches that take no step, unless their loader does so itself."""
@@ -21,7 +24,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             continue
         if uses_device(script, loop.body) and not takes_steps(script, loop.body):
             message = "run what each batch has recorded"
-            if any(isinstance(node, ast.Continue) for node in ast.walk(loop)):  # which does not come to the end
+            ends = isinstance(loop.body[-1], (ast.Break, ast.Return, ast.Raise))
+            if ends or any(isinstance(node, ast.Continue) for node in ast.walk(loop)):  # which do not come to the end
                 yield Insert(loop.body[0], target.step, message, modules=("import torch_xla",))
             else:
                 yield Insert(loop.body[-1], target.step, message, "after", modules=("import torch_xla",))
@@ -31,6 +35,11 @@ def _runs_over_batches(script: Script, loop: ast.For) -> bool:
     """Whether a loop runs over a loader, or moves to a device what it gets."""
     if any(is_loader(script, node) for node in ast.walk(loop.iter) if isinstance(node, (ast.Name, ast.Attribute))):
         return True
+    method = (
+        loop.iter.func.attr if isinstance(loop.iter, ast.Call) and isinstance(loop.iter.func, ast.Attribute) else ""
+    )
+    if method in _PARTS:
+        return False
     names = {node.id for node in ast.walk(loop.target) if isinstance(node, ast.Name)}
     moves = (node for each in loop.body for node in ast.walk(each) if isinstance(node, ast.Call) and is_move(node))
     moved = (node for move in moves for node in ast.walk(move.func))

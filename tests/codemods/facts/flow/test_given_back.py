@@ -26,6 +26,9 @@ FUNCTION = "def load(net, path=''):\n    net.load_state_dict(torch.load(path))\n
         (FUNCTION.replace("return net", "net = torch.load(path)\n    return net"), "model = load(model)", False),
         (FUNCTION.replace("return net", "return nn.Sequential(net)"), "model = load(model)", False),
         (FUNCTION, "model = torch.load('a.pt')", False),
+        (FUNCTION.replace("return net", "net.bias = None\n    return net"), "model = load(model)", False),
+        (FUNCTION.replace("return net", "thaw(net.parameters())\n    return net"), "model = load(model)", False),
+        (FUNCTION.replace("return net", "net.eval()\n    return net"), "model = load(model)", True),
     ],
 )
 def test_what_is_given_back(function: str, again: str, same: bool) -> None:

@@ -132,3 +132,8 @@ def test_models_that_objects_of_several_classes_keep() -> None:
     assert [base.code for _, _, base in kept] == ["self.net", "self.student"]
     assert not kept_by_object(program(TWO.replace("class Distiller:", "class Distiller(Trainer):")))
     assert not kept_by_object(program(TWO + "Trainer(first, sgd(first)).net = second\n"))
+    loads = "class Loads:\n    def swap(self, net):\n        self.net = net\n\n\n"
+    mixed = TWO.replace("class Trainer:", f"{loads}class Base:").replace(
+        "class Distiller:", "class Trainer(Base, Loads):\n    pass\n\n\nclass Distiller:"
+    )
+    assert not kept_by_object(program(mixed))

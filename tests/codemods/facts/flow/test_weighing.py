@@ -77,6 +77,8 @@ def test_weights_are_what_they_were_made_last(old: str, new: str, seen: bool) ->
         ("if c:\n        return torch.tensor(c)", False),
         ("if c:\n        return None\n    return torch.tensor(c)", False),
         ("return c", False),
+        ("if c:\n        return\n    return torch.tensor(c)", False),
+        ("return made(c)", False),
     ],
 )
 def test_weights_that_a_function_makes(body: str, seen: bool) -> None:
