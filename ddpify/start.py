@@ -121,10 +121,10 @@ def _read(options: RunOptions, path: Path) -> _Script:
     if needs_module:
         raise BadInput(options.script, "imports relatively to its package", f"ddpify run -m {needs_module[1]}")
     is_xla = target == "xla" or "torch_xla" in text
-    is_plain = (
-        bool(found) and not is_exact and not is_xla and not TARGETS[target].plain_environment if target else False
-    )
-    return _Script(is_exact, is_xla, target, is_plain and "torch.distributed.run" not in text)
+    by_torch = bool(found) and bool(target) and not is_exact and not is_xla
+    starts_itself = "torch.distributed.run" in text
+    needs_torchrun = by_torch and not starts_itself and not TARGETS[target].plain_environment
+    return _Script(is_exact, is_xla, target, needs_torchrun)
 
 
 def _of_words(text: str) -> Target | None:

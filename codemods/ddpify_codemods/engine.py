@@ -88,7 +88,8 @@ def _convert(program: Mapping[Path, str], options: ConversionOptions) -> dict[Pa
         moves = {path: to_target(seen, source, target, named, whole) for path, seen in views.items()}
         if any(move.edits for move in moves.values()):
             update = replace(options, target=target.name, backend=target.backend, style="")
-            update = replace(update, sync_batchnorm=False, per_process=None, fully_sharded=None, for_writing=True)
+            further = {"per_process": options.per_process or None, "fully_sharded": options.fully_sharded or None}
+            update = replace(update, sync_batchnorm=False, for_writing=True, **further)  # type: ignore[arg-type]
             return moved(program, moves, lambda texts: _convert(texts, update))
     if kind != "one process":
         return to_xla(program, scripts, target, kind, options)

@@ -26,6 +26,7 @@ _WRITERS = {
 }
 _SHOWS = frozenset({"show", "pause", "configure"})
 _SERVICES = ("wandb.", "mlflow.", "neptune.", "comet_ml.", "clearml.", "swanlab.")
+_SENDS = ("log", "init", "start_run", "watch", "set_", "define_", "alert", "finish", "end_run", "update")
 _PATHS = frozenset({"f", "fp", "file", "fname", "filename", "path"})
 _ONTO = frozenset({"copy", "copy2", "copyfile", "copytree", "move", "rename", "renames", "replace", "symlink", "link"})
 _FETCHING = frozenset({"urlretrieve", "download_url_to_file"})
@@ -43,7 +44,9 @@ _BY_NAME = frozenset({"globals", "locals", "vars", "eval", "exec", "getattr"})
 def writes_a_file(script: Script, call: ast.Call) -> bool:
     """Whether what a call does outside of the process may be a file that is read: a window is none, nor what a service
     is sent."""
-    return last_name(call.func) not in _SHOWS and not script.qualified(call.func).startswith(_SERVICES)
+    name = last_name(call.func)
+    is_sent = script.qualified(call.func).startswith(_SERVICES) and name.startswith(_SENDS)
+    return name not in _SHOWS and not is_sent
 
 
 def may_be_read_by(script: Script, write: ast.Call, other: Script, read: ast.Call) -> bool:

@@ -101,6 +101,7 @@ def _to_other_target(
     on_cpu = next(each for each in TARGETS.values() if not each.is_accelerator)
     before = options_of(scripts)
     chosen = _chosen(before, options)
+    asks_more = chosen != before
     if lacking := _refused_there(program, chosen, target):
         return lacking
     of_host = not source.is_accelerator
@@ -123,7 +124,10 @@ def _to_other_target(
         return {}
     texts = {path: result.code for path, result in back.items()}
     moved = convert(texts, replace(options, target=target.name, style="plain", **chosen))
-    return {} if any(map(is_refused, moved.values())) else in_turn(program, back, moved)
+    results = in_turn(program, back, moved)
+    if not any(map(is_refused, moved.values())):
+        return results
+    return {path: replace(each, code=program[path]) for path, each in results.items()} if asks_more else {}
 
 
 def _brought_up_to_date(

@@ -66,8 +66,9 @@ def test_a_name_of_a_file_is_followed_to_what_it_was_given_once() -> None:
 
 
 def test_a_window_is_no_file_nor_what_a_service_is_sent() -> None:
-    script = script_of("import wandb\nimport matplotlib.pyplot as plt\nplt.show()\nplt.savefig(path)\nwandb.log(a)\n")
-    assert [writes_a_file(script, call) for call in script.find(ast.Call)] == [False, True, False]
+    head = "import mlflow\nimport wandb\nimport matplotlib.pyplot as plt\n"
+    script = script_of(f"{head}plt.show()\nplt.savefig(a)\nwandb.log(a)\nmlflow.pytorch.save_model(model, a)\n")
+    assert [writes_a_file(script, call) for call in script.find(ast.Call)] == [False, True, False, True]
 
 
 def test_functions_that_nothing_names_are_never_used() -> None:

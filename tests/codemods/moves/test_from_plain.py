@@ -161,3 +161,25 @@ def test_code_by_hand_is_left_alone() -> None:
     result = convert({PATH: text}, ONE_DEVICE)[PATH]
     assert (result.code, result.reason, result.findings) == (text, "not converted", ())
     assert convert({PATH: text}, "cuda", style="exact") == convert({PATH: text}, "cuda")
+
+
+@pytest.mark.parametrize("style", ["", "plain"])
+def test_what_is_asked_for_with_another_target_is_done_or_refused(style: str) -> None:
+    there = plain("cuda")
+    done = convert({PATH: there}, "cpu", style=style, per_process=True)[PATH]
+    assert done.code == plain("cpu", per_process=True)
+    saves = there.replace(
+        "dist.destroy_process_group()", "torch.save(optimizer.state_dict(), 'o.pt')\ndist.destroy_process_group()"
+    )
+    refused = convert({PATH: saves}, "cpu", style=style, fully_sharded=True)[PATH]
+    assert refused.code == saves and any(each.severity == "refused" for each in refused.findings)
+
+
+def test_what_is_asked_of_exact_code_with_another_target_is_done_or_refused() -> None:
+    there = convert({PATH: BEFORE}, "cuda")[PATH].code
+    done = convert({PATH: there}, "cpu", per_process=True)[PATH].code
+    assert done == convert({PATH: BEFORE}, "cpu", per_process=True)[PATH].code
+    refused = convert({PATH: there}, "cpu", fully_sharded=True)[PATH]
+    assert refused.code == there and [each.rule for each in refused.findings if each.severity == "refused"] == [
+        "DDP128"
+    ]

@@ -130,3 +130,11 @@ def test_gpus_that_an_option_chooses_are_those_of_the_start() -> None:
     assert found.severity == "refused"
     (found,) = findings(f'import os\n{chosen}gpus = [1]\nn = len(os.environ["CUDA_VISIBLE_DEVICES"])')
     assert found.severity == "refused"
+
+
+def test_a_gpu_that_is_chosen_at_times_is_none_to_count() -> None:
+    chosen = 'single = len(str(3)) > 1\nif single:\n    os.environ["CUDA_VISIBLE_DEVICES"] = "0"\n'
+    (found,) = findings(f"import os\n{chosen}n = torch.cuda.device_count()")
+    assert found.severity == "warning"
+    (found,) = findings(f'import os\n{chosen}n = len(os.environ["CUDA_VISIBLE_DEVICES"])')
+    assert found.severity == "refused"

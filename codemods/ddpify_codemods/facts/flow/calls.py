@@ -64,6 +64,7 @@ def _makes_tensor(name: str) -> bool:
 
 # They ask a tensor for its kind, not for its samples.
 _ASK = frozenset({"type_as", "to", "view_as", "expand_as", "reshape_as", "new_tensor", "append", "zeros_like"})
+_METRICS = "torchmetrics."
 _OF_SIZES = frozenset({*SAMPLING, *(NEW - {"new_tensor"}), "view", "reshape", "expand", "repeat", "permute"})
 
 
@@ -81,9 +82,6 @@ def _takes_sizes(function: Value, makes: bool) -> bool:
         or bool(methods & _OF_SIZES)
         or (makes and names <= {"ones", "zeros", "full", "rand", "randn", "empty"})
     )
-
-
-_METRICS = "torchmetrics."
 
 
 class Calls(Methods):

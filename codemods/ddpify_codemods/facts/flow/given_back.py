@@ -63,7 +63,8 @@ def _is_kept(function: ast.AST, name: str) -> bool:
         if not isinstance(each, ast.Name) or each.id != name or each in moves:
             continue
         parent = parents[each]
-        read = isinstance(parent, ast.Return | ast.Tuple | ast.Compare | ast.If)
+        above = parents[parent] if isinstance(parent, ast.Tuple) else parent
+        read = isinstance(above, ast.Return | ast.Compare | ast.If)
         loads = isinstance(parent, ast.Attribute) and parent.attr in _LOADS and isinstance(parent.ctx, ast.Load)
         if not isinstance(each.ctx, ast.Load) or not (read or loads):
             return False

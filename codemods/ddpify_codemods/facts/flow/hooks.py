@@ -43,11 +43,14 @@ def only_keeps(scripts: Iterable[Script], hook: ast.AST) -> bool:
     if not isinstance(hook, ast.FunctionDef):
         return False
     kept: set[str] = set()
+    given = {each.arg for each in hook.args.args}  # what it changes there, torch may read: `output.data = …`
     for statement in hook.body:
         target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
         holder = target.value if isinstance(target, ast.Subscript) else target
         value = statement.value if isinstance(statement, ast.Assign) else None
         if not isinstance(holder, ast.Attribute) or value is None or not all(map(_is_copied, ast.walk(value))):
+            return False
+        if not isinstance(holder.value, ast.Name) or holder.value.id in given:
             return False
         kept.add(holder.attr)
     for script in scripts:

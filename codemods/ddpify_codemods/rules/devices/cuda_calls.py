@@ -6,6 +6,7 @@ import ast
 from collections.abc import Collection, Iterator, Sequence
 
 from ...facts.devices import branches_of, inside_f_string, is_index, source
+from ...facts.header import option_around
 from ...facts.origins import assigned
 from ...facts.script import Script
 from ...rule import Delete, Edit, Finding, Replace, Rule
@@ -38,7 +39,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 def _that_asks(script: Script, dropped: Sequence[ast.Assign], dead: Collection[ast.AST]) -> Iterator[Edit | Finding]:
     """What asks for the GPUs that `os.environ["CUDA_VISIBLE_DEVICES"] = …`, which goes, let a file see."""
     values = [node.value for node in dropped]
-    is_one = all(isinstance(each, ast.Constant) and str(each.value).isdigit() for each in values)
+    always = all(option_around(script, each) is None for each in dropped)
+    is_one = always and all(isinstance(each, ast.Constant) and str(each.value).isdigit() for each in values)
     for node in script.find(ast.Call, ast.Subscript) if values else ():
         if node in dead or not isinstance(node, ast.Call | ast.Subscript):
             continue
@@ -51,7 +53,7 @@ def _that_asks(script: Script, dropped: Sequence[ast.Assign], dead: Collection[a
                 yield Finding(RULE.id, "warning", node.lineno, "this counts all GPUs of the machine now", _CHOOSE)
         elif isinstance(node, ast.Subscript) and _reads_choice(script, node):
             same = {ast.unparse(each) for each in values}
-            near = all(script.scope(each) is script.scope(node) for each in dropped)
+            near = always and all(script.scope(each) is script.scope(node) for each in dropped)
             near = near and not any(_is_given_again(script, value, node) for value in values)
             if len(same) == 1 and near and isinstance(values[0], ast.Constant | ast.Name | ast.Attribute):
                 taken = ast.get_source_segment(script.text, values[0]) or same.pop()

@@ -29,6 +29,7 @@ FUNCTION = "def load(net, path=''):\n    net.load_state_dict(torch.load(path))\n
         (FUNCTION.replace("return net", "net.bias = None\n    return net"), "model = load(model)", False),
         (FUNCTION.replace("return net", "thaw(net.parameters())\n    return net"), "model = load(model)", False),
         (FUNCTION.replace("return net", "net.eval()\n    return net"), "model = load(model)", True),
+        (FUNCTION.replace("return net", "both = (net, path)\n    return net"), "model = load(model)", False),
     ],
 )
 def test_what_is_given_back(function: str, again: str, same: bool) -> None:

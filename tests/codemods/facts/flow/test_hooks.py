@@ -77,6 +77,8 @@ class Net(nn.Module):
         ("", "", True),
         ("output.detach()", "output[0].cpu()", True),
         ("output.detach()", "output.mean()", False),
+        ("self.kept[name] = output.detach()", "output.data = self.kept", False),
+        ("self.kept[name] =", "module.running_mean =", False),
         ("self.kept[name] =", "self.kept[name] = self.last =", False),
         ("self.kept[name] = output.detach()", "return output.detach()", False),
         ("        return hook", "        print(self.kept)\n        return hook", False),
