@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 from .reach import all_names, inside, reached_names
 from .script import Script
@@ -31,6 +32,11 @@ def normalizes(scripts: Sequence[Script], without: frozenset[ast.AST] = frozense
     Args: its scripts, the one that is started first; what those that it imports never use counts for nothing. The
     classes and calls that do not count either.
     """
+    return _normalizes(tuple(scripts), without)
+
+
+@lru_cache(maxsize=8)  # asked for each file of a program
+def _normalizes(scripts: tuple[Script, ...], without: frozenset[ast.AST]) -> bool:
     names = reached_names(scripts, without)
     if names is None:
         names = frozenset(name for script in scripts for name in all_names(script, without))

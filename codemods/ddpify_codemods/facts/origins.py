@@ -22,9 +22,13 @@ def origins(script: Script, node: ast.expr, depth: int = _DEPTH) -> Iterator[ast
     Yields calls, constants and other expressions, the nearest first. A loop variable comes from what is looped over,
     a parameter from what the callers in this file hand over, a call of a function of this file from what it returns.
     """
-    yield node
-    for value in sources(script, node) if depth else ():
-        yield from origins(script, value, depth - 1)
+    found, nearest = {node}, [node]
+    while nearest:
+        yield from nearest
+        values = [value for each in nearest for value in sources(script, each)] if depth else []
+        nearest = [value for value in dict.fromkeys(values) if value not in found]
+        found.update(nearest)
+        depth -= 1
 
 
 def sources(script: Script, node: ast.expr) -> list[ast.expr]:

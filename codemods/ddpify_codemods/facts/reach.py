@@ -256,7 +256,7 @@ def _taken(scripts: Sequence[Script], script: Script) -> set[str] | None:
     """The names that others take from a file; None where one takes them all, or the file itself."""
     stem = script.path.parent.name if script.path.name == "__init__.py" else script.path.stem
     taken: set[str] = set()
-    for node in (node for other in scripts for node in other.nodes if isinstance(node, ast.Import | ast.ImportFrom)):
+    for node in (node for other in scripts for node in other.imports):
         names = {alias.name for alias in node.names}
         if isinstance(node, ast.ImportFrom) and (node.module or "").rpartition(".")[2] == stem:
             taken |= names

@@ -29,7 +29,7 @@ def may_be_called_for_samples(scripts: Sequence[Script], within: Script) -> list
     given = calls_of_transforms(scripts, within)
     if not _data_sets(scripts):
         return given
-    of_steps = {name for script in scripts for name in _called_in_steps(script)}
+    of_steps = frozenset[str]().union(*map(_called_in_steps, scripts))
     classes = [cls for cls in within.find(ast.ClassDef) if not any("Module" in ast.unparse(one) for one in cls.bases)]
     own = [each for cls in classes if cls.name not in of_steps for each in cls.body if _is_called(each)]
     return [*dict.fromkeys([*own, *given])]
@@ -40,7 +40,8 @@ def _is_called(node: ast.stmt) -> TypeGuard[ast.FunctionDef]:
     return isinstance(node, ast.FunctionDef) and node.name == "__call__"
 
 
-def _called_in_steps(script: Script) -> Iterator[str]:
+@lru_cache(maxsize=KEPT)
+def _called_in_steps(script: Script) -> frozenset[str]:
     """The classes of which a function calls an object that computes a backward pass: `x, y = mixup(x, y)`."""
     made: dict[str, set[str]] = {}
     for stored in script.find(ast.Assign):
@@ -49,15 +50,22 @@ def _called_in_steps(script: Script) -> Iterator[str]:
                 made.setdefault(last_name(target), set()).add(last_name(stored.value.func))
     calls = [*script.find(ast.Call)]
     steps = {script.scope(call) for call in calls if last_name(call.func) == "backward"}
-    for call in calls:
-        if script.scope(call) in steps:
-            yield from made.get(last_name(call.func), ())
+    named = {last_name(call.func) for call in calls if script.scope(call) in steps}
+    return frozenset(name for each in named for name in made.get(each, ()))
 
 
 def _data_sets(scripts: Sequence[Script]) -> frozenset[str]:
     """The names of classes that give samples."""
-    classes = [each for script in scripts for each in script.find(ast.ClassDef)]
-    gives = (each for each in classes if any(getattr(part, "name", "") == "__getitem__" for part in each.body))
+    return frozenset[str]().union(*map(_data_sets_of, scripts))
+
+
+@lru_cache(maxsize=KEPT)
+def _data_sets_of(script: Script) -> frozenset[str]:
+    gives = (
+        each
+        for each in script.find(ast.ClassDef)
+        if any(getattr(part, "name", "") == "__getitem__" for part in each.body)
+    )
     return frozenset(each.name for each in gives)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import itertools
 from collections.abc import Iterator
+from functools import lru_cache
 
 from ..called_modules import called_model
 from ..eager import is_move
@@ -33,6 +34,7 @@ from .wrapping_place import is_frozen_by, is_kept_there, knows_all, moved_on, on
 _OTHER_TYPE = "the model gets numbers of another type after it was wrapped, which the wrapper does not see"
 
 
+@lru_cache(maxsize=4)  # asked for each file of a program
 def wrapping(program: Program) -> Wrapping:
     """Decide where the trained models of a program are wrapped: before their optimizers are made; where training does
     not know them by the names that these are given, before the function is called that makes one, or where the object

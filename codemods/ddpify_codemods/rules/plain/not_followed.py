@@ -23,8 +23,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             seen.add((line, problem.reason))
             yield Finding(RULE.id, "refused", line, problem.reason, REMEDY)
     scripts = program_of(script).scripts
-    runs = {call for each in scripts for call in _backward_passes(each) if _may_run(each, call, scripts)}
-    runs |= followed.found.backwards.keys()
+    runs = _running(tuple(scripts)) | followed.found.backwards.keys()
     closures = {
         call for each in scripts for call in _backward_passes(each) if call in runs and any(_closure(each, call))
     }
@@ -45,6 +44,11 @@ def _backward_passes(script: Script) -> Iterator[ast.Call]:
     return (
         call for call in script.find(ast.Call) if isinstance(call.func, ast.Attribute) and call.func.attr == "backward"
     )
+
+
+@lru_cache(maxsize=4)  # asked for each file of a program
+def _running(scripts: tuple[Script, ...]) -> frozenset[ast.Call]:
+    return frozenset(call for each in scripts for call in _backward_passes(each) if _may_run(each, call, scripts))
 
 
 def _may_run(script: Script, call: ast.Call, scripts: Sequence[Script]) -> bool:
