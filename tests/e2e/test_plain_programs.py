@@ -1363,6 +1363,45 @@ run(teacher)
 run(torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Linear(5, 3)))
 distill(teacher, torch.nn.Sequential(torch.nn.Linear(4, 7), torch.nn.Linear(7, 3)))
 """,
+    "two networks of one function, each trained by an optimizer of its own": """\
+import torch.nn as nn
+
+
+def network(width):
+    net = nn.Sequential(nn.Linear(4, width), nn.ReLU(), nn.Linear(width, 3))
+    return net
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.body = network(width)
+
+    def forward(self, x):
+        return self.body(x)
+
+
+def build(width):
+    return Net(width)
+
+
+first = build(5)
+second = build(6)
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+one = torch.optim.SGD(first.parameters(), lr=0.1)
+two = torch.optim.SGD(second.parameters(), lr=0.2)
+for epoch in range(2):
+    for x, y in loader:
+        loss = F.cross_entropy(first(x), y)
+        one.zero_grad()
+        loss.backward()
+        one.step()
+        other = F.cross_entropy(second(x), y)
+        two.zero_grad()
+        other.backward()
+        two.step()
+        print(loss.item(), other.item())
+""",
     "a trainer that holds the network, a generator of pictures, and an average of it": """\
 import copy
 

@@ -13,7 +13,7 @@ from .script import Script
 # What they make is not known.
 _OF_ANY_NAME = frozenset({"importlib.import_module", "hydra.utils.instantiate"})
 # Their models have BatchNorm, but for those of these names.
-_LIBRARIES = (
+LIBRARIES = (
     "torchvision.models",
     "timm.create_model",
     "timm.models",
@@ -55,7 +55,7 @@ def _comes_with_it(script: Script, without: frozenset[ast.AST]) -> bool:
         name = script.qualified(node)
         if name in _OF_ANY_NAME:
             return True
-        if not name.startswith(_LIBRARIES):
+        if not name.startswith(LIBRARIES):
             continue
         last, call = name.rpartition(".")[2], script.parents[node]
         if last in ("create_model", "load") and isinstance(call, ast.Call):

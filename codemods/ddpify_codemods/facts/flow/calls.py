@@ -11,6 +11,7 @@ from ..optimizer_classes import is_optimizer_class
 from ..script import Script
 from .bound_arguments import is_layer
 from .draws import library_of
+from .factories import maker_of
 from .frames import Frame, local_entries
 from .meetings import lets_meet, meeting
 from .methods import Methods
@@ -420,9 +421,11 @@ class Calls(Methods):
             assert initial is not None
             self.enter(initial, node, args, keywords, frame)
             return of(loader)
-        made: Module | Instance = Module(node, cls=cls) if self.is_module_class(cls) else Instance(cls)
+        is_module = self.is_module_class(cls)
+        maker = maker_of(node, frame, self.made_first) if is_module else node
+        made: Module | Instance = Module(maker, cls=cls) if is_module else Instance(cls)
         initial = self.method_of(cls, "__init__", of(made))
-        key = node, cls.node, frame.makers
+        key = maker, cls.node, frame.makers
         if isinstance(made, Module) and (known := self.own_modules.get(key)) is not None:
             made = known
             initial = self.method_of(cls, "__init__", of(made))

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Sequence
 from dataclasses import replace
 
+from ..batch_norm import LIBRARIES
 from ..called_modules import last_name
 from .arithmetic import combined, on_number
 from .batches import of_batches
@@ -14,6 +15,7 @@ from .dimensions import most, of_dimensions, of_sizes_given
 from .draws import changes, library_drawn_from, library_of
 from .einops import einops
 from .einsum import einsum
+from .factories import maker_of
 from .frames import Frame, local_entries
 from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
@@ -212,7 +214,8 @@ class LibraryResults(UnseenLayers):
             return SAME
         if name == f"torch.{last}" and last.islower() and last != "compile" and not any(each.things for each in args):
             return SAME  # torch.sqrt(betas): no network
-        module = self.modules.setdefault((node, frame.makers), Module(node, name, networks=True))
+        maker = maker_of(node, frame, self.made_first) if name.startswith(LIBRARIES) else node
+        module = self.modules.setdefault((maker, frame.makers), Module(maker, name, networks=True))
         module.told |= dict(enumerate(args))  # of a data set, others: `Subset(data, indices)`
         if name.startswith("torchvision.datasets."):
             module.told |= {word.arg: self.value(word.value, frame) for word in node.keywords if word.arg}

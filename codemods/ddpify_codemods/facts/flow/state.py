@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..inherited import imported_file
 from ..script import Script
 from .collate_parts import Part
+from .factories import Calls
 from .frames import ByNext, FlowFacts, Frame, Freeze, Joined, Lengths, Problem
 from .gradients import Gradients
 from .own_networks import hands_over_networks, has_networks
@@ -120,6 +121,7 @@ class State:
         self.in_forward: list[Module] = []
         self.stack: list[ast.AST] = []
         self.modules: dict[tuple[ast.AST, frozenset[Thing]], Module] = {}
+        self.made_first: dict[ast.AST, Calls] = {}  # how the program came to what makes a model, the first time
         self.own_modules: dict[tuple[ast.AST, ast.ClassDef, frozenset[Thing]], Module] = {}
         self.settings: dict[ast.AST, Instance] = {}
         self.named_tuples: dict[ast.Call, Class] = {}
