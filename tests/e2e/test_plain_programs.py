@@ -1363,6 +1363,32 @@ run(teacher)
 run(torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Linear(5, 3)))
 distill(teacher, torch.nn.Sequential(torch.nn.Linear(4, 7), torch.nn.Linear(7, 3)))
 """,
+    "loops over iter(loader), whose steps are counted": """\
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+steps = 0
+optimizer.zero_grad()
+for epoch in range(2):
+    model.train()
+    losses = []
+    for x, y in iter(train_loader):
+        steps += 1
+        loss = F.cross_entropy(model(x), y) / 2
+        loss.backward()
+        if steps % 2 == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+        losses.append(loss.item())
+    print(sum(losses) / len(losses))
+    model.eval()
+    hits = 0
+    for i, (x, y) in enumerate(iter(test_loader)):
+        with torch.no_grad():
+            hits += (model(x).argmax(1) == y).sum().item()
+    print(epoch, hits / len(test_set))
+""",
     "two networks of one function, each trained by an optimizer of its own": """\
 import torch.nn as nn
 

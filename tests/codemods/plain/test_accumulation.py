@@ -7,6 +7,7 @@ import pytest
 from tests.codemods.plain.test_followed import HEAD, plain, refusals
 
 LOOP = """\
+steps = 0
 for epoch in range(2):
     for i, (x, y) in enumerate(train_loader):
         {first}
@@ -31,12 +32,20 @@ def test_the_pass_before_a_step_averages(test: str) -> None:
     assert f"        ddp_model.require_backward_grad_sync = {test}\n        loss = " in code(test)
 
 
+def test_steps_that_are_counted_before_the_forward() -> None:
+    counted = code(test="steps % 4 == 0", first="steps += 1")
+    assert (
+        "        steps += 1\n        ddp_model.require_backward_grad_sync = steps % 4 == 0\n        loss = " in counted
+    )
+
+
 @pytest.mark.parametrize(
     "changed",
     [
         {"between": "nn.utils.clip_grad_norm_(model.parameters(), 1.0)"},
         {"between": "print(model.weight.grad.norm())"},
         {"between": "i += 1"},
+        {"test": "steps % 4 == 0", "between": "steps += 1"},
         {"test": "random.random() < 0.5"},
         {"test": "loss.item() < 1"},
         {"test": "True"},

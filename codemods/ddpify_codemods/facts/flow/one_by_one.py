@@ -40,7 +40,9 @@ class OneByOne(Together):
         raise NotImplementedError
 
     def one_by_one(self, node: ast.Call, over: Value, frame: Frame) -> None:
-        """An iterator is made."""
+        """An iterator is made, and not for a loop alone, which takes batches as those of its loader."""
+        if is_run_over(frame.script, node):
+            return
         site = node.args[0]
         sites = [Site(frame.script, site)] if is_site(site) else []
         for loader in self.loaders_in(over):
@@ -88,10 +90,11 @@ class OneByOne(Together):
         return False
 
     def is_iterated(self, node: ast.expr) -> bool:
-        """Whether an expression is the argument of iter()."""
-        parents = (script.parents.get(node) for script in self.scripts)
-        parent = next((each for each in parents if each is not None), None)
-        return isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "iter"
+        """Whether an expression is the argument of iter(), from which next() takes batches."""
+        script = next((each for each in self.scripts if node in each.parents), None)
+        parent = None if script is None else script.parents[node]
+        is_iter = isinstance(parent, ast.Call) and isinstance(parent.func, ast.Name) and parent.func.id == "iter"
+        return script is not None and parent is not None and is_iter and not is_run_over(script, parent)
 
     @contextmanager
     def taking(self, node: ast.AST, frame: Frame) -> Iterator[None]:
@@ -114,6 +117,14 @@ def is_site(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript
     return isinstance(node, ast.Name | ast.Attribute) or (
         isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant)
     )
+
+
+def is_run_over(script: Script, node: ast.AST) -> bool:
+    """Whether something is made for a loop alone: `for x, y in iter(loader):`, also within `enumerate(…)`."""
+    parent = script.parents[node]
+    while isinstance(parent, ast.Call) and node in parent.args:
+        node, parent = parent, script.parents[parent]
+    return isinstance(parent, ast.For | ast.AsyncFor | ast.comprehension) and parent.iter is node
 
 
 def loops_around(frame: Frame) -> Iterator[tuple[Script, ast.stmt]]:

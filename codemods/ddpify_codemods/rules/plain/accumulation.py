@@ -30,8 +30,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if not is_here(script, found.forwards[forward][0]) or loop is None or loop in done or loop not in found.loops:
             continue
         done.add(loop)
-        test = _condition(script, loop, set(found.backwards))
         at = next(each for each in loop.body if each is script.statement(forward) or _holds(each, forward))
+        test = _condition(script, loop, at, set(found.backwards))
         if test is not None and at in loop.body:
             for name in _wrappers(script, loop, found.training_forwards, calls):
                 code = f"{name}.require_backward_grad_sync = {ast.unparse(test)}"
@@ -48,8 +48,11 @@ def _wrappers(
     return [*dict.fromkeys(calls[each][1] if each in calls else ast.unparse(each) for each in models)]
 
 
-def _condition(script: Script, loop: ast.For, backwards: set[ast.Call]) -> ast.expr | None:
-    """The condition of the step in a loop that makes a backward pass each time; None where it is not that clear."""
+def _condition(script: Script, loop: ast.For, at: ast.stmt, backwards: set[ast.Call]) -> ast.expr | None:
+    """The condition of the step in a loop that makes a backward pass each time, where it is known before the forward.
+
+    Args: the file; the loop, and its statement that has the forward; all backward passes. None where it is not clear.
+    """
     steps = [each for each in loop.body if isinstance(each, ast.If) and _steps(each) and not each.orelse]
     passes = [each for each in loop.body if isinstance(each, ast.Expr) and each.value in backwards]
     if len(steps) != 1 or len(passes) != 1 or loop.body.index(passes[0]) > loop.body.index(steps[0]):
@@ -58,7 +61,8 @@ def _condition(script: Script, loop: ast.For, backwards: set[ast.Call]) -> ast.e
     if any(_steps(each) or _reads_gradients(each) for each in others):
         return None
     test = steps[0].test
-    taken = {node.id for each in loop.body for node in ast.walk(each) if _is_stored(node)}  # type: ignore[attr-defined]
+    later = loop.body[loop.body.index(at) :]
+    taken = {node.id for each in later for node in ast.walk(each) if _is_stored(node)}  # type: ignore[attr-defined]
     named = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
     calls = [node for node in ast.walk(test) if isinstance(node, ast.Call) and script.qualified(node.func) != "len"]
     return None if named & taken or calls or not named else test
