@@ -79,8 +79,8 @@ class Record:
 
     looks: forwards of DistributedDataParallel without gradients. missed: keys that a load_state_dict did not find.
     hash: of a word; equal where strings are hashed alike. remarks: what ddpify_runtime warned of. lengths: how many
-    batches each training loader says it has, by its number. drawn: the indices of its batches, by their pass. in_order:
-    the numbers of the other loaders that do not shuffle.
+    batches each training loader says it has, by its number. drawn: the indices of its batches, by their pass.
+    shuffled: the numbers of those that shuffle. in_order: of the other loaders, those that do not.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -95,6 +95,7 @@ class Record:
     remarks: list[str] = field(default_factory=list)
     lengths: dict[int, int] = field(default_factory=dict)
     drawn: dict[int, list[list[list[int]]]] = field(default_factory=dict)
+    shuffled: set[int] = field(default_factory=set)
     in_order: set[int] = field(default_factory=set)
 
 
@@ -142,7 +143,8 @@ def _read(path: Path) -> Record:
             elif kind == "hash":
                 record.hash = values
             elif kind == "divided":
-                number, _, record.lengths[number] = values
+                number, _, record.lengths[number], shuffles = values
+                record.shuffled |= {number} if shuffles else set()
                 record.drawn.setdefault(number, []).append([])
             elif kind == "in order":
                 record.in_order.add(values)

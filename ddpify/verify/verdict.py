@@ -23,6 +23,7 @@ from ddpify.verify.compare import (
     ranks_differ,
 )
 from ddpify.verify.hazards import Evidence, Hazard
+from ddpify.verify.orders import repeated_orders
 from ddpify.verify.runs import Run
 from ddpify.verify.traces import distance
 
@@ -101,6 +102,8 @@ def judge(
     if given:
         sentence = "the original was given, step by step, the union of those that the ranks drew"
         verdict.equal.append(("batches", sentence))
+        hazard = Hazard("D2", "the sampler is not told the epoch: set_epoch is missing")
+        verdict.differences += [Difference(each, hazard) for each in repeated_orders(records[0])]
     else:
         verdict.differences += _batches(verdict, evidence)
     verdict.differences += _printed(verdict, evidence, once)

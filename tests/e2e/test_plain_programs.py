@@ -1389,6 +1389,59 @@ for epoch in range(2):
             hits += (model(x).argmax(1) == y).sum().item()
     print(epoch, hits / len(test_set))
 """,
+    "folds, each with a loader of its own": """\
+def fit(model, optimizer, loader):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+def run(loader):
+    model = torch.nn.Linear(4, 3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(3):
+        fit(model, optimizer, loader)
+
+
+for fold in range(2):
+    run(DataLoader(train_set, batch_size=12, shuffle=True))
+loaders = []
+for fold in range(2):
+    loaders.append(DataLoader(train_set, batch_size=12, shuffle=True))
+for loader in loaders:
+    run(loader)
+""",
+    "trainers in a list, each with a loader that has had the same name": """\
+class Trainer:
+    def __init__(self, train_loader):
+        self.train_loader = train_loader
+        self.model = torch.nn.Linear(4, 3)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+
+    def train(self):
+        for epoch in range(2):
+            self.train_epoch()
+
+    def train_epoch(self):
+        for x, y in self.train_loader:
+            loss = F.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+            print(loss.item())
+
+
+if __name__ == "__main__":
+    trainers = []
+    for fold in range(2):
+        train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+        trainers.append(Trainer(train_loader))
+    for trainer in trainers:
+        trainer.train()
+""",
     "two networks of one function, each trained by an optimizer of its own": """\
 import torch.nn as nn
 

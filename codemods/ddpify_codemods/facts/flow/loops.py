@@ -203,27 +203,25 @@ class Loops(OneByOne, ByName, OwnRegions):
         self.found.passes.add(Pass(frame.script, node, loader, here, None, "", frame.script))
 
     def named(self, loader: Loader | Module, frame: Frame) -> str:
-        """What a loader or a module is called in a function; "" where it has no name."""
-        place: Frame | None = frame
-        while place is not None:
-            for name, value in place.names.items():
-                if self.holds(value, loader) and name != "_":
-                    return name
-                for thing in value.only(Items):
-                    assert isinstance(thing, Items)
-                    for key, entry in thing.known.items():
-                        if self.holds(entry, loader) and isinstance(key, str):
-                            return f'{name}["{key}"]'
-            place = place.outer
-        for thing in frame.owners:
-            for name, value in thing.attributes.items() if isinstance(thing, Instance) else ():
-                if self.holds(value, loader):
-                    return f"self.{name}"
-                for inner in value.only(Items):
-                    assert isinstance(inner, Items)
-                    for key, entry in inner.known.items():
-                        if self.holds(entry, loader) and isinstance(key, str):
-                            return f'self.{name}["{key}"]'
+        """What a loader or a module is called in a function, by its own names, those of its object, those of the file;
+        "" where it has no name."""
+        places = [frame]
+        while (outer := places[-1].outer) is not None:
+            places.append(outer)
+        *functions, file = [place.names for place in places]
+        own = [thing.attributes for thing in frame.owners if isinstance(thing, Instance)]
+        attributes = [{f"self.{name}": value for name, value in each.items()} for each in own]
+        visible: dict[str, Value] = {}
+        for names in (*functions, *attributes, file):
+            visible = visible | {name: value for name, value in names.items() if name not in visible}
+        for name, value in visible.items():
+            if self.holds(value, loader) and name != "_":
+                return name
+            for items in value.only(Items):
+                assert isinstance(items, Items)
+                for key, entry in items.known.items():
+                    if self.holds(entry, loader) and isinstance(key, str):
+                        return f'{name}["{key}"]'
         return ""
 
     def holds(self, value: Value, thing: Loader | Module) -> bool:

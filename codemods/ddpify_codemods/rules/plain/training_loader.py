@@ -69,7 +69,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     size = call.args[1] if len(call.args) > 1 else said(script, call)["batch_size"]
     hidden = size not in call.args and all(word.value is not size for word in call.keywords)
     ordered = shared_order(script, call)
-    epoch, sampler = _made_in_epoch(script, call), known_sampler(script, call)
+    epoch, sampler = _made_in_turn(script, call), known_sampler(script, call)
     by_torch = epoch or hidden or ordered is not None or any(each.cls is not None for each in statuses)
     if words.loader and not by_torch and set(statuses.values()) == {"training"}:
         yield from divided_by_engine(call, shown, sampler, size, words, program_of(script).per_process)
@@ -127,7 +127,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
 
 def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> Iterator[Edit]:
     """Let the sampler be one that the script has left open."""
-    epoch = _made_in_epoch(script, call)
+    epoch = _made_in_turn(script, call)
     seed = f", seed={epoch}" if epoch and unset.shuffles else ""
     sampler = f"DistributedSampler({unset.dataset.id}{words.replicas}, shuffle={unset.shuffles}{seed})"
     yield Replace(unset.none, sampler, _ORDER, modules=SAMPLER)
@@ -231,14 +231,20 @@ def _takes_several(loop: ast.AST) -> bool:
     return "zip" in names
 
 
-def _made_in_epoch(script: Script, call: ast.Call) -> str:
-    """The number of the epoch that a loader is made in; "" for one that is made once."""
+def _made_in_turn(script: Script, call: ast.Call) -> str:
+    """The number of the turn of a loop over epochs or folds that a loader is made in; "" for one that is made once."""
+    loop = _loop_around(script, call)
+    return "" if loop is None else ast.unparse(loop.target)
+
+
+def _loop_around(script: Script, call: ast.Call) -> ast.For | None:
+    """The innermost loop with a number that a loader is made in."""
     for parent in script.ancestors(call):
         if isinstance(parent, ast.FunctionDef):
             break
         if isinstance(parent, ast.For) and isinstance(parent.target, ast.Name) and _counts(script, parent):
-            return parent.target.id
-    return ""
+            return parent
+    return None
 
 
 def _counts(script: Script, loop: ast.For) -> bool:
@@ -261,7 +267,7 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     drawn = sampler is not None and sampler.shuffles
     ordered = not hidden and not drawn and (not unset.shuffles if unset else shown is None or is_false(shown.shuffle))
     is_told = drawing_sampler(each.loader.script, call) is None  # which samples, by rank 0
-    if each.epochs is None or ordered or not is_told or _made_in_epoch(each.loader.script, call):
+    if each.epochs is None or ordered or not is_told or each.epochs is _loop_around(each.loader.script, call):
         return
     counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
     if counted and each.loader_there and _counts(each.there, each.epochs):  # type: ignore[arg-type]

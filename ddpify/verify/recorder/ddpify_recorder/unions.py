@@ -62,6 +62,12 @@ def goes_in_order(loader: Any) -> bool:
     return isinstance(getattr(loader.batch_sampler, "sampler", None), SequentialSampler | range | list)
 
 
+def shuffles(loader: Any) -> bool:
+    """Whether a loader of training has another order in each epoch, as far as it is told the epoch."""
+    sampler = loader.sampler if loader.batch_sampler is None else getattr(loader.batch_sampler, "sampler", None)
+    return isinstance(sampler, DistributedSampler) and sampler.shuffle
+
+
 def length(loader: Any) -> int:
     """How many batches the original's loader has for one that draws a rank's part."""
     return len(getattr(loader, "_ddpify_again", loader))

@@ -1,0 +1,28 @@
+"""Samplers that are not told the epoch have the same order in each."""
+
+from __future__ import annotations
+
+from ddpify.verify.orders import repeated_orders
+from ddpify.verify.runs import Record
+
+FIRST = [[5, 0, 7, 2], [6, 1, 3, 4]]
+SECOND = [[1, 0, 3, 4], [6, 5, 7, 2]]
+
+
+def said(passes: list[list[list[int]]], shuffled: bool = True) -> list[str]:
+    """What is said of a loader that has made some passes."""
+    return repeated_orders(Record(drawn={0: passes}, shuffled={0} if shuffled else set()))
+
+
+def test_the_same_order_in_each_epoch() -> None:
+    assert said([FIRST, FIRST]) == ["loader 1 shuffles, and has the order of its first epoch in each"]
+    assert said([FIRST, FIRST, FIRST[:1]]) and said([[*FIRST, [8]], FIRST])  # one that was left early
+
+
+def test_another_order_or_one_that_is_meant() -> None:
+    assert said([FIRST, SECOND]) == [] and said([FIRST]) == [] and said([]) == []
+    assert said([FIRST, FIRST], shuffled=False) == []
+
+
+def test_a_few_samples_may_have_the_same_order_by_chance() -> None:
+    assert said([[[1, 0]], [[1, 0]]]) == []
