@@ -80,7 +80,8 @@ class Record:
     looks: forwards of DistributedDataParallel without gradients. missed: keys that a load_state_dict did not find.
     hash: of a word; equal where strings are hashed alike. remarks: what ddpify_runtime warned of. lengths: how many
     batches each training loader says it has, by its number. drawn: the indices of its batches, by their pass.
-    shuffled: the numbers of those that shuffle. in_order: of the other loaders, those that do not.
+    shuffled: of those that shuffle, where they were made, of which data set. in_order: of the other loaders, those
+    that do not.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -95,7 +96,7 @@ class Record:
     remarks: list[str] = field(default_factory=list)
     lengths: dict[int, int] = field(default_factory=dict)
     drawn: dict[int, list[list[list[int]]]] = field(default_factory=dict)
-    shuffled: set[int] = field(default_factory=set)
+    shuffled: dict[int, str] = field(default_factory=dict)
     in_order: set[int] = field(default_factory=set)
 
 
@@ -143,8 +144,8 @@ def _read(path: Path) -> Record:
             elif kind == "hash":
                 record.hash = values
             elif kind == "divided":
-                number, _, record.lengths[number], shuffles = values
-                record.shuffled |= {number} if shuffles else set()
+                number, _, record.lengths[number], origin = values
+                record.shuffled |= {number: origin} if origin else {}
                 record.drawn.setdefault(number, []).append([])
             elif kind == "in order":
                 record.in_order.add(values)

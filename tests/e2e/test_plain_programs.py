@@ -1147,6 +1147,59 @@ for epoch in range(3):
         torch.save(model.state_dict(), "best.pt")
     print(epoch, total, hits / len(test_set), best)
 """,
+    "a loader that is made for each epoch": """\
+def run_epoch(model, optimizer):
+    loader = DataLoader(train_set, batch_size=12, shuffle=True)
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+for epoch in range(3):
+    run_epoch(model, optimizer)
+""",
+    "one loop over batches after the other": """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True)
+for x, y in loader:
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+for group in optimizer.param_groups:
+    group["lr"] = 0.01
+for x, y in loader:
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+    print(loss.item())
+""",
+    "loaders of both kinds that one function makes for each epoch": """\
+def get_loader(data, shuffle):
+    return DataLoader(data, batch_size=12, shuffle=shuffle)
+
+
+for epoch in range(3):
+    train(model, optimizer, get_loader(train_set, True))
+    evaluate(model, get_loader(test_set, False))
+""",
+    "a loader that is made where it is run over, by a function that is called twice": """\
+def run_epoch(rate):
+    optimizer = torch.optim.SGD(model.parameters(), lr=rate)
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+
+
+run_epoch(0.1)
+run_epoch(0.2)
+""",
 }
 
 # Those that make their own model, of which there is one.

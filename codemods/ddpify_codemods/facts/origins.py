@@ -11,7 +11,7 @@ from .script import KEPT, Script
 from .tree import walk
 
 _DEPTH = 8  # names on the way; a loop of names ends here
-_PASSES_ON = ("enumerate", "iter", "islice", "tqdm", "trange", "zip")  # what they give back is what they were given
+PASSES_ON = ("enumerate", "iter", "islice", "tqdm", "trange", "zip")  # what they give back is what they were given
 _Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -38,7 +38,7 @@ def sources(script: Script, node: ast.expr) -> list[ast.expr]:
     if isinstance(node, ast.Attribute):
         return list(attribute_bindings(script).get(ast.unparse(node), []))
     if isinstance(node, ast.Call):
-        return list(node.args) if _last(node.func) in _PASSES_ON else _returned(script, node)
+        return list(node.args) if _last(node.func) in PASSES_ON else _returned(script, node)
     return [node.body, node.orelse] if isinstance(node, ast.IfExp) else []
 
 

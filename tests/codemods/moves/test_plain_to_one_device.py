@@ -39,6 +39,16 @@ def test_options_of_loaders_in_a_dictionary_come_back() -> None:
     assert convert({PATH: plain(before=before)}, "cpu", style="plain")[PATH].reason == "already converted"
 
 
+def test_loaders_that_are_made_for_each_epoch_come_back() -> None:
+    made = "DataLoader(train_set, batch_size=8, shuffle=True)"
+    before = BEFORE.replace(f"train_loader = {made}\n", f"def loader():\n    return {made}\n")
+    before = before.replace("in train_loader", "in loader()")
+    assert "seed=next(orders)" in plain(before=before)
+    assert convert({PATH: plain(before=before)}, ONE_DEVICE)[PATH].code == before
+    own = plain(before=before) + "print(next(orders))\n"
+    assert "orders = itertools.count()" in convert({PATH: own}, ONE_DEVICE)[PATH].code
+
+
 def test_an_order_that_loaders_share_comes_back() -> None:
     before = BEFORE.replace("(train_set, batch_size=8, shuffle=True)", "(train_set, **options)")
     before = before.replace("train_loader =", "options = {'batch_size': 8, 'shuffle': True}\ntrain_loader =")

@@ -53,6 +53,7 @@ def step(loss: str = "F.mse_loss(model(x), y)", after: str = "") -> str:
 
 WRAPPED = "model = DDP(net)\noptimizer = torch.optim.SGD(model.parameters(), lr=0.1)\n"
 SAMPLED = "sampler = DistributedSampler(data)\nloader = DataLoader(data, 8, sampler=sampler)\n"
+SEEDED = "loader = DataLoader(data, 8, sampler=DistributedSampler(data, seed={}))\n"
 EPOCHS = "for epoch in range(9):\n" + indent(step(), "    ")
 PLATEAU = WRAPPED + "plateau = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer)\n"
 WHOLE = "val_loader = DataLoader(val, 8)\n" + WRAPPED
@@ -87,6 +88,12 @@ REPORTED = [
         "DDP501",
         f"{SAMPLED}{WRAPPED}def fit(loader):\n{indent(step(), '    ')}\nfor e in range(9):\n    fit(loader)\n",
         1,
+    ),
+    (
+        "DDP501",
+        "for fold in range(3):\n"
+        + indent(SEEDED.format("fold") + WRAPPED + "for epoch in range(9):\n" + indent(step(), "    "), "    "),
+        2,
     ),
     ("DDP502", "loader = DataLoader(data, batch_size=8, shuffle=True)\n" + WRAPPED + step(), 1),
     ("DDP503", "loader = DataLoader(data, shuffle=True, sampler=DistributedSampler(data))\n", 1),
@@ -152,6 +159,8 @@ class Gather(torch.autograd.Function):
 """
 
 SILENT = [
+    ("DDP501", "for _ in range(3):\n" + indent(SEEDED.format("next(orders)") + WRAPPED + step(), "    ")),
+    ("DDP501", "for e in range(3):\n" + indent(SEEDED.format("e") + WRAPPED + step(), "    ")),
     ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    dist.all_reduce(loss)\n    if loss > best_loss:\n        break\n"),
     ("DDP506", SAMPLED + WRAPPED + EPOCHS + "    if epoch > 5:\n        break\n"),
     ("DDP506", SAMPLED + WHOLE + EPOCHS + "    auc = test(model, val_loader)\n    if auc > best_auc:\n        break\n"),

@@ -116,7 +116,8 @@ class AfterLoop:
 @dataclass(frozen=True)
 class Pass:
     """A loop over the batches of a training loader. loader_here, loader_there: what it is called at the loop, and at
-    the loop over epochs around it; "" where it has no name there. epochs: that loop; None where there is none.
+    the loop over epochs around it; "" where it has no name there. epochs: that loop; None where there is none. by: the
+    calls by which the program comes to it, and the loops around these that go through what is written down.
     """
 
     script: Script
@@ -126,6 +127,13 @@ class Pass:
     epochs: ast.For | ast.While | None
     loader_there: str
     there: Script
+    by: tuple[ast.AST | None, ...] = ()
+
+    @property
+    def makes_loader(self) -> bool:
+        """Whether each turn of the loop over epochs makes the loader anew."""
+        inside = set(ast.walk(self.epochs)) if self.epochs is not None else set()
+        return any(each in inside for each in (self.loader.call, *self.loader.variant))
 
 
 @dataclass(frozen=True)

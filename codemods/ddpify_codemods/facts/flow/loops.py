@@ -189,18 +189,21 @@ class Loops(OneByOne, ByName, OwnRegions):
             return
         here = self.named(loader, frame)
         place: Frame | None = frame
+        turns: list[ast.AST] = []
         while place is not None:
             around = ancestors(place.script, place.statement, place.node) if place.statement is not None else ()
             for each in around:
                 written = isinstance(each, ast.For) and isinstance(each.iter, ast.List | ast.Tuple)
                 if written or each in self.over_phases:
+                    turns += [each] if each not in self.over_phases else []
                     continue
                 if each is not node and isinstance(each, ast.For | ast.While) and each not in self.found.loops:
                     there = self.named(loader, place)
                     self.found.passes.add(Pass(frame.script, node, loader, here, each, there, place.script))
                     return
             place = place.caller
-        self.found.passes.add(Pass(frame.script, node, loader, here, None, "", frame.script))
+        by = (*frame.calls, *turns)
+        self.found.passes.add(Pass(frame.script, node, loader, here, None, "", frame.script, by))
 
     def named(self, loader: Loader | Module, frame: Frame) -> str:
         """What a loader or a module is called in a function, by its own names, those of its object, those of the file;

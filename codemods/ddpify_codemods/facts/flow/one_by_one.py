@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeGuard
 
+from ..called_modules import last_name
+from ..origins import PASSES_ON
 from ..script import Script
 from .draws import LIBRARIES
 from .frames import Frame, Pass, Problem, Site, ancestors
@@ -122,7 +124,7 @@ def is_site(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript
 def is_run_over(script: Script, node: ast.AST) -> bool:
     """Whether something is made for a loop alone: `for x, y in iter(loader):`, also within `enumerate(…)`."""
     parent = script.parents[node]
-    while isinstance(parent, ast.Call) and node in parent.args:
+    while isinstance(parent, ast.Call) and last_name(parent.func) in PASSES_ON and node in parent.args:
         node, parent = parent, script.parents[parent]
     return isinstance(parent, ast.For | ast.AsyncFor | ast.comprehension) and parent.iter is node
 

@@ -35,7 +35,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield ChangeArgument(call, "shuffle", "{}", _MESSAGE, "sampler", parts=(shuffle,))
         yield from _unnamed(script, call, made)
     for statement in script.find(ast.stmt):
-        if _sets_epoch(statement):
+        if _counts_loaders(script, statement):
+            yield Delete(statement, _MESSAGE)
+        elif _sets_epoch(statement):
             yield Delete(statement, "no sampler has to be told the epoch")
         elif _options(script, statement) is not None:
             yield Delete(statement, _MESSAGE)
@@ -91,6 +93,18 @@ def _asked(script: Script, named: ast.NamedExpr) -> Iterator[ast.AST]:
     for word in call.keywords if call is not None else ():
         if word.arg == "sampler":
             yield from ast.walk(word.value)
+
+
+def _counts_loaders(script: Script, node: ast.stmt) -> bool:
+    """Whether it is `orders = itertools.count()`, by which nothing but the seeds of samplers goes."""
+    target = node.targets[0] if isinstance(node, ast.Assign) and len(node.targets) == 1 else None
+    if not isinstance(target, ast.Name) or ast.unparse(node) != f"{target.id} = itertools.count()":
+        return False
+    uses = [each for each in script.find(ast.Name) if each.id == target.id and each is not target]
+    calls = [script.parents[each] for each in uses]
+    words = [script.parents[each] for each in calls if ast.unparse(each) == f"next({target.id})"]
+    seeds = [each for each in words if isinstance(each, ast.keyword) and each.arg == "seed"]
+    return len(seeds) == len(uses) > 0 and all(draws_part(script, script.parents[each]) for each in seeds)
 
 
 def _sets_epoch(node: ast.stmt) -> bool:

@@ -17,9 +17,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     if any(called(call) == "set_epoch" for call in script.find(ast.Call)):
         return
     for loader in loaders(script):
-        if loader.sampler is None or _is_false(loader.sampler, "shuffle") or _is_seeded(script, loader.sampler):
+        if loader.sampler is None or _is_false(loader.sampler, "shuffle"):
             continue
-        if any(_is_repeated(script, loop) and backward_calls(script, loop) for loop in loops_over(script, loader.name)):
+        loops = [loop for loop in loops_over(script, loader.name) if not _is_seeded(script, loader.sampler, loop)]
+        if any(_is_repeated(script, loop) and backward_calls(script, loop) for loop in loops):
             message = "this sampler is never told the epoch, so every epoch has the order of the first"
             remedy = "call sampler.set_epoch(epoch) at the head of each epoch"
             yield Finding(RULE.id, "warning", loader.sampler.lineno, message, remedy)
@@ -31,11 +32,16 @@ def _is_false(call: ast.Call, name: str) -> bool:
     )
 
 
-def _is_seeded(script: Script, sampler: ast.Call) -> bool:
-    """Whether a sampler is made anew in each turn of a loop, with a seed that the loop counts."""
+def _is_seeded(script: Script, sampler: ast.Call, batches: ast.For) -> bool:
+    """Whether a sampler is made anew for each loop over its batches, with a seed that is counted: `seed=epoch`,
+    `seed=next(orders)`; not in a loop over folds, around one over epochs."""
     seeds = [word.value for word in sampler.keywords if word.arg == "seed"]
+    if any(isinstance(each, ast.Call) and called(each) == "next" for each in seeds):
+        return True
     loops = [parent for parent in script.ancestors(sampler) if isinstance(parent, ast.For)]
-    return any(names_in(seed) & names_in(loop.target) for seed in seeds for loop in loops)
+    epochs = next((each for each in script.ancestors(batches) if isinstance(each, ast.For | ast.While)), None)
+    counts = [loop for loop in loops if any(names_in(seed) & names_in(loop.target) for seed in seeds)]
+    return bool(counts) and (epochs is None or epochs in counts)
 
 
 def _is_repeated(script: Script, loop: ast.For) -> bool:

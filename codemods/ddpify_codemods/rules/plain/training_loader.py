@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from ...facts.drawing_samplers import drawing_sampler
 from ...facts.earlier_samples import by_earlier_samples
@@ -12,6 +12,7 @@ from ...facts.flow.options import in_other_order, options, shared_order, shown_o
 from ...facts.flow.program import shuffle_distinguishes, told_by_key
 from ...facts.flow.small_batches import is_one
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
+from ...facts.header import functions_place
 from ...facts.keyword_dictionaries import keyword_dictionary, said
 from ...facts.known_sampler import known_sampler
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of
@@ -22,10 +23,11 @@ from ...rule import ChangeArgument, Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
 from .engine_loader import divided_by_engine
 from .sampler_wrapper import wrapped_sampler
-from .words import REMEDY, is_here, program_of
+from .words import REMEDY, free_name, is_here, program_of
 
 SAMPLER = ("from torch.utils.data.distributed import DistributedSampler",)
 _OTHER_ORDER = "another order in each epoch"
+_NEW_LOADERS = "count the loaders that are made: each has another order"
 _ONE = "a batch of one sample cannot be divided over ranks"
 _LARGER = "choose a larger `batch_size`, convert it with --batch-size per-process, or use --style exact"
 _ORDER = "draw this rank's samples"
@@ -45,6 +47,10 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield from _training(script, call, statuses, target.words)
     for node in by_earlier_samples(script, program.scripts) if followed.found.training else ():
         yield Finding(RULE.id, "refused", node.lineno, _EARLIER, REMEDY)
+    if any(_is_counted(script, call) for call in calls):
+        at, where = functions_place(script)
+        code = f"\n{_orders(script)} = itertools.count()"
+        yield Insert(at, code, _NEW_LOADERS, where, modules=("import itertools",))
     done: set[tuple[ast.stmt, str]] = set()
     for each in sorted(followed.found.passes, key=lambda one: (one.loader.call.lineno, one.loader_there)):
         for item in _epoch(script, each, target.words):
@@ -69,7 +75,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     size = call.args[1] if len(call.args) > 1 else said(script, call)["batch_size"]
     hidden = size not in call.args and all(word.value is not size for word in call.keywords)
     ordered = shared_order(script, call)
-    epoch, sampler = _made_in_turn(script, call), known_sampler(script, call)
+    epoch, sampler = _seed(script, call), known_sampler(script, call)
     by_torch = epoch or hidden or ordered is not None or any(each.cls is not None for each in statuses)
     if words.loader and not by_torch and set(statuses.values()) == {"training"}:
         yield from divided_by_engine(call, shown, sampler, size, words, program_of(script).per_process)
@@ -112,7 +118,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
             return
         assert shown.shuffle is not None
         other = words.shard if others == {"sharded"} else "None"
-        rest = _without_rest(script, call)
+        rest = seed + _without_rest(script, call)
         template = f"DistributedSampler({{}}{words.replicas}{rest}) if {{}} else {other}"
         if isinstance(shown.shuffle, ast.Constant):
             order = "{}" if ordered is None else str(shown.shuffle.value)
@@ -127,7 +133,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
 
 def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> Iterator[Edit]:
     """Let the sampler be one that the script has left open."""
-    epoch = _made_in_turn(script, call)
+    epoch = _seed(script, call)
     seed = f", seed={epoch}" if epoch and unset.shuffles else ""
     sampler = f"DistributedSampler({unset.dataset.id}{words.replicas}, shuffle={unset.shuffles}{seed})"
     yield Replace(unset.none, sampler, _ORDER, modules=SAMPLER)
@@ -177,7 +183,9 @@ def _part_of_shared(script: Script, call: ast.Call, size: ast.expr, words: Words
 
 def _changed(script: Script, call: ast.Call, name: str, words: Words) -> Edit:
     """Change the dictionary that the options come from."""
-    order = f'DistributedSampler({ast.unparse(call.args[0])}{words.replicas}, shuffle={name}.pop("shuffle", False))'
+    seed = f", seed={epoch}" if (epoch := _seed(script, call)) else ""
+    data = f"{ast.unparse(call.args[0])}{words.replicas}"
+    order = f'DistributedSampler({data}, shuffle={name}.pop("shuffle", False){seed})'
     code = f'{name}["sampler"] = {order}'
     if not program_of(script).per_process:
         code += f'\n{name}["batch_size"] //= {words.world_size}'
@@ -231,10 +239,27 @@ def _takes_several(loop: ast.AST) -> bool:
     return "zip" in names
 
 
-def _made_in_turn(script: Script, call: ast.Call) -> str:
-    """The number of the turn of a loop over epochs or folds that a loader is made in; "" for one that is made once."""
+def _seed(script: Script, call: ast.Call) -> str:
+    """Where the order of a loader begins that is made in each epoch, or fold: the number of that, or of loaders that
+    were made; "" for one that is made once."""
     loop = _loop_around(script, call)
+    if _is_counted(script, call):
+        return f"next({_orders(script)})"
     return "" if loop is None else ast.unparse(loop.target)
+
+
+def _is_counted(script: Script, call: ast.Call) -> bool:
+    """Whether a loader is made anew for each epoch, where no loop over these has a number that it could be told."""
+    passes = program_of(script).followed.found.passes
+    return any(
+        each.epochs is not _loop_around(script, call) if each.makes_loader else _is_made_beside(each, passes)
+        for each in passes
+        if each.loader.call is call
+    )
+
+
+def _orders(script: Script) -> str:
+    return free_name(script, "orders")
 
 
 def _loop_around(script: Script, call: ast.Call) -> ast.For | None:
@@ -267,7 +292,7 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     drawn = sampler is not None and sampler.shuffles
     ordered = not hidden and not drawn and (not unset.shuffles if unset else shown is None or is_false(shown.shuffle))
     is_told = drawing_sampler(each.loader.script, call) is None  # which samples, by rank 0
-    if each.epochs is None or ordered or not is_told or each.epochs is _loop_around(each.loader.script, call):
+    if ordered or not is_told or not _is_repeated(script, each):
         return
     counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
     if counted and each.loader_there and _counts(each.there, each.epochs):  # type: ignore[arg-type]
@@ -290,6 +315,30 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
         else:  # those of evaluations have none to tell it to
             code = f"if isinstance({name}, DistributedSampler):\n    {code}"
             yield Insert(each.loop, code, _OTHER_ORDER, modules=SAMPLER)
+
+
+def _is_repeated(script: Script, each: Pass) -> bool:
+    """Whether a loader goes through its samples more than once: in a loop over epochs, which does not make it anew, or
+    since the program comes there by several ways."""
+    if each.epochs is not None:
+        around = each.there.ancestors(each.loader.call) if each.loader.script is each.there else ()
+        at_times = any(isinstance(one, ast.If) and one in ast.walk(each.epochs) for one in around)
+        return not each.makes_loader or at_times
+    passes = program_of(script).followed.found.passes
+    return _is_several(each, passes) and not _is_made_beside(each, passes)
+
+
+def _is_several(each: Pass, passes: Collection[Pass]) -> bool:
+    """Whether a program comes to a loop over batches by several ways, none of them a loop over epochs."""
+    ways = [one for one in passes if one.epochs is None and one.loader.call is each.loader.call]
+    return each.epochs is None and (len(ways) > 1 or any(isinstance(one, ast.For) for one in each.by))
+
+
+def _is_made_beside(each: Pass, passes: Collection[Pass]) -> bool:
+    """Whether a function that is called several times makes a loader and goes through it."""
+    scope = each.script.scope(each.loop)
+    made = {each.loader.call, *each.loader.variant} & {*ast.walk(scope)}
+    return _is_several(each, passes) and bool(made) and not isinstance(scope, ast.Module)
 
 
 def _set_epoch(at: ast.stmt, code: str, words: Words) -> Insert:

@@ -30,7 +30,8 @@ def watch(recorder: Recorder) -> None:
         self._ddpify_drawn = None
         if unions.is_divided(loader):
             self._ddpify_drawn = getattr(loader, "_ddpify_number", -1), numbers.begins(loader)
-            recorder.write("divided", (*self._ddpify_drawn, unions.length(loader), unions.shuffles(loader)))
+            origin = unions.origin(loader) if unions.shuffles(loader) else ""
+            recorder.write("divided", (*self._ddpify_drawn, unions.length(loader), origin))
             self._ddpify_drawn = None if unions.is_repeated(loader) else self._ddpify_drawn
         elif unions.goes_in_order(loader):
             recorder.write("in order", getattr(loader, "_ddpify_number", -1))

@@ -25,7 +25,8 @@ class Recorder:
     first step. step: see `after`. pass: the number of a pass over a loader, and what it is of, see `loaders._pass`.
     batch: the number of the pass, the ids of the samples (their indices, or digests of them where a data set is a
     stream). look: a forward of DistributedDataParallel without gradients. loaded: how many keys a load_state_dict
-    missed. divided: the number of a loader, that of its pass, how many batches it says it has, whether it shuffles.
+    missed. divided: the number of a loader, that of its pass, how many batches it says it has, where it was made
+    if it shuffles.
     drawn: the same two numbers, the indices of a batch. hash: of a word. remark: a warning of ddpify_runtime. stopped:
     DDPIFY_STEPS were made.
     """

@@ -38,6 +38,7 @@ class Numbers:
                 loader._ddpify_number, loader._ddpify_again = of._ddpify_number, of
                 return
             loader._ddpify_number = self.made
+            loader._ddpify_place = f"{maker.f_code.co_filename}:{maker.f_lineno}"
             self.made += 1
 
         DataLoader.__init__ = numbered  # type: ignore[method-assign, assignment]
@@ -66,6 +67,11 @@ def shuffles(loader: Any) -> bool:
     """Whether a loader of training has another order in each epoch, as far as it is told the epoch."""
     sampler = loader.sampler if loader.batch_sampler is None else getattr(loader.batch_sampler, "sampler", None)
     return isinstance(sampler, DistributedSampler) and sampler.shuffle
+
+
+def origin(loader: Any) -> str:
+    """Where a loader was made, and of which data set: another of the same is one for another epoch."""
+    return f"{getattr(loader, '_ddpify_place', '')} {id(loader.dataset)}"
 
 
 def length(loader: Any) -> int:
