@@ -32,16 +32,6 @@ def elsewhere(function: Any) -> Callable[..., Any] | None:
     return None
 
 
-def silence_loguru(stream: Any) -> None:
-    """Let what was added before, as its handler of sys.stderr is by its import, write to a stream that nobody reads."""
-    loguru = sys.modules.get("loguru")
-    core = getattr(getattr(loguru, "logger", None), "_core", None)
-    for handler in getattr(core, "handlers", {}).values():  # they have no public name, but numbers to remove them by
-        sink: Any = getattr(handler, "_sink", None)
-        if getattr(sink, "_stream", None) in (sys.stdout, sys.stderr):
-            sink._stream = stream
-
-
 def _add(add: Callable[..., Any], sink: Any, **settings: Any) -> Any:
     return add(lambda _: None, **{name: settings[name] for name in _OF_MESSAGES if name in settings})
 

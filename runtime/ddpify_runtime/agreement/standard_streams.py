@@ -2,41 +2,51 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import stat
 import sys
-from io import TextIOWrapper
-from typing import Any
-
-from .log_settings import silence_loguru
+from contextlib import suppress
+from io import TextIOWrapper, UnsupportedOperation
+from typing import Any, TextIO
 
 # What this process was started with: reasons for its end go there on every rank.
-STDERR = sys.__stderr__
+STDERR: TextIO | None = sys.__stderr__
 
 _nowhere: list[TextIOWrapper] = []  # kept: a stream that nothing holds any more would close what was made of its buffer
 
 
 def silence() -> None:
-    """Send what is written to stdout and stderr nowhere, also by log handlers that exist already.
+    """Send what is written to stdout and stderr nowhere, also what was told to write there before: log handlers, bars,
+    `from sys import stdout`, `def show(text, file=sys.stderr)`.
 
     A script may close the one and go on with the other, or go back to `sys.__stdout__`.
     """
+    global STDERR
     stdout, stderr = _open(), _open()
-    for reference in logging._handlerList:  # type: ignore[attr-defined]
-        handler = reference()
-        # One that keeps no stream, such as logging.lastResort, follows sys.stderr by itself.
-        stream = vars(handler).get("stream") if isinstance(handler, logging.StreamHandler) else None
-        if stream is not None and stream in (sys.stdout, sys.stderr):
-            handler.setStream(stdout if stream is sys.stdout else stderr)
-    silence_loguru(stderr)
-    if (progress := sys.modules.get("progress")) is not None:  # its bars draw to the stderr of its import
-        progress.Infinite.file = stderr
+    STDERR = _again(sys.__stderr__)
+    for stream in (sys.stdout, sys.__stdout__):
+        _mute(stream, stdout)
+    for stream in (sys.stderr, sys.__stderr__):
+        _mute(stream, stderr)
     sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
     os.fsync = _but_for_devices(os.fsync)
     if hasattr(os, "fdatasync"):
         os.fdatasync = _but_for_devices(os.fdatasync)
+
+
+def _again(stream: TextIO | None) -> TextIO | None:
+    """Another stream to where one goes; none where that is no file."""
+    with suppress(OSError, UnsupportedOperation, ValueError):  # the latter of one that is closed
+        if stream is not None:
+            return open(stream.fileno(), "w", 1, stream.encoding, stream.errors, closefd=False)
+    return None
+
+
+def _mute(stream: Any, nowhere: TextIOWrapper) -> None:
+    """Let a stream of Python's own, which others may hold, write nowhere."""
+    if isinstance(stream, TextIOWrapper):
+        stream.write, stream.writelines = nowhere.write, nowhere.writelines  # type: ignore[method-assign]
 
 
 def leave_silent() -> None:

@@ -36,6 +36,7 @@ from . import batch_norm, compiled, parts, region, routes
 from .divided import AnyReduction, divided, kind, name_of, region_of, whole_of
 from .division import Division, is_compilable, watched
 from .inventory import Inventory
+from .own_device import require_own_device
 from .settings import Settings
 
 FEW = "it is given fewer samples than there are processes"
@@ -281,6 +282,7 @@ class RoutedCall:
     def _inventory(self) -> Inventory:
         """What the module consists of now."""
         if self.now is None or not self.now.holds():
+            require_own_device(self.module)
             self.now, self.reduction = Inventory(self.module), None
             self.state = self.states.setdefault(self.now.parts, len(self.states))
         return self.now

@@ -15,7 +15,7 @@ import pytest
 import torch
 import torch.distributed as dist
 from ddpify_runtime import get_rank, rank_zero_only
-from ddpify_runtime.agreement.log_settings import elsewhere, silence_loguru
+from ddpify_runtime.agreement.log_settings import elsewhere
 
 from tests.runtime.processes import run
 
@@ -104,16 +104,6 @@ def test_every_rank_puts_messages_together_and_rank_zero_writes(way: str, tmp_pa
     assert run(2, logged, way, path) == [0, 1]
     expected = [f"INFO {number} of 2 ranks" for number in range(3)]
     assert path.read_text().splitlines() == [*expected, "WARNING the end of 2 ranks"]
-
-
-def test_loguru_is_silent_where_it_was_imported_before(capsys: pytest.CaptureFixture[str]) -> None:
-    loguru.logger.remove()
-    number, nowhere = loguru.logger.add(sys.stderr, format="{message}"), io.StringIO()
-    loguru.logger.info("heard")
-    silence_loguru(nowhere)
-    loguru.logger.info("not heard")
-    loguru.logger.remove(number)
-    assert capsys.readouterr().err == "heard\n" and nowhere.getvalue() == "not heard\n"
 
 
 def test_other_functions_are_for_rank_zero_alone() -> None:

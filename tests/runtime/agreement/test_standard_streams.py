@@ -96,3 +96,29 @@ print("unheard", file=progress.Infinite().file)
     done = subprocess.run(words, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     assert done.stderr == "heard\n"
+
+
+def test_what_was_told_before_where_to_write_writes_nowhere() -> None:
+    """A name, a default of a function, loguru; what ends the run is still said."""
+    script = """
+import sys
+from sys import stderr, stdout
+import loguru
+from ddpify_runtime.agreement import standard_streams
+def show(text, file=sys.stderr):
+    print(text, file=file)
+def say(text):
+    show(text)
+    stdout.write(text)
+    stdout.writelines([text])
+    print(text, file=stderr)
+    loguru.logger.info(text)
+say("heard ")
+standard_streams.silence()
+say("unheard ")
+print("the end", file=standard_streams.STDERR)
+"""
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "heard heard "
+    assert "unheard" not in done.stderr and done.stderr.count("heard") == 3 and done.stderr.endswith("the end\n")
