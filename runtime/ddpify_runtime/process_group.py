@@ -11,7 +11,7 @@ from types import TracebackType
 import torch.distributed as dist
 
 from . import engines, report
-from .agreement import check, failure, hidden_group, interrupts, random_states, standard_streams
+from .agreement import check, failure, hidden_group, hydra_folder, interrupts, random_states, standard_streams
 from .forward.routes import release
 from .launch import environment, failures, restarts
 from .launch.start import start_processes
@@ -49,6 +49,7 @@ def init_process_group(backend: str, init_method: str | None = None, nprocs: int
     _join(*started)
     hidden_group.hide()
     _broadcast_random_states()
+    hydra_folder.agree()
     check.start()
     if dist.get_rank():
         standard_streams.silence()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import stat
 import sys
@@ -17,7 +18,7 @@ _nowhere: list[TextIOWrapper] = []  # kept: a stream that nothing holds any more
 
 def silence() -> None:
     """Send what is written to stdout and stderr nowhere, also what was told to write there before: log handlers, bars,
-    `from sys import stdout`, `def show(text, file=sys.stderr)`.
+    `from sys import stdout`, `def show(text, file=sys.stderr)`; and log files that are opened from now on.
 
     A script may close the one and go on with the other, or go back to `sys.__stdout__`.
     """
@@ -30,6 +31,7 @@ def silence() -> None:
         _mute(stream, stderr)
     sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
+    logging.FileHandler._open = lambda self: _open()  # type: ignore[method-assign]  # those of libraries, of Hydra
     os.fsync = _but_for_devices(os.fsync)
     if hasattr(os, "fdatasync"):
         os.fdatasync = _but_for_devices(os.fdatasync)
