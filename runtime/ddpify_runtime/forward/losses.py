@@ -205,6 +205,23 @@ def reduction(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     if func in _MEANS or func in _SUMS:
         is_full = len(args) == 1 and isinstance(args[0], Tensor) and not kwargs and args[0].dim() > 0
         return {"input": args[0]} if is_full else None
+    given = _by_name(func, args, kwargs)
+    known = given is not None and (
+        given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
+    )
+    return given if known else None
+
+
+def unreduced(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments by name of a loss that gives one number for each sample, or each number of it; None for others."""
+    if func not in CLASSES and func not in _ELEMENTWISE:
+        return None
+    given = _by_name(func, args, kwargs)
+    return given if given is not None and given["reduction"] == "none" else None
+
+
+def _by_name(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any] | None:
+    """The arguments of a loss, with the defaults; None where samples are not in its first dimension, or it is old."""
     form = func, len(args), tuple(kwargs)
     if form not in _forms:
         signature, names, defaults = _signature(func)
@@ -220,8 +237,7 @@ def reduction(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str,
     vectors = _OF_VECTORS.get(func)
     if vectors is not None and given[vectors].dim() < 2:
         return None
-    known = given["reduction"] in ("mean", "sum") or (func is F.kl_div and given["reduction"] == "batchmean")
-    return given if known else None
+    return given
 
 
 _forms: dict[tuple[Callable[..., Any], int, tuple[str, ...]], tuple[tuple[str, ...], dict[str, Any]]] = {}

@@ -21,6 +21,12 @@ SHAPES = {
     torch.squeeze,
     torch.unsqueeze,
 }
+# Dimensions in another order, where the first one stays the first.
+ORDERS_OF_DIMS = {
+    getattr(where, name)
+    for where in (Tensor, torch)
+    for name in ("movedim", "moveaxis", "permute", "swapaxes", "swapdims", "transpose")
+}
 # Which of both tells the form of the tensor.
 VIEWS_OR_COPIES = {Tensor.contiguous, Tensor.flatten, Tensor.reshape, torch.flatten, torch.reshape}
 # The same values, in the same memory or elsewhere.

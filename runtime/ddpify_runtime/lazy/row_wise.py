@@ -14,7 +14,7 @@ from ..sharding.collectives import Rows, add_over_ranks, count
 from .batch import DistributedTensor
 from .held_rows import HeldRows, is_view, made_like, on_enter_of, part_of, samples_of, view_of
 from .partial import partial
-from .row_operations import BINARY, COPIES, FORMS, KINDS, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
+from .row_operations import BINARY, COPIES, FORMS, KINDS, ORDERS_OF_DIMS, OVER_A_DIM, REDUCE_DIMS, SHAPES, SORTED, UNARY
 
 _FIRST = Rows(0)
 _SETTINGS = {bool, float, int, str, type(None)}  # of a loss; whether something is a tensor takes longer to ask
@@ -35,6 +35,9 @@ def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         given = losses.reduction(func, args, kwargs)
         if given is not None:
             return _loss(first, local, func, given)
+        given = losses.unreduced(func, args, kwargs)
+        if given is not None:
+            return _of_each(first, local, func, given)
     if not args:
         return None
     alone = args[0] is first and not any(isinstance(value, Tensor) for value in (*args[1:], *kwargs.values()))
@@ -55,13 +58,15 @@ def row_wise(func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
         return _behind_the_batch(first, func, args, kwargs)
     if func in BINARY:
         return _binary(first, func, args, kwargs)
+    if func is Tensor.gather or func is torch.gather:
+        return _gathered(first, func, args, kwargs)
     if not alone:
         return None
     if func in UNARY:
         return made_like(first, func(local, *args[1:], **kwargs), (first,))
     if func in SHAPES:
         return _reshaped(first, func, args, kwargs)
-    if (func is Tensor.transpose or func is torch.transpose) and not kwargs and 0 not in _dims(args[1:], first.dim()):
+    if func in ORDERS_OF_DIMS and not kwargs and _stays_first(func, args[1:], first.dim()):
         return view_of(first, func, args, kwargs, func(local, *args[1:]))
     if func is Tensor.__getitem__ and _takes_all_samples(args[1], first.dim()):
         return view_of(first, func, args, kwargs, func(local, args[1]))
@@ -94,6 +99,35 @@ def _binary(
 def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[str, Any]) -> Tensor | None:
     """A loss over the whole batch from the samples of every rank; given: its arguments by name. rows: of the first."""
     classes = func in losses.CLASSES
+    local, sources = _parts(first, rows, func, given)
+    if local is None:
+        return None
+    for source in sources:
+        source._used = True
+    part, divisor, dtype = losses.summands(func, local, classes and _all_count(given, local["target"]))
+    whole: Tensor | int
+    if isinstance(divisor, Tensor):
+        whole = _over_ranks(given, local["target"], divisor)
+    else:
+        whole = 1 if divisor is None else divisor // count(first._total) * first._total
+        if not whole:  # a mean over nothing
+            return None
+    if isinstance(whole, Tensor) or part.dtype != dtype:  # a sum may be too large for the dtype of the mean
+        part, whole = (part / whole).to(dtype), 1
+    return partial(part, None, on_enter_of(sources), whole, losses.operation(func, local) if part.requires_grad else "")
+
+
+def _of_each(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[str, Any]) -> HeldRows | None:
+    """A loss for each of this rank's samples, or numbers of them; arguments as for `_loss`."""
+    local, sources = _parts(first, rows, func, given)
+    return None if local is None else made_like(first, func(**local), sources)
+
+
+def _parts(
+    first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[str, Any]
+) -> tuple[dict[str, Any] | None, list[HeldRows]]:
+    """This rank's part of a loss's arguments, None where that is not seen; and those that are held in rows."""
+    classes = func in losses.CLASSES
     local: dict[str, Any] = {}
     sources: list[HeldRows] = []
     for name, value in given.items():
@@ -108,7 +142,7 @@ def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[s
             local[name] = value
         elif classes and name == "weight":
             if value.requires_grad:
-                return None
+                return None, sources
             local[name] = value
         elif classes and name == "target" and value.dim() and value.size(0) == first.size(0) and first.dim() > 1:
             local[name] = samples_of(value, first)
@@ -116,20 +150,22 @@ def _loss(first: HeldRows, rows: Tensor, func: Callable[..., Any], given: dict[s
             sizes = value._sizes if isinstance(value, HeldRows) else list(value.shape)
             local[name] = part_of(value, first) if sizes == first._sizes else None
             if local[name] is None:
-                return None
-    for source in sources:
-        source._used = True
-    part, divisor, dtype = losses.summands(func, local, classes and _all_count(given, local["target"]))
-    whole: Tensor | int
-    if isinstance(divisor, Tensor):
-        whole = _over_ranks(given, local["target"], divisor)
-    else:
-        whole = 1 if divisor is None else divisor // count(first._total) * first._total
-        if not whole:  # a mean over nothing
-            return None
-    if isinstance(whole, Tensor) or part.dtype != dtype:  # a sum may be too large for the dtype of the mean
-        part, whole = (part / whole).to(dtype), 1
-    return partial(part, None, on_enter_of(sources), whole, losses.operation(func, local) if part.requires_grad else "")
+                return None, sources
+    return local, sources
+
+
+def _gathered(
+    first: HeldRows, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> HeldRows | None:
+    """What an index of each sample takes out of it: `log_probs.gather(-1, labels.unsqueeze(-1))`."""
+    if kwargs or len(args) != 3 or args[0] is not first or not isinstance(args[1], int):
+        return None
+    index = args[2]
+    if args[1] % first.dim() == 0 or not isinstance(index, Tensor) or index.size(0) != first.size(0):
+        return None
+    mine = samples_of(index, first)
+    sources = [value for value in (first, index) if isinstance(value, HeldRows)]
+    return made_like(first, func(first.local, args[1], mine), sources)
 
 
 def _all_count(given: dict[str, Any], mine: Tensor) -> bool:
@@ -175,6 +211,15 @@ def _behind_the_batch(first: HeldRows, func: Callable[..., Any], args: tuple[Any
 
 def _dims(dims: Sequence[int], count: int) -> list[int]:
     return [dim % count for dim in dims]
+
+
+def _stays_first(func: Callable[..., Any], dims: tuple[Any, ...], count: int) -> bool:
+    """Whether the first dimension stays the first one where dimensions are given another order."""
+    listed = [dim for each in dims for dim in (each if isinstance(each, (tuple, list)) else (each,))]
+    if not all(isinstance(each, int) for each in listed):
+        return False
+    order = _dims(listed, count)
+    return order[:1] == [0] if func is Tensor.permute or func is torch.permute else 0 not in order
 
 
 def _takes_all_samples(index: Any, dims: int) -> bool:

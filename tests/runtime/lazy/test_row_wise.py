@@ -22,11 +22,24 @@ OPERATIONS: dict[str, Any] = {
     "of another dimension": lambda x: x.softmax(1),
     "reduced behind the batch": lambda x: x.sum(-1),
     "transposed behind the batch": lambda x: x.reshape(len(x), 3, 1).transpose(1, 2),
+    "permuted behind the batch": lambda x: x.reshape(len(x), 3, 1).permute(0, 2, -2),
+    "permuted by a list": lambda x: torch.permute(x.reshape(len(x), 3, 1), [0, 2, 1]),
+    "moved behind the batch": lambda x: x.reshape(len(x), 3, 1).movedim(-1, 1),
+    "a loss of each sample": lambda x: F.cross_entropy(x, x.argmax(1), reduction="none"),
+    "a loss of each number": lambda x: F.mse_loss(x, x * 2, reduction="none") * x,
+    "what an index of each takes": lambda x: x.log_softmax(-1).gather(-1, x.argmax(1).unsqueeze(-1)).squeeze(-1),
+    "what an index that all have takes": lambda x: x.gather(1, torch.arange(len(x))[:, None] % 3),
     "largest": lambda x: x.argmax(1),
 }
 WHOLE: dict[str, Any] = {
     "over the samples": lambda x: x.softmax(0),
     "transposed": lambda x: x.t(),
+    "permuted": lambda x: x.permute(1, 0),
+    "moved": lambda x: x.movedim(1, 0),
+    "gathered along the samples": lambda x: x.gather(0, torch.zeros(1, 3, dtype=torch.int64)),
+    "a loss of each that is weighed by column": lambda x: F.binary_cross_entropy_with_logits(
+        x, (x > 0).float(), torch.ones(3), reduction="none"
+    ),
     "one sample": lambda x: x[0],
     "a product": lambda x: x @ x.t(),
     "over no dimension that is named": lambda x: x.sum(()),
