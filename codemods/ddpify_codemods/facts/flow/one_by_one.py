@@ -122,7 +122,7 @@ def is_site(node: ast.AST) -> TypeGuard[ast.Name | ast.Attribute | ast.Subscript
 def is_run_over(script: Script, node: ast.AST) -> bool:
     """Whether something is made for a loop alone: `for x, y in iter(loader):`, also within `enumerate(…)`."""
     parent = script.parents[node]
-    while isinstance(parent, ast.Call) and node in parent.args:
+    while isinstance(parent, ast.Call) and node in parent.args and ast.unparse(parent.func) != "next":
         node, parent = parent, script.parents[parent]
     return isinstance(parent, ast.For | ast.AsyncFor | ast.comprehension) and parent.iter is node
 
