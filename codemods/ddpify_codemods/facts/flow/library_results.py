@@ -82,7 +82,7 @@ class LibraryResults(UnseenLayers):
         couples = last_name(node.func) in COUPLE and frame.script.qualified(node.func).startswith("torch.")
         if local and self.in_forward and couples:  # several tensors in a list
             return made_of("unknown", local, reason=COUPLES)
-        local = [unnumbered(value) for value in local]
+        local = local if self.in_rows() else [unnumbered(value) for value in local]
         self.given_away(node, given, frame)
         self.leaves(given)
         if not local:
