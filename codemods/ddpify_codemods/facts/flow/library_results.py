@@ -28,6 +28,7 @@ from .own_decisions import is_drawn
 from .own_networks import LOOKS_UP
 from .own_regions import counted_apart
 from .own_sizes import written_sizes
+from .sample_entries import row_of_each
 from .sizes import product
 from .state import Context
 from .unseen_layers import UnseenLayers
@@ -61,6 +62,8 @@ _OF_NUMBERS = frozenset({"numpy.exp", "numpy.log", "numpy.log2", "numpy.log10", 
 
 # They make a tensor of the numbers in a list.
 _COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "list", *TENSOR_TYPES})
+
+_OF_LISTS = _COPIES - {"list", "torch.from_numpy"} | {"numpy.array", "numpy.asarray"}
 
 _READ_BY_KEY = frozenset({"items", "keys", "values", "get"})
 
@@ -282,6 +285,8 @@ class LibraryResults(UnseenLayers):
         if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
             copied = of_batches(made_of(first.kind, [first]), first.batches if first.kind in LOCAL_ROWS else ())
             return of_dimensions(copied, first.dimensions, first.at_least)
+        if name in _OF_LISTS and (rows := row_of_each(first)) is not None:
+            return made_of("rows", [rows])
         if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
             return of_dimensions(made_of(first.kind, [first]), first.dimensions, first.at_least)
         if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (
