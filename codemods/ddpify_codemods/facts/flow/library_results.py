@@ -345,7 +345,8 @@ class LibraryResults(UnseenLayers):
                 counted = len(lists) == 1 and lists[0].rest is None
                 parts = self.parts_of(node.args[0], frame) or (inner if counted else [])
                 at = self.dimension(node, 1, frame) if "cat" in last and parts else "unknown"
-                return one_after_another(parts or inner, at)
+                joined = one_after_another(parts or inner, at)
+                return of_numpy(joined) if name.startswith("numpy.") and all(each.array for each in inner) else joined
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
                 return made_of(next(iter(kinds)), inner)
         if name in ("torch.randperm", "numpy.random.permutation") and first.kind == "size" and not self.in_forward:
