@@ -103,7 +103,8 @@ def takes_features(script: Script, call: ast.Call) -> bool:
     named = (each for each in script.find(type(target)) if isinstance(each, ast.Name | ast.Attribute))
     uses = (each for each in named if known == (each.attr if isinstance(each, ast.Attribute) else each.id))
     owners = [script.parents[each] for each in uses if isinstance(each.ctx, ast.Load)]
-    return all(isinstance(each, ast.Attribute) and each.attr in ("features", "parameters") for each in owners)
+    taken = {each.attr if isinstance(each, ast.Attribute) else "" for each in owners}
+    return "features" in taken <= {"features", "parameters"}
 
 
 def makes_dropout(name: str, call: ast.Call) -> bool:
