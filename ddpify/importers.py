@@ -19,12 +19,14 @@ from ddpify.files import shown
 from ddpify.outcome import Outcome
 
 _NEEDS_GROUP = ("dist.get_rank()", "dist.get_world_size()", "dist.barrier()", "dist.all_reduce(", "dist.broadcast")
+_DEFINITIONS = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 _LOOKED_AT = 300  # files beside those that are converted
 _READ = 100  # files that one of them imports
 _NAMED = 3
 _JOIN = 'torch.distributed.init_process_group("gloo", store=torch.distributed.HashStore(), rank=0, world_size=1)'
 _REMEDY = f"begin it with {_JOIN}, or give it a copy of this file"
 _TRAINING_REMEDY = "convert both at once, by one command, or give it a copy of this file"
+_COPY = "give it a copy of this file"
 _OWN_REMEDY = f'begin its `if __name__ == "__main__":` with {_JOIN}, or give the other script a copy of this file'
 
 
@@ -44,26 +46,43 @@ def _told(outcome: Outcome, entries: set[Path]) -> Outcome:
         return outcome
     texts = {source.path: source.text for source in outcome.sources}
     codes = texts | {source.path: code for source, code in outcome.codes.items()}
-    users: dict[Path, list[str]] = {}
-    training: set[Path] = set()
+    joining = {path for path in shared if _joins_where_imported(codes[path])}
+    users: dict[tuple[Path, str], list[str]] = {}
     results = dict(outcome.converted.results)
-    for path, text in (*_scripts_within(outcome, entries), *_scripts_around(outcome, texts.keys() | entries)):
+    for path, text in (*_scripts_within(outcome, entries), *_files_around(outcome, texts.keys() | entries)):
         if path in shared:
             message = "this file is a script, too, and will find no process group where it is started by itself"
             finding = Finding("DDP601", "warning", 1, message, _OWN_REMEDY)
             results[path] = replace(results[path], findings=(*results[path].findings, finding))
             continue
-        for module in sorted(_asking(path, text, codes, shared, outcome.entry.path.parent)):
-            users.setdefault(module, []).append(shown(path))
-            training |= {module} if ".backward(" in text else set()
-    for module, names in users.items():
+        asked = shared if _is_script(text) else {each for each in joining if each.stem in text}
+        for module in sorted(_asking(path, text, codes, asked, outcome.entry.path.parent)):
+            trains = ".backward(" in text
+            remedy = _COPY if module in joining else _TRAINING_REMEDY if trains else _REMEDY
+            users.setdefault((module, remedy), []).append(shown(path))
+    for (module, remedy), names in users.items():
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         use = "imports" if len(names) == 1 else "import"
-        message = f"{', '.join(names[:_NAMED])}{more} {use} this file too, and will find no process group there"
-        remedy = _TRAINING_REMEDY if module in training else _REMEDY
+        message = f"{', '.join(names[:_NAMED])}{more} {use} this file too, and "
+        joins = "would join a process group there" if len(names) == 1 else "would each join a process group there"
+        message += joins if module in joining else "will find no process group there"
         finding = Finding("DDP601", "warning", 1, message, remedy)
         results[module] = replace(results[module], findings=(*results[module].findings, finding))
     return replace(outcome, converted=replace(outcome.converted, results=results))
+
+
+def _joins_where_imported(code: str) -> bool:
+    """Whether a file joins a process group while it is imported: in no function, and not under a guard."""
+    tree = ast.parse(code)
+    guard = main_guard(tree)
+    outer = (each for each in tree.body if each is not guard and not isinstance(each, _DEFINITIONS))
+    calls = (node for each in outer for node in ast.walk(each) if isinstance(node, ast.Call))
+    return any(ast.unparse(each.func).endswith("init_process_group") for each in calls)
+
+
+def _is_script(text: str) -> bool:
+    """Whether a file is one to start, as a rule."""
+    return "__main__" in text or "parse_args(" in text
 
 
 def _asking(path: Path, text: str, codes: dict[Path, str], shared: set[Path], root: Path) -> set[Path]:
@@ -116,12 +135,10 @@ def _scripts_within(outcome: Outcome, converted: set[Path]) -> Iterator[tuple[Pa
             yield source.path, source.text
 
 
-def _scripts_around(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:
-    """The scripts in the folder of a program's entry, and in those within it, that are none of its files, and are not
+def _files_around(outcome: Outcome, known: set[Path]) -> Iterator[tuple[Path, str]]:
+    """The files in the folder of a program's entry, and in those within it, that are none of its own, and are not
     converted either."""
     folder = outcome.entry.path.parent
     around = (*sorted(folder.glob("*.py")), *sorted(folder.glob("*/*.py")))
     for path in islice((each for each in around if each.resolve() not in known), _LOOKED_AT):
-        text = _text(path)
-        if "__main__" in text or "parse_args(" in text:
-            yield path.resolve(), text
+        yield path.resolve(), _text(path)

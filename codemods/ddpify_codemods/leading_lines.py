@@ -36,6 +36,20 @@ def without_first_blanks(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
     return list(lines[first:])
 
 
+def below_first(first: Sequence[cst.CSTNode], body: list[Statement]) -> list[Statement]:
+    """Put two blank lines above the class or function that a file began with, where something stands above it now."""
+    name = first[0].name.value if first and isinstance(first[0], cst.ClassDef | cst.FunctionDef) else ""
+    return [
+        with_lines_above(each, [cst.EmptyLine(indent=False)] * 2)
+        if place
+        and isinstance(each, cst.ClassDef | cst.FunctionDef)
+        and each.name.value == name
+        and not lines_above(each)
+        else each
+        for place, each in enumerate(body)
+    ]
+
+
 def after_block(statements: list[Statement], lines: Sequence[cst.EmptyLine]) -> list[Statement]:
     """Keep the blank lines that follow a block above what was inserted, the comments above their statement."""
     if len(statements) < 2 or lines_above(statements[0]) or not lines:

@@ -8,6 +8,7 @@ import libcst as cst
 from ddpify_codemods.leading_lines import (
     Statement,
     after_block,
+    below_first,
     lines_above,
     with_lines_above,
     without_first_blanks,
@@ -39,3 +40,10 @@ def test_what_is_inserted_behind_a_block_has_the_blanks_and_the_statement_its_co
     lines = [BLANK, COMMENT]
     inserted, own = after_block([statement("new()"), statement("old()", lines)], lines)
     assert (lines_above(inserted), lines_above(own)) == ([BLANK], [COMMENT])
+
+
+def test_a_file_that_began_with_a_class_has_blank_lines_above_it() -> None:
+    module = cst.parse_module("import torch\nclass A:\n    pass\nclass B:\n    pass\n")
+    body = below_first(module.body[1:], list(module.body))
+    assert module.with_changes(body=body).code == "import torch\n\n\nclass A:\n    pass\nclass B:\n    pass\n"
+    assert below_first(module.body[:1], list(module.body)) == list(module.body)

@@ -147,3 +147,26 @@ def test_another_training_script_is_to_be_converted_with_it(tmp_path: Path) -> N
     assert b"more.py imports this file too" in said.stderr and b"convert both at once" in said.stderr
     both = ddpify("train.py", "more.py", "--target", "cpu", "--style", "plain", cwd=tmp_path)
     assert both.returncode == 0 and b"imports this file too" not in both.stdout + both.stderr
+
+
+@pytest.mark.parametrize("uses", ["if __name__ == '__main__':\n    print(PATH)\n", "def shown():\n    print(PATH)\n"])
+def test_a_script_that_joins_while_it_is_imported_is_to_be_copied(tmp_path: Path, uses: str) -> None:
+    """To begin with a group of one process was advised, and failed: both joined one."""
+    head, _, rest = TRAIN.partition("data = ")
+    body = "".join(f"    {line}\n" for line in f"data = {rest}".replace("tests)", "loader)").strip().splitlines())
+    head = head.replace("from tools import evaluate\n", TOOLS.partition("import torch")[2])
+    device = 'device = torch.device("cuda" if torch.cuda.is_available() else "cpu")\nprint(device)\nPATH = "model.pt"\n'
+    put(tmp_path, train=f"{head}\n{device}\n\ndef train():\n{body}\n\nif __name__ == '__main__':\n    train()\n")
+    put(tmp_path, gen=f"from train import PATH\n\n\n{uses}")
+    said = ddpify("train.py", "--target", "cuda", "--style", "plain", cwd=tmp_path).stdout.decode()
+    assert "gen.py imports this file too, and would join a process group there; give it a copy of this file" in said
+    assert "HashStore" not in said
+
+
+def test_scripts_that_train_and_others_are_told_apart(tmp_path: Path) -> None:
+    """There is nothing to convert in one that trains nothing."""
+    more = f"{TRAIN}if __name__ == '__main__':\n    print()\n"
+    put(tmp_path, train=TRAIN, tools=TOOLS, more=more, validate=VALIDATE)
+    said = ddpify("train.py", "--target", "cpu", "--style", "plain", "--diff", cwd=tmp_path).stderr.decode()
+    lines = {line.partition(": ")[2][:8]: line for line in said.splitlines() if "this file too" in line}
+    assert "convert both at once" in lines["more.py "] and "HashStore" in lines["validate"]

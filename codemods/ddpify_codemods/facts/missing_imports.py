@@ -31,6 +31,12 @@ def is_package_of(name: str, roots: tuple[Path, ...]) -> bool:
     return any(is_package(str(root), name.split(".")[0]) for root in roots)
 
 
+def unfound_part(name: str, roots: tuple[Path, ...]) -> str:
+    """What of an import is not found: the package, or a module in it, if the project has a folder of that name."""
+    top = name.split(".")[0]
+    return name if any(_reaches(str(root), [top]) for root in roots) else top
+
+
 def _may_fail(script: Script, node: ast.AST) -> bool:
     """Whether an import may find nothing: in a `try`, or for a type checker only."""
     return any(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from ddpify_codemods.facts.missing_imports import is_package_of, missing_imports
+from ddpify_codemods.facts.missing_imports import is_package_of, missing_imports, unfound_part
 from ddpify_codemods.facts.script import Script
 
 
@@ -27,3 +27,11 @@ def test_what_may_be_missing(tmp_path: Path) -> None:
     (tmp_path / "package").mkdir()
     assert missing(tmp_path, "try:\n    from .gone import b\nexcept ImportError:\n    b = None") == []
     assert missing(tmp_path, "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from .gone import b") == []
+
+
+def test_what_is_not_found_of_a_folder_that_is_there(tmp_path: Path) -> None:
+    """The folder itself was named, which holds other modules."""
+    (tmp_path / "nets").mkdir()
+    (tmp_path / "nets" / "small.py").touch()
+    assert unfound_part("nets.VGG", (tmp_path,)) == "nets.VGG"
+    assert unfound_part("gone.VGG", (tmp_path,)) == "gone"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.codemods.plain.test_followed import plain, refusals, training
+from tests.codemods.plain.test_followed import HEAD, plain, refusals, training
 
 SET = """\
 class Noisy(torch.utils.data.Dataset):
@@ -224,7 +224,7 @@ def test_ranks_go_apart_where_training_begins(loop: str, place: str) -> None:
     assert not refusals(result)
     code = result.code
     assert code.count("noise of its own") == 1
-    assert code.partition(SEED + "\n")[2].startswith(place)
+    assert code.partition(" + dist.get_rank())\n")[2].startswith(place)
 
 
 SPLIT = "torch.utils.data.random_split(train_set, [32, 32])\n"
@@ -306,3 +306,28 @@ def test_ranks_go_apart_again_where_all_are_seeded_alike(head: str, seeds: str, 
     code = plain(f"{before}{head}for epoch in range(3):\n    {seeds}\n{loop}").code
     assert code.count("noise of its own") == apart
     assert all(each.startswith(place) for each in code.split(SEED + "\n")[1:])
+
+
+AGAIN = "torch.manual_seed(torch.randint(2**31, ()).item() + dist.get_rank())"
+IN_A_FUNCTION = """\
+def train(model):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in train_loader:
+        loss = F.cross_entropy(model(x + torch.randn_like(x)), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+model = nn.Linear(4, 3)
+"""
+
+
+@pytest.mark.parametrize(
+    ("calls", "again"),
+    [("train(model)\n", False), ("for epoch in range(3):\n    train(model)\n", True)],
+)
+def test_a_seed_is_not_that_of_another_rank_the_epoch_before(calls: str, again: bool) -> None:
+    """`initial_seed() + rank` of rank 1 in its second epoch was that of rank 2 in its first one."""
+    code = plain(HEAD.partition("model = ")[0] + IN_A_FUNCTION + calls).code
+    assert (AGAIN in code) is again and (SEED in code) is not again

@@ -345,3 +345,17 @@ def test_a_criterion_of_a_library_or_of_the_program_is_brought_together_within()
     assert "segmentation.hinge(differentiable_batch(out.squeeze(1)), differentiable_batch(y))" in result.code
     assert result.code.count("differentiable_batch(") == 3
     assert "loss += criterion(out, y)" in result.code and "criterion(ddp_model(x), y)" in result.code
+
+
+@pytest.mark.parametrize(("last", "said"), [("x[0].numpy()", True), ("s", False)])
+def test_a_model_that_every_rank_gives_the_whole_batch_is_named(last: str, said: bool) -> None:
+    """It went without a word: right, and no faster than one process."""
+    made = f"rows.append(np.abs(np.fft.fft(s) - np.fft.fft({last})))"
+    spectra = f"def spectra(x):\n    rows = []\n    for s in x.numpy():\n        {made}\n"
+    spectra += "    return torch.tensor(np.stack(rows), dtype=torch.float32)\n"
+    loop = "    for x, y in train_loader:\n"
+    source = f"import numpy as np\n{spectra}" + training().replace(loop, f"{loop}        x = spectra(x)\n")
+    result = plain(source)
+    found = [each for each in result.findings if "every rank computes `model`" in each.message]
+    assert not refusals(result) and bool(found) is said
+    assert all("what `spectra` makes of it" in each.message and "no faster" in each.remedy for each in found)

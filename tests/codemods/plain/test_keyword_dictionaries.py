@@ -157,3 +157,26 @@ def test_phases_that_share_an_order() -> None:
     shard = "range(dist.get_rank(), len(sets[p]), dist.get_world_size())"
     assert f'sampler=DistributedSampler(sets[p], shuffle=True) if p == "train" else {shard}' in result.code
     assert "shuffle=False)" in result.code
+
+
+@pytest.mark.parametrize(
+    ("made", "loader", "told"),
+    [
+        ('{"batch_size": 8, "shuffle": True, "drop_last": True}', "**options", 'options["drop_last"]'),
+        ('{"batch_size": 8, "shuffle": True, "drop_last": False}', "**options", ""),
+        ('{"batch_size": 8, "shuffle": True}', "**options", ""),
+        ("dict(batch_size=8, drop_last=True)", "shuffle=True, **options", 'options["drop_last"]'),
+        ("dict(batch_size=8, shuffle=True)", "drop_last=True, **options", "True"),
+        (
+            '{"batch_size": 8, "shuffle": True}\nif total:\n    options["drop_last"] = True',
+            "**options",
+            'options.get("drop_last", False)',
+        ),
+    ],
+)
+def test_the_sampler_of_a_loader_that_drops_its_last_batch_drops_its_rest(made: str, loader: str, told: str) -> None:
+    """Samples that came twice made one batch more than one process has."""
+    lines = f"total = 0\noptions = {made}\ntrain_loader = DataLoader(train_set, {loader})\n"
+    result = plain(with_loaders(lines))
+    assert not refusals(result)
+    assert f", drop_last={told})" in result.code if told else "drop_last=" not in result.code

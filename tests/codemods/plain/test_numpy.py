@@ -130,3 +130,32 @@ def test_a_list_of_arrays_of_no_dimension_is_one_of_numbers(added: str, place: s
     assert not refusals(result)
     given = "losses" if "item" in added else "[each.tolist() for each in losses]"
     assert f"mean_over_ranks({given})" in result.code
+
+
+SHARED = """\
+import numpy as np
+
+
+def show(true, made):
+    a, b = np.concatenate(true), np.concatenate(made)
+    power, rest = np.sum(a ** 2), np.sum((a - b) ** 2)
+    if rest == 0:
+        return
+    print(np.sqrt(np.mean((a - b) ** 2)), np.log10(power / rest))
+
+
+"""
+
+
+def test_arrays_of_all_batches_are_measured_by_what_training_and_an_evaluation_share() -> None:
+    """A sum that was compared with 0 in both was refused, and the root of a mean of such arrays in training."""
+    keeps = "optimizer.step(); true.append(x.numpy()); made.append(model(x).sum(1, keepdim=True).detach().numpy())"
+    training = "true, made = [], []\n" + LOOP.format(loss=CE, step=keeps) + "show(true, made)\n"
+    kept = "true.append(x.numpy()); made.append(model(x).sum(1, keepdim=True).detach().numpy())"
+    evaluation = "true, made = [], []\n" + EVALUATION.format(adds=kept, shown="show(true, made)")
+    result = plain(SHARED + HEAD + training + evaluation)
+    assert not refusals(result)
+    assert "if sum_over_ranks(rest) == 0:" in result.code
+    assert "np.sqrt(mean_over_ranks(np.mean((a - b) ** 2)))" in result.code
+    assert "np.log10(sum_over_ranks(power) / sum_over_ranks(rest))" in result.code
+    assert refusals(plain(SHARED.replace("rest == 0", "rest == 1") + HEAD + training + evaluation))

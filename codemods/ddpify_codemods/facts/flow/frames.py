@@ -242,7 +242,8 @@ class FlowFacts:
     whether it is their own; parallel_pickles: where they are written as a whole. only_evaluated: the classes and calls
     whose networks are never trained, and only evaluated; without_buffers: the trained models that are seen to have
     none. terms, calls: the operations by which losses are made that cannot be divided; calls_within: those in the
-    functions that such a call runs. joined: what these compute with, brought together from all ranks; joined_quietly:
+    functions that such a call runs. joined: what these compute with, brought together from all ranks; given_of_all: the
+    calls of models that are given something that is made of it; joined_quietly:
     where nothing is differentiated. apart: where the same is computed of other batches; apart_quietly: without
     gradients. measuring: the calls of functions that make a number of samples of training. may_be_texts: what is read
     of a batch, and may be a list of texts. agreed: the calls that ask how long the longest sample is, where all ranks
@@ -353,6 +354,7 @@ class FlowFacts:
     calls: set[ast.expr] = field(default_factory=set)
     calls_within: dict[ast.expr, set[ast.expr]] = field(default_factory=dict)
     joined: dict[ast.expr, set[Reduction]] = field(default_factory=dict)
+    given_of_all: set[ast.Call] = field(default_factory=set)
     joined_quietly: set[ast.expr] = field(default_factory=set)
     apart: dict[ast.expr, Problem] = field(default_factory=dict)
     apart_quietly: set[ast.expr] = field(default_factory=set)

@@ -28,6 +28,7 @@ from .own_decisions import is_drawn
 from .own_networks import LOOKS_UP
 from .own_regions import counted_apart
 from .own_sizes import written_sizes
+from .sample_entries import row_of_each
 from .sizes import product
 from .state import Context
 from .unseen_layers import UnseenLayers
@@ -62,6 +63,8 @@ _OF_NUMBERS = frozenset({"numpy.exp", "numpy.log", "numpy.log2", "numpy.log10", 
 # They make a tensor of the numbers in a list.
 _COPIES = frozenset({"torch.tensor", "torch.as_tensor", "torch.from_numpy", "list", *TENSOR_TYPES})
 
+_OF_LISTS = _COPIES - {"list", "torch.from_numpy"} | {"numpy.array", "numpy.asarray"}
+
 _READ_BY_KEY = frozenset({"items", "keys", "values", "get"})
 
 _SIZED_FIRST = frozenset({"zeros", "ones", "empty", "full"})  # of numpy, with a type behind it
@@ -82,7 +85,7 @@ class LibraryResults(UnseenLayers):
         couples = last_name(node.func) in COUPLE and frame.script.qualified(node.func).startswith("torch.")
         if local and self.in_forward and couples:  # several tensors in a list
             return made_of("unknown", local, reason=COUPLES)
-        local = [unnumbered(value) for value in local]
+        local = local if self.in_rows() else [unnumbered(value) for value in local]
         self.given_away(node, given, frame)
         self.leaves(given)
         if not local:
@@ -282,6 +285,8 @@ class LibraryResults(UnseenLayers):
         if name in ("torch.autograd.Variable", "torch.tensor", "torch.as_tensor") and first.is_local:
             copied = of_batches(made_of(first.kind, [first]), first.batches if first.kind in LOCAL_ROWS else ())
             return of_dimensions(copied, first.dimensions, first.at_least)
+        if name in _OF_LISTS and (rows := row_of_each(first)) is not None:
+            return made_of("rows", [rows])
         if name in TENSOR_TYPES and first.kind in LOCAL_ROWS:
             return of_dimensions(made_of(first.kind, [first]), first.dimensions, first.at_least)
         if (name.startswith(("torch.", "numpy.")) and first.kind in LOCAL_ROWS) or (
@@ -340,7 +345,8 @@ class LibraryResults(UnseenLayers):
                 counted = len(lists) == 1 and lists[0].rest is None
                 parts = self.parts_of(node.args[0], frame) or (inner if counted else [])
                 at = self.dimension(node, 1, frame) if "cat" in last and parts else "unknown"
-                return one_after_another(parts or inner, at)
+                joined = one_after_another(parts or inner, at)
+                return of_numpy(joined) if name.startswith("numpy.") and all(each.array for each in inner) else joined
             if len(kinds) == 1 and kinds <= {"mean", "sum"}:
                 return made_of(next(iter(kinds)), inner)
         if name in ("torch.randperm", "numpy.random.permutation") and first.kind == "size" and not self.in_forward:

@@ -17,7 +17,7 @@ from .collate_parts import COLUMNS, Keyed, Part
 from .concatenated import Concatenated, Offsets
 from .drawn_samples import draws_apart
 from .draws import LIBRARIES
-from .frames import Frame, Pass, Problem, Site, ancestors
+from .frames import Frame, Pass, Problem, Site, ancestors, local_entries
 from .layout import along
 from .one_by_one import OneByOne, is_site
 from .operations import element, runs_over_samples
@@ -360,6 +360,13 @@ class Loops(OneByOne, ByName, OwnRegions):
             if thing.how == "zip":
                 if any(part.sample is node for part in parts):
                     parts = [replace(part, sample=node) if part.kind in LOCAL_ROWS else part for part in parts]
+                samples = [each for each in thing.inner if takes_samples(each)]
+                parts = [
+                    made_of("unknown", [replace(samples[0], reason="")], host=True, reason=NUMBERED)
+                    if samples and not (inner.is_local or local_entries(inner))
+                    else part
+                    for inner, part in zip(thing.inner, parts, strict=True)
+                ]
                 return of(Items("tuple", dict(enumerate(parts))))
             if thing.how == "keys":
                 return SAME

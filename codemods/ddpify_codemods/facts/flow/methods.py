@@ -346,6 +346,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
                     return SAME
                 if makes_numbers(node.args[-1]):
                     value = replace(value, part=False)
+                value = self.of_sample(node, value, frame) if name == "append" else value
                 self.append(owner, self.one_of_several(value, name))
                 return SAME
             if name in ("items", "values", "keys"):

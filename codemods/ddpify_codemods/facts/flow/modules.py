@@ -93,6 +93,8 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
             return self.loss(last, node, of_each_sample(last, given), reduction, frame)
         if trained and any(value.whole for value in given):
             self.problem(frame, node, "a model is given the samples of all ranks, which each would compute with")
+        elif trained and not (self.without_gradients or local):
+            self.found.given_of_all |= {node} if any(value.loaders for value in entries(given)) else set()
         if local and any(value.reason == OWN_SHAPE and not value.is_local for value in entries(given)):
             self.gets_whole_size(node, local, frame)
         if inside and (module.cls or module.contents is not None):  # it is followed, whatever it is given

@@ -17,6 +17,7 @@ _OF_TORCHVISION = (
     *("alexnet", "vgg", "squeezenet", "googlenet", "inception", "mobilenet", "mnasnet", "efficientnet", "swin"),
     *("convnext", "maxvit", "fcn", "deeplab"),
 )
+_DROPS_BEHIND_FEATURES = ("alexnet", "vgg", "squeezenet", "mobilenet")
 _LIKE = frozenset(
     {"randn_like", "rand_like", "bernoulli", "bernoulli_", "rsample", "reparameterize", "gumbel_softmax", "RReLU"}
     | {"rrelu", "FractionalMaxPool2d", "FractionalMaxPool3d", "fractional_max_pool2d", "fractional_max_pool3d"}
@@ -30,6 +31,8 @@ _WITHOUT_CHANCE = frozenset(
     {"Compose", "Sequential", "ReplayCompose", "BboxParams", "KeypointParams", "Normalize", "ToTensor", "ToTensorV2"}
     | {"ToFloat", "FromFloat", "Resize", "LongestMaxSize", "SmallestMaxSize", "PadIfNeeded", "CenterCrop", "Crop"}
 )
+# Transforms that drop parts of pictures, which are no masks of dropout.
+_OF_PICTURES = frozenset({"CoarseDropout", "ChannelDropout", "GridDropout", "MaskDropout", "PixelDropout"})
 # How arguments are called that say how much is dropped, and where they stand without a name.
 _RATES = re.compile(r"dropout|drop_(?:rate|path|prob)|stochastic_depth")
 _PLACES = {
@@ -74,10 +77,34 @@ def _is_random(transform: str) -> bool:
     return transform.startswith("Random") or transform in _TRANSFORMS
 
 
+def names_dropout(script: Script, without: frozenset[ast.AST]) -> bool:
+    """Whether a file names dropout; `without` what does not count."""
+    names = (name for name in all_names(script, without) if name not in _OF_PICTURES)
+    return any("dropout" in name or "Dropout" in name for name in names)
+
+
 def comes_with_dropout(script: Script, without: frozenset[ast.AST] = frozenset()) -> bool:
     """Whether a file makes a layer or a model of a library that has dropout; `without` the calls that do not count."""
     calls = (call for call in script.find(ast.Call) if call not in inside(without))
-    return any(makes_dropout(script.qualified(call.func), call) for call in calls)
+    made = (call for call in calls if makes_dropout(script.qualified(call.func), call))
+    return any(not takes_features(script, call) for call in made)
+
+
+def takes_features(script: Script, call: ast.Call) -> bool:
+    """Whether a file takes no more of a model of torchvision than its `features`, which drop nothing."""
+    name = script.qualified(call.func)
+    if not (name.startswith("torchvision.models.") and name.rpartition(".")[2].startswith(_DROPS_BEHIND_FEATURES)):
+        return False
+    parent = script.parents[call]
+    if not isinstance(parent, ast.Assign) or len(parent.targets) != 1:
+        return isinstance(parent, ast.Attribute) and parent.attr == "features"
+    target = parent.targets[0]
+    known = target.attr if isinstance(target, ast.Attribute) else ast.unparse(target)
+    named = (each for each in script.find(type(target)) if isinstance(each, ast.Name | ast.Attribute))
+    uses = (each for each in named if known == (each.attr if isinstance(each, ast.Attribute) else each.id))
+    owners = [script.parents[each] for each in uses if isinstance(each.ctx, ast.Load)]
+    taken = {each.attr if isinstance(each, ast.Attribute) else "" for each in owners}
+    return "features" in taken <= {"features", "parameters"}
 
 
 def makes_dropout(name: str, call: ast.Call) -> bool:

@@ -29,6 +29,7 @@ from .objects import Objects
 from .operations import element
 from .own_decisions import is_drawn
 from .own_regions import OwnRegions, counted_apart
+from .sample_entries import SampleEntries
 from .sizes import is_sizes
 from .tensor_uses import is_tensor_here
 from .values import (
@@ -63,7 +64,7 @@ _SHOW_NAMES = """
 _SHOWS = tuple(_SHOW_NAMES.split())
 
 
-class Reading(Objects, Longest, OwnRegions):
+class Reading(Objects, Longest, OwnRegions, SampleEntries):
     """What is decided, shown or written."""
 
     def after_loop(self, value: Value, owner: Frame, name: str, frame: Frame) -> Value:
@@ -267,7 +268,7 @@ class Reading(Objects, Longest, OwnRegions):
             self.found.of_rank_0[node] = frame.script, not value.host
         elif value.is_local and not own:
             own = self.goes_own_way(node, value, frame)
-            if not own:
+            if not own and not self.decides_by_sample(node, value, frame):
                 self.demand(node, value, frame)
         return own
 

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from ...facts.imported_by_name import imports_by_name, pattern
-from ...facts.missing_imports import is_package_of, missing_imports
+from ...facts.missing_imports import is_package_of, missing_imports, unfound_part
 from ...facts.script import Script
 from ...rule import Edit, Finding, Rule
 from ...targets import Target
@@ -25,7 +25,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         if name.startswith(".") or is_package_of(name, script.roots):
             yield _warning(line, name)
         elif name.split(".")[0] not in _FRAMEWORKS:
-            packages.setdefault(name.split(".")[0], line)
+            packages.setdefault(unfound_part(name, script.roots), line)
     for node in script.find(ast.Call):
         if _is_named_by_the_run(script, node):
             message = f"which module this imports is known in the run only, {_LEFT} if it is no part of the program"

@@ -25,6 +25,7 @@ from ...facts.header import is_in_group
 from ...facts.loggers import loggers
 from ...facts.same_file import is_ever_used, may_be_read_by, writes_a_file
 from ...facts.script import KEPT, Script
+from ...facts.standard_error import is_stderr
 from ...plain_words import Words
 from ...rule import ChangeArgument, Edit, Finding, Guard, Insert, Replace, Rule
 from ...targets import Target
@@ -285,6 +286,18 @@ def _bars(script: Script, words: Words) -> Iterator[Edit]:
         elif name.startswith(_PROGRESS) and "file" not in given and is_in_group(script, call):
             modules = (*words.imports, "import sys")
             yield ChangeArgument(call, "file", f"sys.stderr if {words.is_rank_0} else None", message, modules=modules)
+        elif name == "print" and "file" in given and is_in_group(script, call) and not _of_failure(script, call):
+            stream = next(word.value for word in call.keywords if word.arg == "file")
+            if is_stderr(program_of(script).scripts, script, stream):
+                template = f"{{}} if {words.is_rank_0} else None"
+                yield Replace(stream, template, "print to stderr on rank 0", modules=words.imports)
+
+
+def _of_failure(script: Script, call: ast.Call) -> bool:
+    """Whether a line is printed where something fails, which may be on one rank alone."""
+    block = script.block(script.statement(call))
+    ends = any(isinstance(each, ast.Raise | ast.Return) or "exit" in ast.unparse(each) for each in block)
+    return ends or any(isinstance(each, ast.ExceptHandler) for each in script.ancestors(call))
 
 
 RULE = Rule(

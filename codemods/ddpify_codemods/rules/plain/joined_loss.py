@@ -31,6 +31,12 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         kinds[name] = kinds.get(name, False) or node in found.apart_quietly
         joins[node] = name
     yield from _edits(script, joins, target)
+    makers = [script.parents[node] for node in joins]
+    made = next((f"`{ast.unparse(each.func)}`" for each in makers if isinstance(each, ast.Call)), "it")
+    for call in sorted((each for each in found.given_of_all if each in script.parents), key=lambda each: each.lineno):
+        message = f"every rank computes `{ast.unparse(call.func)}` with the batch of all ranks: what {made} makes of it"
+        remedy = "right, but no faster; --style exact divides it"
+        yield Finding(RULE.id, "warning", call.lineno, f"{message} is not seen to keep a row for each sample", remedy)
     if kinds:
         yield joining_functions(script, kinds, target)
 

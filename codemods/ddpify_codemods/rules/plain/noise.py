@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
+from ...facts.called_modules import last_name
 from ...facts.script import Script
 from ...plain_words import Words
 from ...rule import Edit, Finding, Insert, Rule
 from ...targets import Target
 from .words import is_here, module_name, program_of
 
+# Where it comes again, the sum of a seed and a rank would be that of another rank the time before.
+_SEED_AGAIN = "torch.manual_seed(torch.randint(2**31, ()).item() + {})"
 # Rank 0 goes on with the numbers of one process.
 _SEEDS = {
     "torch": "torch.manual_seed(torch.initial_seed() + {})",
@@ -24,15 +27,26 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     followed = program_of(script).followed
     for other, at in followed.found.first_passes if followed.drawn else ():
         if is_here(script, other):
-            yield _apart(script, at, followed.drawn, target.words)
+            again = _comes_again(program_of(script).scripts, script, at)
+            yield _apart(script, at, followed.drawn, target.words, again)
 
 
-def _apart(script: Script, at: ast.stmt, drawn: frozenset[str], words: Words) -> Insert:
+def _comes_again(scripts: Sequence[Script], script: Script, at: ast.AST, depth: int = 4) -> bool:
+    """Whether a statement is in a loop, or in a function that is called in one."""
+    if any(isinstance(each, ast.For | ast.While) for each in script.ancestors(at)) or not depth:
+        return True
+    function = getattr(script.scope(at), "name", None)
+    calls = ((each, call) for each in scripts for call in each.find(ast.Call) if last_name(call.func) == function)
+    return function is not None and any(_comes_again(scripts, each, call, depth - 1) for each, call in calls)
+
+
+def _apart(script: Script, at: ast.stmt, drawn: frozenset[str], words: Words, again: bool) -> Insert:
     """Seed the generators of all ranks but the first where a pass begins."""
     rank = words.rank
     names = {library: module_name(script, library, at) for library in sorted(drawn)}
     filled = {library: rank if library == "torch" else names.get(library) for library in _SEEDS}
-    lines = (f"\n    {_SEEDS[library].format(name)}" for library, name in filled.items() if name)
+    seeds = _SEEDS | ({"torch": _SEED_AGAIN} if again else {})
+    lines = (f"\n    {seeds[library].format(name)}" for library, name in filled.items() if name)
     code = f"if {rank} != 0:  # noise of its own for its samples{''.join(lines)}"
     modules = (
         *(f"import {library}" for library, name in names.items() if library == name),

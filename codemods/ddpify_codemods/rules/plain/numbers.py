@@ -309,13 +309,21 @@ def _binds(parent: ast.AST, node: ast.expr) -> bool:
     return parent.right is node and isinstance(parent.op, ast.Div | ast.FloorDiv | ast.Mod | ast.MatMult)
 
 
+def _is_held_to_zero(script: Script, node: ast.expr) -> bool:
+    """Whether a number is compared with 0 alone: that of all ranks says there what that of one says."""
+    compare = script.parents[node]
+    sides = [compare.left, *compare.comparators] if isinstance(compare, ast.Compare) else []
+    return len(sides) == 2 and any(isinstance(each, ast.Constant) and each.value == 0 for each in sides)
+
+
 def _problem(
     script: Script, node: ast.expr, kinds: set[str], also_same: bool, all_: dict[ast.expr, set[Reduction]]
 ) -> str:
     """Why a number cannot be reduced where it is read; "" where it can."""
     if len(kinds) > 1:
         return f"`{ast.unparse(node)}` is a sum in one case and a mean in another"
-    if also_same and kinds != {"mean"} and ("rows" in kinds or not in_ratio(script, node, all_)):
+    as_it_was = in_ratio(script, node, all_) or (kinds == {"sum"} and _is_held_to_zero(script, node))
+    if also_same and kinds != {"mean"} and ("rows" in kinds or not as_it_was):
         return f"`{ast.unparse(node)}` is read here of divided batches and of whole ones"
     segment = ast.get_source_segment(script.text, node)
     try:

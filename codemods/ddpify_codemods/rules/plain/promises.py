@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...facts.devices import names_device
 from ...facts.earlier_samples import own_generators
 from ...facts.flow.batches import sure_size
-from ...facts.flow.noise import comes_with_dropout
+from ...facts.flow.noise import comes_with_dropout, names_dropout
 from ...facts.flow.small_batches import smallest
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
@@ -64,9 +64,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             message = "where a rank's last batch has one sample, BatchNorm1d ends with an error, as in one process"
             yield Finding(RULE.id, "warning", line, message, "drop_last=True where that may be")
     left_out = program.followed.found.only_evaluated
-    if any(comes_with_dropout(each, left_out) for each in program.scripts) or any(
-        names_something(program, word) for word in ("dropout", "Dropout")
-    ):
+    if any(comes_with_dropout(each, left_out) or names_dropout(each, left_out) for each in program.scripts):
         message = "dropout draws its masks on each rank, from a seed of its own, not those of one process"
         yield Finding(RULE.id, "warning", line, message, "none needed")
     found = program.followed.found

@@ -13,7 +13,7 @@ from ...facts.flow.program import shuffle_distinguishes, told_by_key
 from ...facts.flow.small_batches import is_one
 from ...facts.flow.values import NOT_STACKED, Instance, Loader
 from ...facts.header import functions_place
-from ...facts.keyword_dictionaries import keyword_dictionary, said
+from ...facts.keyword_dictionaries import keyword_dictionary, may_say, said
 from ...facts.known_sampler import known_sampler
 from ...facts.loaders import Seen, can_be_repeated, is_false, new_name, order_of
 from ...facts.script import Script
@@ -135,7 +135,8 @@ def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> I
     """Let the sampler be one that the script has left open."""
     epoch = _seed(script, call)
     seed = f", seed={epoch}" if epoch and unset.shuffles else ""
-    sampler = f"DistributedSampler({unset.dataset.id}{words.replicas}, shuffle={unset.shuffles}{seed})"
+    rest = _without_rest(script, call)
+    sampler = f"DistributedSampler({unset.dataset.id}{words.replicas}, shuffle={unset.shuffles}{seed}{rest})"
     yield Replace(unset.none, sampler, _ORDER, modules=SAMPLER)
     size = call.args[1] if len(call.args) > 1 else next((w.value for w in call.keywords if w.arg == "batch_size"), None)
     if size is not None and not program_of(script).per_process:
@@ -145,10 +146,17 @@ def _set(script: Script, call: ast.Call, unset: UnsetSampler, words: Words) -> I
 def _without_rest(script: Script, call: ast.Call) -> str:
     """What a sampler is told where a loader drops its last batch: samples that came twice could make one more."""
     dropped = next((word.value for word in call.keywords if word.arg == "drop_last"), None)
-    is_false_or_unsaid = dropped is None or (isinstance(dropped, ast.Constant) and not dropped.value)
-    if is_false_or_unsaid or not isinstance(dropped, (ast.Constant, ast.Name, ast.Attribute)):
+    code = "" if dropped is None else ast.unparse(dropped)
+    hidden = [word.value.id for word in call.keywords if word.arg is None and isinstance(word.value, ast.Name)]
+    if dropped is None and hidden and may_say(script, call, "drop_last"):
+        dropped = said(script, call).get("drop_last", ast.Name(hidden[0]))
+        code = (
+            f'{hidden[0]}["drop_last"]' if keyword_dictionary(script, call) else f'{hidden[0]}.get("drop_last", False)'
+        )
+    elif not isinstance(dropped, (ast.Constant, ast.Name, ast.Attribute)):
         return ""
-    return f", drop_last={ast.unparse(dropped)}"
+    is_false = isinstance(dropped, ast.Constant) and not dropped.value
+    return "" if is_false else f", drop_last={code}"
 
 
 def _part(size: ast.expr, words: Words, trains: str = "") -> Replace:
@@ -183,9 +191,9 @@ def _part_of_shared(script: Script, call: ast.Call, size: ast.expr, words: Words
 
 def _changed(script: Script, call: ast.Call, name: str, words: Words) -> Edit:
     """Change the dictionary that the options come from."""
+    shuffle, rest = f'{name}.pop("shuffle", False)', _without_rest(script, call)
     seed = f", seed={epoch}" if (epoch := _seed(script, call)) else ""
-    data = f"{ast.unparse(call.args[0])}{words.replicas}"
-    order = f'DistributedSampler({data}, shuffle={name}.pop("shuffle", False){seed})'
+    order = f"DistributedSampler({ast.unparse(call.args[0])}{words.replicas}, shuffle={shuffle}{seed}{rest})"
     code = f'{name}["sampler"] = {order}'
     if not program_of(script).per_process:
         code += f'\n{name}["batch_size"] //= {words.world_size}'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.flow.noise import comes_with_dropout, has_noise, is_random_transform
+from ddpify_codemods.facts.flow.noise import comes_with_dropout, has_noise, is_random_transform, names_dropout
 
 from tests.codemods.checks import script_of
 
@@ -30,6 +30,13 @@ NONE: frozenset[ast.AST] = frozenset()
         ("timm.create_model('vit', drop_path_rate=0.1)", True),
         ("torchvision.models.vit_b_16(attention_dropout=0.1)", True),
         ("torch.utils.data.DataLoader(data, drop_last=True)", False),
+        ("torchvision.models.vgg19_bn(pretrained=True)", True),
+        ("torchvision.models.vgg19_bn(pretrained=True).features", False),
+        ("torchvision.models.vgg19()\ny = nn.Sequential(*x.features).eval()", False),
+        ("torchvision.models.vgg19()\ny = nn.Sequential(*x.features, x.classifier)", True),
+        ("torchvision.models.vgg19()\ny = x.features(x(image))", True),
+        ("torchvision.models.efficientnet_b0().features", True),
+        ("torchvision.models.resnet152()", False),
     ],
 )
 def test_layers_and_models_that_drop(made: str, drops: bool) -> None:
@@ -67,3 +74,11 @@ def test_other_noise(made: str, draws: bool) -> None:
 )
 def test_transforms(made: str, draws: bool) -> None:
     assert is_random_transform(made.partition("(")[0], ast.parse(made, mode="eval").body) is draws
+
+
+@pytest.mark.parametrize(
+    ("made", "names"),
+    [("nn.Dropout(0.1)", True), ("nn.functional.dropout(x)", True), ("A.Compose([A.CoarseDropout()])", False)],
+)
+def test_pictures_that_lose_parts_are_not_masked_by_dropout(made: str, names: bool) -> None:
+    assert names_dropout(script_of(f"import albumentations as A\n{HEAD}x = {made}\n"), NONE) is names

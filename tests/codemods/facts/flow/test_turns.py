@@ -33,6 +33,15 @@ def before(lines: str) -> str:
         ("x = torch.stack([v * (1 + i) for i, v in enumerate(x)])", False),
         ("x = torch.stack([v * 2 for i, v in enumerate(x)])", True),
         ("rows = []\nfor i, v in enumerate(x):\n    rows.append(v + i)\nx = torch.stack(rows)", False),
+        ("w = [1.0] * 8\nx = torch.stack([v * a for v, a in zip(x, w)])", False),
+        ("w = [1.0] * 8\nfor v, a in zip(x, w):\n    v.mul_(a)", False),
+        ("x = torch.stack([v * a for v, a in zip(x, x * 2)])", True),
+        ("import scipy.signal\nx = torch.stack([scipy.signal.detrend(v) * (1 + i) for i, v in enumerate(x)])", False),
+        (
+            "import scipy.signal\nx = torch.stack([scipy.signal.detrend(scipy.signal.detrend(v) + i)"
+            " for i, v in enumerate(x)])",
+            False,
+        ),
         ("s = 1.0\nfor i in range(len(x)):\n    s *= 0.9\n    x[i] *= s", False),
         ("s = 1.0\nfor i in range(len(x)):\n    s = s * 0.9\n    x[i] *= s", False),
         ("s = 1.0\nfor v in x:\n    s *= 0.9\n    v.mul_(s)", False),
@@ -54,6 +63,7 @@ def test_samples_that_are_changed_by_their_places(lines: str, fine: bool) -> Non
         ("i, (o, t) in enumerate(zip(out, y))", "F.cross_entropy(o[None], t[None]) * (1 + i)", False),
         ("o, t in zip(out, y)", "w * F.cross_entropy(o[None], t[None]); w *= 0.9", False),
         ("o, t in zip(out, y)", "w * F.cross_entropy(o[None], t[None])", True),
+        ("o, t, a in zip(out, y, range(8))", "a * F.cross_entropy(o[None], t[None])", False),
     ],
 )
 def test_losses_of_samples_that_weigh_by_their_places(of: str, each: str, fine: bool) -> None:
