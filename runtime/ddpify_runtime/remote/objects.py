@@ -3,7 +3,8 @@
 Every rank runs the whole script, so each reads the same values at the same places. Rank 0 leaves what it reads in the
 store, under the object, what is read, and how often it was read before; the others take it from there. What rank 0
 reads alone disturbs nobody. What the script throws away (`run.log(…)` as a statement) is not sent, so that a rank may
-come there more often than another, by its own clock say; only where a file is complete do the others wait for rank 0.
+come there more often than another, by its own clock say; only where a file is complete, or where the script would catch
+what rank 0's object raises, do the others wait for rank 0.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ import torch.distributed as dist
 from ..forward import region
 from ..lazy.batch import wholes
 from . import called_back
+from .caught import may_be_caught
 from .values import from_rank_zero, is_data, next_key
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, classmethod, staticmethod)
@@ -254,7 +256,9 @@ def _read(remote: Remote, what: str, function: Callable[[Any], Any]) -> Any:
 
 
 def _do(remote: Remote, function: Callable[[Any], Any]) -> Any:
-    """What the script does to an object without asking for a result."""
+    """What the script does to an object without asking for a result; what it would catch is raised on every rank."""
+    if may_be_caught(sys._getframe(2)) and _everywhere(remote):
+        return _read(remote, " do", lambda target: (function(target), None)[1])
     if remote._ddpify_object is _ELSEWHERE:
         return Remote(_UNSENT, None)
     with region.on_one_rank():

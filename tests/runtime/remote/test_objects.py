@@ -103,6 +103,50 @@ def test_errors_are_those_of_rank_zero() -> None:
     assert run(2, fail) == [[False, 3]] * 2
 
 
+class Response:
+    """As of a server that is asked by rank 0 alone."""
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    def raise_for_status(self) -> Response:
+        self.tries += 1
+        if self.tries < 3:
+            raise OSError(f"try {self.tries}")
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if value == "refused":
+            raise OSError(value)
+        super().__setattr__(name, value)
+
+
+def failed(function: Any) -> str:
+    try:
+        function()
+    except OSError as error:
+        return str(error)
+    return ""
+
+
+def test_what_the_script_catches_is_raised_on_every_rank() -> None:
+    def ask() -> list[Any]:
+        response: Any = rank_zero_only(Response)()
+        seen = []
+        for _ in range(2):
+            try:
+                response.raise_for_status()
+            except OSError as error:
+                seen.append(str(error))
+
+        def change() -> None:  # which only its caller tries
+            response.state = "refused"
+
+        return [*seen, failed(change), response.tries]
+
+    assert run(3, ask) == [["try 1", "try 2", "refused", 2]] * 3
+
+
 def test_rank_zero_reads_alone_too() -> None:
     def alone() -> list[Any]:
         run: Any = rank_zero_only(Run)()
