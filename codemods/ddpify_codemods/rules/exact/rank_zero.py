@@ -25,6 +25,8 @@ from ...targets import Target
 # Their result is often used, and it can travel to the other processes.
 _GIVE_RESULTS = ("subprocess.run", "subprocess.call", "subprocess.check_call", "os.system", "shutil.")
 
+_TRACES = "torch.profiler.tensorboard_trace_handler"  # each process would leave a trace of its own
+
 
 def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     """Wrap what writes: the function, so that its arguments are still evaluated everywhere (I11)."""
@@ -34,6 +36,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _once(script, call)
             yield from _closed(script, call)
     for call in script.find(ast.Call):
+        if script.qualified(call.func) == _TRACES and not under_rank_guard(script, call):
+            yield Replace(call.func, "rank_zero_only({})", "leave the trace of rank 0 only", ("rank_zero_only",))
         if has_unknown_mode(script, call):
             yield _unknown_mode(call)
         elif reads_and_writes(script, call) and call not in per_sample and not under_rank_guard(script, call):
