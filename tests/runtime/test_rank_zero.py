@@ -13,7 +13,9 @@ from ddpify_runtime import (
     DataLoader,
     barrier,
     broadcast,
+    destroy_process_group,
     get_rank,
+    get_world_size,
     rank_zero_first,
     rank_zero_only,
     rank_zero_path,
@@ -173,6 +175,24 @@ def alone() -> list[Any]:
 
 def test_one_process_is_left_alone() -> None:
     assert run(1, alone) == [[True, True, True, "x"]]
+
+
+def at_exit(folder: Path) -> list[Any]:
+    destroy_process_group()
+    with open(rank_zero_path(folder / "ended"), "a") as file:
+        file.write("ended")
+    rank_zero_only(os.mkdir)(folder / "new")
+    rank_zero_only(dict)(a=1).get("a")
+    in_a_thread: list[int] = []
+    thread = Thread(target=lambda: in_a_thread.append(get_rank()))
+    thread.start()
+    thread.join()
+    return [get_rank(), in_a_thread, rank_zero_value(len)("ab"), get_world_size()]
+
+
+def test_a_process_keeps_its_rank_until_its_end(tmp_path: Path) -> None:
+    assert run(3, at_exit, tmp_path) == [[rank, [rank], 2, 1] for rank in range(3)]
+    assert (tmp_path / "ended").read_text() == "ended"
 
 
 class Cached(Dataset[torch.Tensor]):
