@@ -6,6 +6,7 @@ import atexit
 import gc
 import multiprocessing
 import sys
+import threading
 from types import TracebackType
 
 import torch.distributed as dist
@@ -18,6 +19,7 @@ from .launch.start import start_processes
 from .sharding.collectives import broadcast_object
 
 _failed = False
+_left: dict[int, int] = {}  # the rank that each thread had when it left the group: one but where devices are threads
 
 
 def init_process_group(backend: str, init_method: str | None = None, nprocs: int = 1) -> None:
@@ -78,14 +80,18 @@ def destroy_process_group() -> None:
     # other tools): every object that still holds the group must go before the group does.
     release()
     gc.collect()
+    _left[threading.get_ident()] = dist.get_rank()
     hidden_group.show()
     dist.destroy_process_group()
     gc.collect()
 
 
 def get_rank() -> int:
-    """This process's rank, 0 to world size - 1; 0 without a process group."""
-    return dist.get_rank() if dist.is_initialized() else 0
+    """This process's rank, 0 to world size - 1; 0 without a process group, what it was after leaving one."""
+    if dist.is_initialized():
+        return dist.get_rank()
+    ranks = {*_left.values()}
+    return _left.get(threading.get_ident(), ranks.pop() if len(ranks) == 1 else 0)
 
 
 def get_world_size() -> int:

@@ -103,7 +103,7 @@ def rank_zero_only(function: Callable[P, R]) -> Callable[P, R]:
         watched.follow(modules, sent[1])
         return sent[0]  # type: ignore[no-any-return]
 
-    if _interrupted():
+    if _interrupted() or _has_left():
         return function if get_rank() == 0 else lambda *args, **kwargs: absent
     return function if _single() else call
 
@@ -196,6 +196,11 @@ def _single() -> bool:
 def _interrupted() -> bool:
     """Whether this is the handler of a Ctrl-C, which stops the ranks at different places: they cannot meet (P9)."""
     return isinstance(sys.exc_info()[1], KeyboardInterrupt)
+
+
+def _has_left() -> bool:
+    """Whether this was another rank than 0 of a group that it has left: what runs at its exit is rank 0's to do."""
+    return get_world_size() == 1 and get_rank() > 0
 
 
 def _on_rank_zero(function: Callable[[], tuple[Any, Any]], others_follow: bool = False) -> tuple[Any, Any]:

@@ -64,13 +64,28 @@ def _work(
     os.environ |= {"RANK": str(rank), "WORLD_SIZE": str(world_size), "LOCAL_RANK": str(rank)}
     os.environ |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(meeting)}
     os.environ.setdefault("DDPIFY_RANDOM", "original")
-    answer: tuple[str, Any]
-    try:
+    with _Answer(rank) as answer:
         if world_size > 1 and isinstance(meeting, str):
             dist.init_process_group("gloo", init_method=f"file://{meeting}", rank=rank, world_size=world_size)
             dist.barrier()  # one that returns at once must not leave while another still connects to it
-        answer = "", function(*args)
-    except BaseException:  # noqa: BLE001  whatever it is, it is the answer
-        answer = f"rank {rank}:\n{traceback.format_exc()}", None
-    pipe.send_bytes(pickle.dumps(answer))  # not send(): that would share the tensors' memory, which ends with us
+        answer.content = "", function(*args)
+    pipe.send_bytes(
+        pickle.dumps(answer.content)
+    )  # not send(): that would share the tensors' memory, which ends with us
     os._exit(0)
+
+
+class _Answer:
+    """Whatever is raised is the answer; a `try` here would be one of the script's to the runtime (remote/caught.py)."""
+
+    def __init__(self, rank: int) -> None:
+        self.rank = rank
+        self.content: tuple[str, Any] = "", None
+
+    def __enter__(self) -> _Answer:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *error: Any) -> bool:
+        if kind is not None:
+            self.content = f"rank {self.rank}:\n{''.join(traceback.format_exception(kind, *error))}", None
+        return True

@@ -88,6 +88,19 @@ ddpify_runtime.destroy_process_group()
     assert (done.returncode, done.stdout) == (0, f"2 {words} a\n"), done.stderr
 
 
+def test_what_a_script_does_at_its_exit_is_done_once(tmp_path: Path) -> None:
+    end = """import atexit
+def at_end():
+    with open(rank_zero_path("end"), "a") as file:
+        file.write("ended")
+    print("bye")
+atexit.register(at_end)
+destroy_process_group()"""
+    done = start(tmp_path, end, *TORCHRUN)
+    assert (done.returncode, done.stdout.count("bye")) == (0, 1), done.stderr
+    assert (tmp_path / "end").read_text() == "ended"
+
+
 def test_alone_there_is_no_process_group(tmp_path: Path) -> None:
     done = start(tmp_path, "import torch.distributed as dist; print(dist.is_initialized())")
     assert done.stdout == "world 1 ['--x', '1']\nFalse\n"

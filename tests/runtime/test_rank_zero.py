@@ -13,7 +13,9 @@ from ddpify_runtime import (
     DataLoader,
     barrier,
     broadcast,
+    destroy_process_group,
     get_rank,
+    get_world_size,
     rank_zero_first,
     rank_zero_only,
     rank_zero_path,
@@ -105,6 +107,31 @@ def test_values_come_from_rank_zero() -> None:
     assert (first[1], second[1]) == ("log.csv", os.devnull)
 
 
+def opened(path: Path) -> tuple[str, str, str]:
+    """A rank that is slower has read what rank 0 opens anew; and where it fails it fails for all."""
+    if get_rank():
+        time.sleep(0.3)
+    before = path.read_text()
+    with rank_zero_only(open)(path, "w+", encoding="ascii") as file:
+        file.write("new")
+        seen = file.read()
+        try:
+            file.write("\u00e9")
+        except UnicodeEncodeError as error:
+            seen += error.encoding
+        rank_zero_only(file.close)()
+    try:
+        rank_zero_only(open)(path / "absent", "a")
+    except OSError as error:
+        seen += type(error).__name__
+    return before, seen, path.read_text()
+
+
+def test_a_file_is_opened_by_all_together(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("old")
+    assert run(2, opened, tmp_path / "a") == [("old", "asciiNotADirectoryError", "new")] * 2
+
+
 def download(path: Path) -> str:
     def get() -> str:
         if path.exists():
@@ -148,6 +175,24 @@ def alone() -> list[Any]:
 
 def test_one_process_is_left_alone() -> None:
     assert run(1, alone) == [[True, True, True, "x"]]
+
+
+def at_exit(folder: Path) -> list[Any]:
+    destroy_process_group()
+    with open(rank_zero_path(folder / "ended"), "a") as file:
+        file.write("ended")
+    rank_zero_only(os.mkdir)(folder / "new")
+    rank_zero_only(dict)(a=1).get("a")
+    in_a_thread: list[int] = []
+    thread = Thread(target=lambda: in_a_thread.append(get_rank()))
+    thread.start()
+    thread.join()
+    return [get_rank(), in_a_thread, rank_zero_value(len)("ab"), get_world_size()]
+
+
+def test_a_process_keeps_its_rank_until_its_end(tmp_path: Path) -> None:
+    assert run(3, at_exit, tmp_path) == [[rank, [rank], 2, 1] for rank in range(3)]
+    assert (tmp_path / "ended").read_text() == "ended"
 
 
 class Cached(Dataset[torch.Tensor]):

@@ -13,6 +13,7 @@ from .loaders import is_false
 from .on_rank_zero import made_on_rank_zero
 from .origins import assigned, origins
 from .own_methods import is_own_function, is_own_module, may_be_own
+from .paths import is_path
 from .script import KEPT, Script
 from .transforms import calls_of_transforms
 
@@ -31,13 +32,14 @@ _WRITER_NAMES = """
     numpy.save numpy.savez numpy.savez_compressed numpy.savetxt pandas.ExcelWriter
     matplotlib.pyplot.savefig matplotlib.pyplot.imsave matplotlib.pyplot.show matplotlib.pyplot.pause
     os.makedirs os.mkdir os.remove os.unlink os.rename os.renames os.replace os.rmdir os.removedirs os.symlink os.link
-    os.truncate os.system
+    os.truncate os.mkfifo os.system
     shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
     subprocess.run subprocess.call subprocess.check_call subprocess.Popen os.popen
     visdom.Visdom loguru.logger.add logging.config.dictConfig logging.config.fileConfig
     smtplib.SMTP smtplib.SMTP_SSL
     filelock.FileLock filelock.SoftFileLock filelock.UnixFileLock portalocker.Lock fasteners.InterProcessLock
     requests.post requests.put requests.patch requests.delete httpx.post httpx.put httpx.patch httpx.delete
+    torch.cuda.memory._dump_snapshot
     huggingface_hub.upload_file huggingface_hub.upload_folder huggingface_hub.create_repo
 """
 _WRITERS = frozenset(_WRITER_NAMES.split())
@@ -46,9 +48,11 @@ _WRITER_CLASSES = frozenset(name for name in (full.rpartition(".")[2] for full i
 _METHOD_NAMES = """
     savefig tofile to_csv to_json to_pickle to_excel to_parquet to_hdf to_sql to_feather
     write_text write_bytes write_html write_image
-    mkdir rmdir unlink touch symlink_to save_pretrained push_to_hub
+    export_chrome_trace export_stacks export_memory_timeline
+    mkdir rmdir unlink touch symlink_to hardlink_to save_pretrained push_to_hub
 """
 _METHODS = frozenset(_METHOD_NAMES.split())
+_RENAMING = frozenset({"rename", "replace"})  # of paths, to one other name
 _LOG_FILES = ("FileHandler", "RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler")
 _LOG_HANDLERS = frozenset(f"logging.{place}{name}" for place in ("", "handlers.") for name in _LOG_FILES)
 _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
@@ -63,6 +67,8 @@ FETCHERS = frozenset(
 _UNPACKING = frozenset({"extractall", "extract"})
 _ARCHIVERS = frozenset({"tarfile", "zipfile", "rarfile", "py7zr"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
+# Arrays that are files, and the place of the mode among their arguments.
+_MAPPED = {"numpy.memmap": 2, "numpy.lib.format.open_memmap": 1}
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
 FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
 # What calls a function that it is given, now or in its turn; what starts it beside the rest.
@@ -83,9 +89,11 @@ def writes(script: Script, call: ast.Call) -> bool:
         return True
     if name in _ARCHIVES:
         return _is_writing(mode_of(script, call))
+    if name in _MAPPED:
+        return "w" in (mode_of(script, call, place=_MAPPED[name]) or "")
     if name == "lmdb.open":
         return not any(word.arg == "readonly" and not is_false(word.value) for word in call.keywords)
-    if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
+    if opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
         return "x" in (mode_of(script, call) or "")
     if not isinstance(call.func, ast.Attribute) or may_be_own(script, call.func):
         return False
@@ -94,9 +102,18 @@ def writes(script: Script, call: ast.Call) -> bool:
         return method in _WRITER_CLASSES
     if method == "save":
         return bool(call.args) and not _is_imported(script, call.func) and script.qualified(call.func.value) != "self"
+    if method in _RENAMING:
+        return len(call.args) + len(call.keywords) == 1 and is_path(script, call.func.value)
+    if method == "dump":
+        return bool(call.args) and _is_array(script, call.func.value)
     if method == "open":
         return not _is_imported(script, call.func) and _is_writing(mode_of(script, call, place=0))
     return method in _METHODS and not (method in _GIVE_TEXT_WITHOUT_PATH and not call.args and not call.keywords)
+
+
+def _is_array(script: Script, node: ast.expr) -> bool:
+    calls = (each for each in origins(script, node) if isinstance(each, ast.Call))
+    return any(script.qualified(call.func).startswith("numpy.") for call in calls)
 
 
 def _is_writer(script: Script, name: str) -> bool:
@@ -138,7 +155,7 @@ def unpacks(script: Script, called: ast.expr) -> bool:
 def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
     """The path of an `open(path, "w")` or of a logging file, if the call is one."""
     name = script.qualified(call.func)
-    if _opens_file(script, name):
+    if opens_file(script, name):
         mode = mode_of(script, call)
         return _first(call, "file", "filename") if _is_writing(mode) and "x" not in (mode or "") else None
     if name in _LOG_HANDLERS:
@@ -158,7 +175,7 @@ def opened_path(script: Script, call: ast.Call) -> ast.expr | None:
 
 def reads_and_writes(script: Script, call: ast.Call) -> bool:
     """Whether a file is opened to be read and written through one object, of which more is used than its `write`."""
-    if not _opens_file(script, script.qualified(call.func)) or "+" not in (mode_of(script, call) or ""):
+    if not opens_file(script, script.qualified(call.func)) or "+" not in (mode_of(script, call) or ""):
         return False
     parent = script.parents[call]
     name = parent.optional_vars if isinstance(parent, ast.withitem) else None
@@ -207,7 +224,7 @@ def has_unknown_mode(script: Script, call: ast.Call) -> bool:
         made = (each for each in origins(script, call.func.value) if isinstance(each, ast.Call))
         is_path = any(script.qualified(each.func).startswith("pathlib.") for each in made)
         return is_path and mode_of(script, call, place=0) is None
-    return _opens_file(script, script.qualified(call.func)) and mode_of(script, call) is None
+    return opens_file(script, script.qualified(call.func)) and mode_of(script, call) is None
 
 
 @lru_cache(maxsize=KEPT)
@@ -301,7 +318,8 @@ def _is_imported(script: Script, node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in script.imported
 
 
-def _opens_file(script: Script, name: str) -> bool:
+def opens_file(script: Script, name: str) -> bool:
+    """Whether a name is that of a function which opens a file: `open`, `gzip.open`."""
     return name in _OPENERS and not is_own_function(script, name)
 
 

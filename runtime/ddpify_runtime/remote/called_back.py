@@ -45,8 +45,12 @@ def _is_of_the_script(value: Any, objects: bool) -> bool:
         if not objects or isinstance(value, (type, nn.Module)) or not isinstance(call, types.FunctionType):
             return False
         value = call
-    path = getattr(sys.modules.get(value.__module__), "__file__", None) or ""
-    return not path.startswith(_LIBRARIES) and not value.__module__.startswith("ddpify_runtime.")
+    return not is_library(getattr(sys.modules.get(value.__module__), "__file__", None) or "", value.__module__)
+
+
+def is_library(path: str, module: str) -> bool:
+    """Whether the code of a file, which is that module, is none of the script."""
+    return path.startswith(_LIBRARIES) or module.startswith("ddpify_runtime.")
 
 
 def drive(key: str, here: bool, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], packed: _Packed) -> Any:

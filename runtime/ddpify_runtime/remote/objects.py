@@ -3,13 +3,16 @@
 Every rank runs the whole script, so each reads the same values at the same places. Rank 0 leaves what it reads in the
 store, under the object, what is read, and how often it was read before; the others take it from there. What rank 0
 reads alone disturbs nobody. What the script throws away (`run.log(…)` as a statement) is not sent, so that a rank may
-come there more often than another, by its own clock say; only where a file is complete do the others wait for rank 0.
+come there more often than another, by its own clock say; only where a file is complete, or where the script would catch
+what rank 0's object raises, do the others wait for rank 0.
 """
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
+import mmap
 import operator
 import os
 import pickle
@@ -27,6 +30,7 @@ import torch.distributed as dist
 from ..forward import region
 from ..lazy.batch import wholes
 from . import called_back
+from .caught import may_be_caught
 from .values import from_rank_zero, is_data, next_key
 
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodDescriptorType, classmethod, staticmethod)
@@ -154,6 +158,8 @@ class _Items:
 
 def packed(value: Any) -> tuple[Any, Any]:
     """What rank 0 goes on with in place of a value, and what the others get: copies of data, remotes of all else."""
+    if _is_mapped(value):
+        return value, _Mapped(value)
     if is_data(value):
         return value, value
     if type(value) in (list, tuple):
@@ -164,7 +170,7 @@ def packed(value: Any) -> tuple[Any, Any]:
         here, there = ([pair[index] for pair in pairs] for index in (0, 1))
         return dict(zip(value, here, strict=True)), dict(zip(value, there, strict=True))
     if type(value) is not Remote and isinstance(value, io.IOBase):
-        return value, _Nowhere("w" if isinstance(value, io.TextIOBase) else "wb")
+        return value, _Nowhere(value)
     kind: Any = type(value)
     remote = value if kind is Remote else Remote(str(next(_numbers)), _kind(kind), value)
     return remote, _Reference(remote)
@@ -191,14 +197,42 @@ class _Reference:
         return Remote, self.place
 
 
+class _Mapped:
+    """A new file that is an array (`np.memmap`) on its way to the other ranks: theirs is in memory, and no file's.
+
+    All change their arrays in the same way; in a file that they share `array[0] += 1` would count once for each rank.
+    """
+
+    def __init__(self, array: Any) -> None:
+        self.arguments = array.shape, array.dtype, "C" if array.flags.c_contiguous else "F"
+
+    def __reduce__(self) -> Any:
+        return _zeros, self.arguments
+
+
+def _zeros(shape: Any, dtype: Any, order: Any) -> Any:
+    numpy = importlib.import_module("numpy")
+    return numpy.zeros(shape, dtype, order).view(numpy.memmap)
+
+
+def _is_mapped(value: Any) -> bool:
+    """Whether a value is such an array, with nothing in it yet."""
+    numpy = sys.modules.get("numpy")
+    if numpy is None or type(value) is not numpy.memmap or not isinstance(value.base, mmap.mmap):
+        return False
+    return bool(value.flags.writeable) and not numpy.asarray(value).ravel("K").view("u1").any()
+
+
 class _Nowhere:
     """A file on its way to the other ranks, where what is written to it goes nowhere."""
 
-    def __init__(self, mode: str) -> None:
-        self.mode = mode
+    def __init__(self, file: io.IOBase) -> None:
+        kind = "" if isinstance(file, io.TextIOBase) else "b"
+        encoding, errors = (getattr(file, name, None) for name in ("encoding", "errors"))  # which decide what raises
+        self.arguments = ("w+" if file.readable() else "w") + kind, -1, encoding, errors
 
     def __reduce__(self) -> Any:
-        return open, (os.devnull, self.mode)
+        return open, (os.devnull, *self.arguments)
 
 
 @lru_cache
@@ -254,7 +288,9 @@ def _read(remote: Remote, what: str, function: Callable[[Any], Any]) -> Any:
 
 
 def _do(remote: Remote, function: Callable[[Any], Any]) -> Any:
-    """What the script does to an object without asking for a result."""
+    """What the script does to an object without asking for a result; what it would catch is raised on every rank."""
+    if may_be_caught(sys._getframe(2)) and _everywhere(remote):
+        return _read(remote, " do", lambda target: (function(target), None)[1])
     if remote._ddpify_object is _ELSEWHERE:
         return Remote(_UNSENT, None)
     with region.on_one_rank():

@@ -30,11 +30,21 @@ from tests.codemods.checks import node_of, script_of, sources_of
         ("lmdb.open('cache', map_size=9)", True),
         ("lmdb.open('cache', readonly=False)", True),
         ("lmdb.open('cache', readonly=True)", False),
+        ("profiler.export_chrome_trace('trace.json')", True),
+        ("torch.cuda.memory._dump_snapshot('snapshot')", True),
+        ("np.memmap('a', 'f4', 'w+', shape=3)", True),
+        ("np.memmap('a', dtype='f4', mode='w+', shape=3)", True),
+        ("np.memmap('a', 'f4')", False),
+        ("np.memmap('a', mode='r')", False),
+        ("np.lib.format.open_memmap('a', 'w+')", True),
+        ("np.zeros(3).dump('a')", True),
+        ("pickler.dump(3)", False),
+        ("Path('a').hardlink_to('b')", True),
     ],
 )
 def test_calls_that_write(source: str, does: bool) -> None:
-    script = script_of(f"import lmdb, os, torch\n{source}")
-    assert writes(script, script.tree.body[1].value) is does  # type: ignore[attr-defined]
+    script = script_of(f"import lmdb, os, torch\nimport numpy as np\n{source}")
+    assert writes(script, script.tree.body[-1].value) is does  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(

@@ -72,6 +72,10 @@ def test_a_cache_filled_sample_by_sample_stays() -> None:
         ("writer = SummaryWriter('runs')", "writer = rank_zero_only(SummaryWriter)('runs')"),
         ("done = subprocess.run(['ls'], capture_output=True)",
          "done = rank_zero_value(subprocess.run)(['ls'], capture_output=True)"),
+        ("Path('a').rename('b')", "rank_zero_only(Path('a').rename)('b')"),
+        ("array = np.memmap('a', mode='w+')", "array = rank_zero_only(np.memmap)('a', mode='w+')"),
+        ("traced = torch.profiler.tensorboard_trace_handler('a')",
+         "traced = rank_zero_only(torch.profiler.tensorboard_trace_handler)('a')"),
         ("subprocess.run(['ls'])", "rank_zero_only(subprocess.run)(['ls'])"),
     ],
 )  # fmt: skip
@@ -109,6 +113,49 @@ def test_all_wait_for_a_file_that_may_be_read_back() -> None:
         with open(rank_zero_path("a.pkl"), "wb") as file:
             pickle.dump(1, file)
             rank_zero_only(file.close)()
+        """,
+        imports=IMPORTS,
+    )
+
+
+def test_all_open_a_file_together_that_others_have_to_have_read() -> None:
+    check_transformed(
+        """
+        NAME = "best.txt"
+        best = float(open(NAME).read())
+        with open("best.txt", "w") as file:
+            file.write(str(best))
+        file = open("best.txt", "a")
+        file.close()
+        """,
+        """
+        NAME = "best.txt"
+        best = float(open(NAME).read())
+        with rank_zero_only(open)("best.txt", "w") as file:
+            file.write(str(best))
+            rank_zero_only(file.close)()
+        file = rank_zero_only(open)("best.txt", "a")
+        rank_zero_only(file.close)()
+        """,
+        imports=IMPORTS,
+    )
+
+
+def test_all_have_the_error_that_the_script_catches() -> None:
+    check_transformed(
+        """
+        try:
+            file = open("logs/a.txt", "a")
+        except FileNotFoundError:
+            os.makedirs("logs")
+            file = open("logs/a.txt", "a")
+        """,
+        """
+        try:
+            file = rank_zero_only(open)("logs/a.txt", "a")
+        except FileNotFoundError:
+            rank_zero_only(os.makedirs)("logs")
+            file = open(rank_zero_path("logs/a.txt"), "a")
         """,
         imports=IMPORTS,
     )

@@ -1,0 +1,57 @@
+"""Whether the script may catch what a call raises: then it goes on, and all ranks have to go on the same way."""
+
+from __future__ import annotations
+
+import ast
+import linecache
+import types
+from collections.abc import Iterator
+from functools import lru_cache
+
+from .called_back import is_library
+
+# What an object of rank 0 does not raise; `finally` and what is caught to end the run need no agreement.
+_OTHER_CAUSES = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "ImportError", "ModuleNotFoundError"})
+
+
+def may_be_caught(frame: types.FrameType | None) -> bool:
+    """Whether a line of the script that a frame is at, or that leads there, is in a `try` or under a `suppress`.
+
+    It is the same on every rank: frames of libraries, which may be rank 0's alone, do not count.
+    """
+    while frame is not None:
+        code = frame.f_code
+        if not is_library(code.co_filename, frame.f_globals.get("__name__", "")):
+            line = frame.f_lineno or 0
+            if any(first <= line <= last for first, last in _caught_lines(code.co_filename)):
+                return True
+        frame = frame.f_back
+    return False
+
+
+@lru_cache
+def _caught_lines(path: str) -> tuple[tuple[int, int], ...]:
+    """The first and last lines of what is tried in a file; nothing of what has no source."""
+    try:
+        tree = ast.parse("".join(linecache.getlines(path)))
+    except SyntaxError:
+        return ()
+    return tuple((body[0].lineno, body[-1].end_lineno or 0) for body in map(_tried, ast.walk(tree)) if body)
+
+
+def _tried(node: ast.AST) -> list[ast.stmt]:
+    """The statements whose exceptions a node catches."""
+    if isinstance(node, (ast.With, ast.AsyncWith)):
+        return node.body if any(_suppresses(item.context_expr) for item in node.items) else []
+    handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])  # of `try`, also with `except*`
+    return node.body if any(set(_names(each.type)) - _OTHER_CAUSES for each in handlers) else []  # type: ignore[attr-defined]
+
+
+def _names(kind: ast.expr | None) -> Iterator[str]:
+    """The exceptions that a handler names; "" for any."""
+    for each in kind.elts if isinstance(kind, ast.Tuple) else (kind,):
+        yield "" if each is None else ast.unparse(each)
+
+
+def _suppresses(context: ast.expr) -> bool:
+    return isinstance(context, ast.Call) and ast.unparse(context.func).rpartition(".")[2] == "suppress"
