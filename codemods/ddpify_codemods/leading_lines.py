@@ -39,15 +39,11 @@ def without_first_blanks(lines: Sequence[cst.EmptyLine]) -> list[cst.EmptyLine]:
 def below_first(first: Sequence[cst.CSTNode], body: list[Statement]) -> list[Statement]:
     """Put two blank lines above the class or function that a file began with, where something stands above it now."""
     name = first[0].name.value if first and isinstance(first[0], cst.ClassDef | cst.FunctionDef) else ""
-    return [
-        with_lines_above(each, [cst.EmptyLine(indent=False)] * 2)
-        if place
-        and isinstance(each, cst.ClassDef | cst.FunctionDef)
-        and each.name.value == name
-        and not lines_above(each)
-        else each
-        for place, each in enumerate(body)
-    ]
+    named = (place for place, each in enumerate(body) if getattr(getattr(each, "name", None), "value", "") == name)
+    place = next(named, 0) if name else 0
+    if not place or lines_above(body[place]):
+        return body
+    return [*body[:place], with_lines_above(body[place], [cst.EmptyLine(indent=False)] * 2), *body[place + 1 :]]
 
 
 def after_block(statements: list[Statement], lines: Sequence[cst.EmptyLine]) -> list[Statement]:

@@ -24,14 +24,15 @@ def silence() -> None:
     """
     global STDERR
     stdout, stderr = _open(), _open()
-    STDERR = _again(sys.__stderr__)
+    if STDERR is sys.__stderr__:
+        STDERR = _again(STDERR)
     for stream in (sys.stdout, sys.__stdout__):
         _mute(stream, stdout)
     for stream in (sys.stderr, sys.__stderr__):
         _mute(stream, stderr)
     sys.stdout = sys.__stdout__ = stdout  # type: ignore[misc]
     sys.stderr = sys.__stderr__ = stderr  # type: ignore[misc]
-    logging.FileHandler._open = lambda self: _open()  # type: ignore[method-assign]  # those of libraries, of Hydra
+    logging.FileHandler._open = _open_for  # type: ignore[method-assign, assignment]  # of libraries, too
     os.fsync = _but_for_devices(os.fsync)
     if hasattr(os, "fdatasync"):
         os.fdatasync = _but_for_devices(os.fdatasync)
@@ -60,6 +61,11 @@ def leave_silent() -> None:
 def _open() -> TextIOWrapper:
     _nowhere.append(open(os.devnull, "w"))  # noqa: SIM115
     return _nowhere[-1]
+
+
+def _open_for(handler: logging.FileHandler) -> TextIOWrapper:
+    """What a log handler opens in the place of its file, and closes."""
+    return open(os.devnull, "w", encoding=handler.encoding, errors=handler.errors)
 
 
 def _but_for_devices(sync: Any) -> Any:

@@ -27,6 +27,13 @@ def code(test: str = "(i + 1) % 4 == 0", first: str = "pass", between: str = "pa
     return result.code
 
 
+@pytest.mark.parametrize("behind", ["optimizer.step()", "print(model.weight.grad)"])
+def test_what_is_left_behind_the_loop_is_averaged_where_it_is_used(behind: str) -> None:
+    once = LOOP.format(test="(i + 1) % 4 == 0", first="pass", between="pass")
+    result = plain(HEAD + once + f"    {behind}\n")
+    assert "require_backward_grad_sync" not in result.code
+
+
 @pytest.mark.parametrize("test", ["(i + 1) % 4 == 0", "i % 4 == 3 or i + 1 == len(train_loader)"])
 def test_the_pass_before_a_step_averages(test: str) -> None:
     assert f"        ddp_model.require_backward_grad_sync = {test}\n        loss = " in code(test)
@@ -46,6 +53,8 @@ def test_steps_that_are_counted_before_the_forward() -> None:
         {"between": "print(model.weight.grad.norm())"},
         {"between": "i += 1"},
         {"test": "steps % 4 == 0", "between": "steps += 1"},
+        {"test": "steps % 48 == 0", "first": "steps += len(x)"},
+        {"test": "last", "first": "last = i == 3"},
         {"test": "random.random() < 0.5"},
         {"test": "loss.item() < 1"},
         {"test": "True"},

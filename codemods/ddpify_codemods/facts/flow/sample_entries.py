@@ -7,6 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 
 from ..bindings import names_in
+from ..called_modules import last_name
 from ..script import Script
 from .frames import Frame, local_entries
 from .operations import runs_over_samples
@@ -29,6 +30,10 @@ from .values import (
 )
 
 _OF_OTHERS = KEPT | {COUPLES, DRAWN, TAKEN}
+# What they give depends on what was given before.
+_TAKES = frozenset(
+    {"next", "send", "pop", "popleft", "popitem", "setdefault", "heappush", "heappop", "heappushpop", "heapreplace"}
+)
 _LEAVES = ast.Continue | ast.Break | ast.Return | ast.Try | ast.Yield | ast.YieldFrom
 _SIMPLE = ast.Assign | ast.AnnAssign | ast.AugAssign | ast.Expr
 
@@ -93,6 +98,7 @@ class SampleEntries(State):
     def may_see(self, function: Function, frame: Frame) -> bool:
         """Whether a function may keep something, or reads more than it is given that differs between the ranks."""
         own = {each.arg for each in ast.walk(function.node) if isinstance(each, ast.arg)} | _stored([function.node])
+        own -= _with_defaults(function.node)
         if _keeps([function.node], own) or any(
             isinstance(x, ast.Global | ast.Nonlocal) for x in ast.walk(function.node)
         ):
@@ -190,6 +196,16 @@ def _read_at_once(part: ast.AST, known: set[str]) -> Iterator[ast.Name | ast.Att
             yield each  # type: ignore[misc]
 
 
+def _with_defaults(function: ast.AST) -> set[str]:
+    """The parameters of a function that have a default, which may keep something from call to call."""
+    found: set[str] = set()
+    for each in (each.args for each in ast.walk(function) if isinstance(each, (ast.FunctionDef, ast.Lambda))):
+        named = [*each.posonlyargs, *each.args]
+        found |= {one.arg for one in named[len(named) - len(each.defaults) :]}
+        found |= {one.arg for one, default in zip(each.kwonlyargs, each.kw_defaults, strict=True) if default}
+    return found
+
+
 def _root(node: ast.AST) -> str:
     """The name that an attribute is one of; "" where it is of another expression, in which its own names stand."""
     while isinstance(node, ast.Attribute):
@@ -220,8 +236,20 @@ def _begun(statement: ast.stmt) -> set[str]:
 
 
 def _keeps(parts: Sequence[ast.AST], own: set[str]) -> bool:
-    """Whether something is written that is not among the names of a turn or of a function itself."""
+    """Whether something is written that is not among the names of a turn or of a function itself, or is taken out of
+    what keeps its place: `next(weights)`, `heapq.heappop(heap)`."""
+    aliases = {
+        name
+        for part in parts
+        for each in ast.walk(part)
+        if isinstance(each, ast.Assign) and isinstance(each.value, ast.Name | ast.Attribute | ast.Subscript)
+        for name in _stored(each.targets)
+    }
     for each in (each for part in parts for each in ast.walk(part)):
+        if isinstance(each, ast.Call) and last_name(each.func) in _TAKES:
+            return True
+        if isinstance(each, ast.AugAssign) and isinstance(each.target, ast.Name) and each.target.id in aliases:
+            return True  # it may change what has another name, in place
         if isinstance(each, ast.Attribute | ast.Subscript) and not isinstance(each.ctx, ast.Load):
             held = each
             while isinstance(held, ast.Attribute | ast.Subscript):

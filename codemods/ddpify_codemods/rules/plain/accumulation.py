@@ -60,9 +60,12 @@ def _condition(script: Script, loop: ast.For, at: ast.stmt, backwards: set[ast.C
     others = [each for each in loop.body if each is not steps[0]]
     if any(_steps(each) or _reads_gradients(each) for each in others):
         return None
+    if _needs_averages_behind(script, loop, steps[0]):
+        return None
     test = steps[0].test
-    later = loop.body[loop.body.index(at) :]
-    taken = {node.id for each in later for node in ast.walk(each) if _is_stored(node)}  # type: ignore[attr-defined]
+    counted = {each.target for each in loop.body[: loop.body.index(at)] if _counts(each)}  # type: ignore[attr-defined]
+    stored = (node for each in loop.body for node in ast.walk(each) if _is_stored(node) and node not in counted)
+    taken = {node.id for node in stored}  # type: ignore[attr-defined]
     named = {node.id for node in ast.walk(test) if isinstance(node, ast.Name)}
     calls = [node for node in ast.walk(test) if isinstance(node, ast.Call) and script.qualified(node.func) != "len"]
     return None if named & taken or calls or not named else test
@@ -70,6 +73,24 @@ def _condition(script: Script, loop: ast.For, at: ast.stmt, backwards: set[ast.C
 
 def _holds(statement: ast.stmt, call: ast.Call) -> bool:
     return any(node is call for node in ast.walk(statement))
+
+
+def _counts(statement: ast.stmt) -> bool:
+    """Whether it is `steps += 1`, alike on all ranks; a number of samples is not."""
+    by = statement.value if isinstance(statement, ast.AugAssign) and isinstance(statement.op, ast.Add) else None
+    return isinstance(by, ast.Constant) and isinstance(statement.target, ast.Name)  # type: ignore[attr-defined]
+
+
+def _needs_averages_behind(script: Script, loop: ast.For, step: ast.If) -> bool:
+    """Whether the function of a loop takes the step once more behind it, or looks at gradients: those that are left
+    would not be averaged."""
+    inside = {*ast.walk(loop)}
+    calls = {ast.unparse(each.func) for each in ast.walk(step) if isinstance(each, ast.Call)}
+    taken = {each for each in calls if each.rpartition(".")[2] == "step"}
+    beside = [each for each in ast.walk(script.scope(loop)) if each not in inside]
+    again = any(isinstance(each, ast.Call) and ast.unparse(each.func) in taken for each in beside)
+    names = [each.attr for each in beside if isinstance(each, ast.Attribute)]
+    return again or any(name == "grad" or name.startswith(_READS[:2]) for name in names)
 
 
 def _is_stored(node: ast.AST) -> bool:

@@ -32,12 +32,14 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 
 def _comes_again(scripts: Sequence[Script], script: Script, at: ast.AST, depth: int = 4) -> bool:
-    """Whether a statement is in a loop, or in a function that is called in one."""
+    """Whether a statement is in a loop, or in a function that is called in one, or at several places."""
     if any(isinstance(each, ast.For | ast.While) for each in script.ancestors(at)) or not depth:
         return True
     function = getattr(script.scope(at), "name", None)
-    calls = ((each, call) for each in scripts for call in each.find(ast.Call) if last_name(call.func) == function)
-    return function is not None and any(_comes_again(scripts, each, call, depth - 1) for each, call in calls)
+    if function is None:
+        return False
+    calls = [(each, call) for each in scripts for call in each.find(ast.Call) if last_name(call.func) == function]
+    return len(calls) > 1 or any(_comes_again(scripts, each, call, depth - 1) for each, call in calls)
 
 
 def _apart(script: Script, at: ast.stmt, drawn: frozenset[str], words: Words, again: bool) -> Insert:

@@ -15,9 +15,15 @@ LOOP = "    for x, y in train_loader:\n"
 FILLED = """\
 import numpy as np
 import scipy.signal
+def numbers():
+    while True:
+        yield 1.0
+def counted(z, before=[]):
+    before.append(1)
+    return z * len(before)
 def spectra(batch):
     rows, others = [], []
-    last = 0
+    last, weights = 0, numbers()
     for s in batch.cpu().numpy():
         {turn}
     return {made}
@@ -59,6 +65,9 @@ def test_each_rank_makes_the_rows_of_its_samples(turn: str, made: str) -> None:
         "if s.sum() > 0:\n    rows.append(np.abs(np.fft.fft(s)))",
         "if s.sum() > 0:\n    continue\nrows.append(np.abs(np.fft.fft(s)))",
         "np.copyto(STATE, s)\nrows.append(np.abs(np.fft.fft(s + STATE)))",
+        "rows.append(np.abs(np.fft.fft(s)) * next(weights))",
+        "rows.append(counted(np.abs(np.fft.fft(s))))",
+        "z = last\nz += np.abs(np.fft.fft(s))\nrows.append(z)",
     ],
 )
 def test_what_sees_other_samples_is_computed_of_the_batch_of_all(turn: str) -> None:
