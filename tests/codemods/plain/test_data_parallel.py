@@ -39,6 +39,29 @@ def test_the_model_is_no_module_of_another_one(made: str) -> None:
     assert ".module" not in code and "net.state_dict()" in code and "nn.DataParallel" not in code
 
 
+@pytest.mark.parametrize(
+    ("line", "left"),
+    [
+        ("from torch.nn import DataParallel", []),
+        ("from torch.nn import DataParallel, Linear", ["from torch.nn import Linear"]),
+        ("from torch.nn.parallel import DataParallel as Parallel", []),
+    ],
+)
+def test_the_import_goes_that_nothing_uses(line: str, left: list[str]) -> None:
+    name = line.rpartition(" ")[2] if " as " in line else "DataParallel"
+    code = parallel(f"{line}\nmodel = nn.Linear(4, 3)\nmodel = {name}(model).cuda()\n")
+    lines = [each for each in code.splitlines() if each.startswith("from torch.nn")]
+    assert lines == ["from torch.nn.parallel import DistributedDataParallel", *left]
+
+
+def test_the_import_stays_that_something_asks_for() -> None:
+    line = "from torch.nn import DataParallel"
+    code = parallel(
+        f"{line}\nmodel = DataParallel(nn.Linear(4, 3)).cuda()\n", "print(isinstance(model, DataParallel))\n"
+    )
+    assert line in code
+
+
 def test_the_module_of_something_else_stays() -> None:
     code = parallel(
         "model = nn.Linear(4, 3).cuda()\naverage = torch.optim.swa_utils.AveragedModel(model)\n",

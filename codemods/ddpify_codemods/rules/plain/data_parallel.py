@@ -9,7 +9,7 @@ from ...facts.data_parallel import CLASSES, called_in_parallel, with_inputs
 from ...facts.eager import is_move
 from ...facts.flow.frames import FlowFacts
 from ...facts.script import Script
-from ...rule import Delete, Edit, Finding, Replace, Rule, Unguard
+from ...rule import Delete, DropImport, Edit, Finding, Replace, Rule, Unguard
 from ...targets import Target
 from .words import is_here, program_of
 
@@ -33,6 +33,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             yield _without(script, parent)
         else:
             yield Replace(call, "{}", _MESSAGE, parts=(call.args[0],), bare=True)
+    yield from _imports(script)
     for node in script.find(ast.Attribute):
         named = node.attr == "module" and isinstance(node.ctx, ast.Load) and ast.unparse(node.value) in wrapped
         if named or _is_among(script, found.out_of_parallel, node):
@@ -40,6 +41,19 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     yield from _checkpoints(script, found)
     if target.is_accelerator:
         yield from _moved_inputs(script, found, target)
+
+
+def _imports(script: Script) -> Iterator[Edit]:
+    """Take out `from torch.nn import DataParallel`, where it is only called with a model."""
+    names = [*script.find(ast.Name)]
+    for statement in script.find(ast.ImportFrom):
+        for alias in statement.names:
+            uses = [each for each in names if each.id == (alias.asname or alias.name)]
+            calls = [script.parents[each] for each in uses]
+            goes = (isinstance(call, ast.Call) and call.func in uses and bool(call.args) for call in calls)
+            if f"{statement.module}.{alias.name}" in CLASSES and uses and all(goes):
+                alone = len(statement.names) == 1
+                yield Delete(statement, _MESSAGE) if alone else DropImport(statement, alias.name, _MESSAGE)
 
 
 def _checkpoints(script: Script, found: FlowFacts) -> Iterator[Finding]:
