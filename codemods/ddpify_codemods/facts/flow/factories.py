@@ -21,7 +21,7 @@ def maker_of(node: ast.Call, frame: Frame, before: dict[ast.AST, Calls]) -> ast.
     noted here.
     """
     calls = () if any(isinstance(each, Module) for each in frame.makers) else _given_back_by(node, frame)
-    if not calls or before.setdefault(node, calls) == calls:
+    if not calls or before.setdefault(node, calls)[-1:] == calls[-1:]:  # by other functions, perhaps
         return node
     return calls[-1] or node
 

@@ -69,6 +69,38 @@ def test_what_a_function_only_hands_on_is_one_model(made: str) -> None:
     assert found.problems
 
 
+PARTS = """\
+class Parts(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Linear(4, 5)
+        self.head = nn.Linear(5, 3)
+    def forward(self, x):
+        return self.head(self.body(x))
+def make():
+    return Parts()
+def small():
+    return make()
+def large():
+    return make()
+import sys
+model = {"small": small, "large": large}[sys.argv[1]]()
+optimizer = torch.optim.SGD(params=[{"params": model.body.parameters()}, {"params": model.head.parameters()}], lr=0.1)
+for x, y in train_loader:
+    loss = F.cross_entropy(model(x), y)
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+
+
+def test_functions_of_which_one_is_chosen_make_one_model() -> None:
+    """An optimizer that is given parts has to know of which models."""
+    found = wrapped(PARTS, HEAD)
+    assert not found.problems
+    assert [each.model for each in found.models] == ["model"]
+
+
 def test_a_function_that_is_called_in_a_loop_makes_one() -> None:
     source = BUILD.format(made="return Net()").partition("first =")[0]
     loop = "for fold in range(3):\n    net = build()\n    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)\n"
