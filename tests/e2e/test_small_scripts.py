@@ -170,45 +170,6 @@ def test_the_clock_of_rank_0_decides() -> None:
     assert [tensor.tolist() for tensor in first] == [tensor.tolist() for tensor in second]
 
 
-SIGNALLED = """\
-import os, signal
-import torch
-from torch import nn
-
-stop = False
-
-
-def leave(number, frame):
-    global stop
-    stop = True
-
-
-signal.signal(signal.SIGUSR1, leave)
-torch.manual_seed(0)
-model = nn.Linear(3, 1)
-optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
-steps = 0
-while not stop:
-    model(torch.rand(6, 3)).square().mean().backward()
-    optimizer.step()
-    steps += 1
-    if steps == 3 + int(os.environ["RANK"]):
-        os.kill(os.getpid(), signal.SIGUSR1)
-trained = [torch.tensor(steps), *model.parameters()]
-"""
-
-
-def test_a_signal_stops_all_ranks_at_one_step() -> None:
-    [result] = convert({Path("train.py"): SIGNALLED}, "cpu").values()
-    first, second = processes.run(2, trained_detached, result.code)
-    assert first == second
-    assert first[0] == 3
-
-
-def trained_detached(code: str) -> list[Any]:
-    return [tensor.tolist() for tensor in trained(code)[0]]
-
-
 # Training steps that hold more than one model's optimizer: an attack on the inputs, a climb before the step.
 ATTACK = """\
     delta = torch.zeros_like(x).requires_grad_()
