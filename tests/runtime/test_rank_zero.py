@@ -107,31 +107,6 @@ def test_values_come_from_rank_zero() -> None:
     assert (first[1], second[1]) == ("log.csv", os.devnull)
 
 
-def opened(path: Path) -> tuple[str, str, str]:
-    """A rank that is slower has read what rank 0 opens anew; and where it fails it fails for all."""
-    if get_rank():
-        time.sleep(0.3)
-    before = path.read_text()
-    with rank_zero_only(open)(path, "w+", encoding="ascii") as file:
-        file.write("new")
-        seen = file.read()
-        try:
-            file.write("\u00e9")
-        except UnicodeEncodeError as error:
-            seen += error.encoding
-        rank_zero_only(file.close)()
-    try:
-        rank_zero_only(open)(path / "absent", "a")
-    except OSError as error:
-        seen += type(error).__name__
-    return before, seen, path.read_text()
-
-
-def test_a_file_is_opened_by_all_together(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("old")
-    assert run(2, opened, tmp_path / "a") == [("old", "asciiNotADirectoryError", "new")] * 2
-
-
 def download(path: Path) -> str:
     def get() -> str:
         if path.exists():

@@ -93,7 +93,7 @@ def writes(script: Script, call: ast.Call) -> bool:
         return "w" in (mode_of(script, call, place=_MAPPED[name]) or "")
     if name == "lmdb.open":
         return not any(word.arg == "readonly" and not is_false(word.value) for word in call.keywords)
-    if opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
+    if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks
         return "x" in (mode_of(script, call) or "")
     if not isinstance(call.func, ast.Attribute) or may_be_own(script, call.func):
         return False
@@ -155,7 +155,7 @@ def unpacks(script: Script, called: ast.expr) -> bool:
 def opened_for_writing(script: Script, call: ast.Call) -> ast.expr | None:
     """The path of an `open(path, "w")` or of a logging file, if the call is one."""
     name = script.qualified(call.func)
-    if opens_file(script, name):
+    if _opens_file(script, name):
         mode = mode_of(script, call)
         return _first(call, "file", "filename") if _is_writing(mode) and "x" not in (mode or "") else None
     if name in _LOG_HANDLERS:
@@ -175,7 +175,7 @@ def opened_path(script: Script, call: ast.Call) -> ast.expr | None:
 
 def reads_and_writes(script: Script, call: ast.Call) -> bool:
     """Whether a file is opened to be read and written through one object, of which more is used than its `write`."""
-    if not opens_file(script, script.qualified(call.func)) or "+" not in (mode_of(script, call) or ""):
+    if not _opens_file(script, script.qualified(call.func)) or "+" not in (mode_of(script, call) or ""):
         return False
     parent = script.parents[call]
     name = parent.optional_vars if isinstance(parent, ast.withitem) else None
@@ -224,7 +224,7 @@ def has_unknown_mode(script: Script, call: ast.Call) -> bool:
         made = (each for each in origins(script, call.func.value) if isinstance(each, ast.Call))
         is_path = any(script.qualified(each.func).startswith("pathlib.") for each in made)
         return is_path and mode_of(script, call, place=0) is None
-    return opens_file(script, script.qualified(call.func)) and mode_of(script, call) is None
+    return _opens_file(script, script.qualified(call.func)) and mode_of(script, call) is None
 
 
 @lru_cache(maxsize=KEPT)
@@ -318,8 +318,7 @@ def _is_imported(script: Script, node: ast.AST) -> bool:
     return isinstance(node, ast.Name) and node.id in script.imported
 
 
-def opens_file(script: Script, name: str) -> bool:
-    """Whether a name is that of a function which opens a file: `open`, `gzip.open`."""
+def _opens_file(script: Script, name: str) -> bool:
     return name in _OPENERS and not is_own_function(script, name)
 
 

@@ -170,7 +170,7 @@ def packed(value: Any) -> tuple[Any, Any]:
         here, there = ([pair[index] for pair in pairs] for index in (0, 1))
         return dict(zip(value, here, strict=True)), dict(zip(value, there, strict=True))
     if type(value) is not Remote and isinstance(value, io.IOBase):
-        return value, _Nowhere(value)
+        return value, _Nowhere("w" if isinstance(value, io.TextIOBase) else "wb")
     kind: Any = type(value)
     remote = value if kind is Remote else Remote(str(next(_numbers)), _kind(kind), value)
     return remote, _Reference(remote)
@@ -226,13 +226,11 @@ def _is_mapped(value: Any) -> bool:
 class _Nowhere:
     """A file on its way to the other ranks, where what is written to it goes nowhere."""
 
-    def __init__(self, file: io.IOBase) -> None:
-        kind = "" if isinstance(file, io.TextIOBase) else "b"
-        encoding, errors = (getattr(file, name, None) for name in ("encoding", "errors"))  # which decide what raises
-        self.arguments = ("w+" if file.readable() else "w") + kind, -1, encoding, errors
+    def __init__(self, mode: str) -> None:
+        self.mode = mode
 
     def __reduce__(self) -> Any:
-        return open, (os.devnull, *self.arguments)
+        return open, (os.devnull, self.mode)
 
 
 @lru_cache

@@ -118,49 +118,6 @@ def test_all_wait_for_a_file_that_may_be_read_back() -> None:
     )
 
 
-def test_all_open_a_file_together_that_others_have_to_have_read() -> None:
-    check_transformed(
-        """
-        NAME = "best.txt"
-        best = float(open(NAME).read())
-        with open("best.txt", "w") as file:
-            file.write(str(best))
-        file = open("best.txt", "a")
-        file.close()
-        """,
-        """
-        NAME = "best.txt"
-        best = float(open(NAME).read())
-        with rank_zero_only(open)("best.txt", "w") as file:
-            file.write(str(best))
-            rank_zero_only(file.close)()
-        file = rank_zero_only(open)("best.txt", "a")
-        rank_zero_only(file.close)()
-        """,
-        imports=IMPORTS,
-    )
-
-
-def test_all_have_the_error_that_the_script_catches() -> None:
-    check_transformed(
-        """
-        try:
-            file = open("logs/a.txt", "a")
-        except FileNotFoundError:
-            os.makedirs("logs")
-            file = open("logs/a.txt", "a")
-        """,
-        """
-        try:
-            file = rank_zero_only(open)("logs/a.txt", "a")
-        except FileNotFoundError:
-            rank_zero_only(os.makedirs)("logs")
-            file = open(rank_zero_path("logs/a.txt"), "a")
-        """,
-        imports=IMPORTS,
-    )
-
-
 def test_arguments_are_evaluated_everywhere() -> None:
     check_transformed(
         "torch.save(nn.Linear(1, 1).state_dict(), 'a.pt')",

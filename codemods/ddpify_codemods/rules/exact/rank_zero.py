@@ -12,12 +12,12 @@ from ...facts.effects import (
     has_unknown_mode,
     mode_of,
     opened_for_writing,
+    reads,
     reads_and_writes,
     sample_code,
     under_rank_guard,
 )
 from ...facts.on_rank_zero import kept_on_rank_zero
-from ...facts.opened_in_step import closes, is_read, opened_in_step
 from ...facts.script import Script
 from ...rule import Edit, Finding, Insert, Replace, Rule
 from ...targets import Target
@@ -52,7 +52,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _once(script: Script, call: ast.Call) -> Replace:
     path = opened_for_writing(script, call)
-    if path is not None and not opened_in_step(script, call):
+    if path is not None:
         return Replace(path, "rank_zero_path({})", "write the file on rank 0 only", ("rank_zero_path",))
     name = script.qualified(call.func)
     if name.startswith(_GIVE_RESULTS) and not isinstance(script.parents[call], ast.Expr):
@@ -72,12 +72,9 @@ def _handed_on(function: ast.expr, beside: bool) -> Edit | Finding:
     return Replace(function, "rank_zero_only({})", f"call {name} on rank 0 only", ("rank_zero_only",))
 
 
-def _closed(script: Script, call: ast.Call) -> Iterator[Edit]:
+def _closed(script: Script, call: ast.Call) -> Iterator[Insert]:
     """Let all wait until a file with data is complete, before any of them reads it (I10)."""
     item, block = script.parents[call], script.statement(call)
-    if isinstance(item, ast.Assign) and is_read(script, call):
-        for close in closes(script, item):
-            yield Replace(close.func, "rank_zero_only({})", "wait until the file is complete", ("rank_zero_only",))
     if (
         not isinstance(item, ast.withitem)
         or not isinstance(item.optional_vars, ast.Name)
@@ -92,11 +89,21 @@ def _closed(script: Script, call: ast.Call) -> Iterator[Edit]:
     yield Insert(last, code, "wait until the file is complete", where, ("rank_zero_only",))
 
 
+def _is_read_method(method: ast.expr, path: str) -> bool:
+    readers = ("read_text", "read_bytes", "open")
+    return isinstance(method, ast.Attribute) and method.attr in readers and ast.unparse(method.value) == path
+
+
 def _holds_data(script: Script, call: ast.Call) -> bool:
     """Whether a file is written that may be read back: a binary one, or one that the script opens elsewhere too."""
-    if opened_for_writing(script, call) is None:
+    path = opened_for_writing(script, call)
+    if path is None:
         return False
-    return is_read(script, call) or "b" in (mode_of(script, call) or "")
+    name = ast.unparse(path)
+    others = [other for other in script.find(ast.Call) if other is not call]
+    read = any(other.args and ast.unparse(other.args[0]) == name and reads(script, other) for other in others)
+    read = read or any(_is_read_method(other.func, name) for other in others)
+    return read or "b" in (mode_of(script, call) or "")
 
 
 def _unknown_mode(call: ast.Call) -> Finding:
@@ -124,10 +131,8 @@ RULE = Rule(
     why="""Every process would write the same files, make the same directories and open the same logs: that races,
 and fails where something may exist only once (I2, I3, I5, I6). The function is wrapped, not the call: its arguments
 are evaluated by every process, since they may draw random numbers or communicate (I11), and all wait until rank 0
-is done. A file that the script reads too, or whose error it catches, is opened by all together: rank 0 would empty
-it before others have read it, or fail alone. What comes of it is the same for all: a logger's run, a study or a
-database lives on rank 0, what is read of it (`run.config["lr"]`, `study.best_params`) is read there for all, and an
-objective that it calls runs everywhere.""",
+is done. What comes of it is the same for all: a logger's run, a study or a database lives on rank 0, what is read of
+it (`run.config["lr"]`, `study.best_params`) is read there for all, and an objective that it calls runs everywhere.""",
     before="""\
 import os
 
