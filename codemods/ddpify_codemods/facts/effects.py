@@ -67,8 +67,6 @@ FETCHERS = frozenset(
 _UNPACKING = frozenset({"extractall", "extract"})
 _ARCHIVERS = frozenset({"tarfile", "zipfile", "rarfile", "py7zr"})
 _ARCHIVES = frozenset({"h5py.File", "zipfile.ZipFile", "tarfile.open"})
-# Arrays that are files, and the place of the mode among their arguments.
-_MAPPED = {"numpy.memmap": 2, "numpy.lib.format.open_memmap": 1}
 _OPENERS = frozenset({"open", "io.open", "codecs.open", "gzip.open", "bz2.open", "lzma.open"})
 FOLDERS = frozenset({"os.makedirs", "os.mkdir"})
 # What calls a function that it is given, now or in its turn; what starts it beside the rest.
@@ -89,8 +87,6 @@ def writes(script: Script, call: ast.Call) -> bool:
         return True
     if name in _ARCHIVES:
         return _is_writing(mode_of(script, call))
-    if name in _MAPPED:
-        return "w" in (mode_of(script, call, place=_MAPPED[name]) or "")
     if name == "lmdb.open":
         return not any(word.arg == "readonly" and not is_false(word.value) for word in call.keywords)
     if _opens_file(script, name):  # the null device exists, so "x" would fail on the other ranks

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import linecache
+import threading
 import types
 from collections.abc import Iterator
 from functools import lru_cache
@@ -15,18 +16,21 @@ _OTHER_CAUSES = frozenset({"KeyboardInterrupt", "SystemExit", "GeneratorExit", "
 
 
 def may_be_caught(frame: types.FrameType | None) -> bool:
-    """Whether a line of the script that a frame is at, or that leads there, is in a `try` or under a `suppress`.
+    """Whether the line of the script that a frame is at, or that called it, is in a `try` or under a `suppress` of its
+    function, which goes on then.
 
-    It is the same on every rank: frames of libraries, which may be rank 0's alone, do not count.
+    It is the same on every rank: frames of libraries, which may be rank 0's alone, do not count. What other threads
+    than the first one do has a time of its own on each rank, so that none may wait there.
     """
-    while frame is not None:
-        code = frame.f_code
-        if not is_library(code.co_filename, frame.f_globals.get("__name__", "")):
-            line = frame.f_lineno or 0
-            if any(first <= line <= last for first, last in _caught_lines(code.co_filename)):
-                return True
+    if threading.current_thread() is not threading.main_thread():
+        return False
+    while frame is not None and is_library(frame.f_code.co_filename, frame.f_globals.get("__name__", "")):
         frame = frame.f_back
-    return False
+    if frame is None:
+        return False
+    line, code = frame.f_lineno or 0, frame.f_code
+    around = (first for first, last in _caught_lines(code.co_filename) if first <= line <= last)
+    return any(first >= code.co_firstlineno for first in around)
 
 
 @lru_cache
@@ -44,7 +48,8 @@ def _tried(node: ast.AST) -> list[ast.stmt]:
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return node.body if any(_suppresses(item.context_expr) for item in node.items) else []
     handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])  # of `try`, also with `except*`
-    return node.body if any(set(_names(each.type)) - _OTHER_CAUSES for each in handlers) else []  # type: ignore[attr-defined]
+    going_on = (each for each in handlers if not isinstance(each.body[-1], ast.Raise))
+    return node.body if any(set(_names(each.type)) - _OTHER_CAUSES for each in going_on) else []  # type: ignore[attr-defined]
 
 
 def _names(kind: ast.expr | None) -> Iterator[str]:

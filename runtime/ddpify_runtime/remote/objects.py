@@ -9,10 +9,8 @@ what rank 0's object raises, do the others wait for rank 0.
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import io
-import mmap
 import operator
 import os
 import pickle
@@ -158,8 +156,6 @@ class _Items:
 
 def packed(value: Any) -> tuple[Any, Any]:
     """What rank 0 goes on with in place of a value, and what the others get: copies of data, remotes of all else."""
-    if _is_mapped(value):
-        return value, _Mapped(value)
     if is_data(value):
         return value, value
     if type(value) in (list, tuple):
@@ -195,32 +191,6 @@ class _Reference:
 
     def __reduce__(self) -> Any:
         return Remote, self.place
-
-
-class _Mapped:
-    """A new file that is an array (`np.memmap`) on its way to the other ranks: theirs is in memory, and no file's.
-
-    All change their arrays in the same way; in a file that they share `array[0] += 1` would count once for each rank.
-    """
-
-    def __init__(self, array: Any) -> None:
-        self.arguments = array.shape, array.dtype, "C" if array.flags.c_contiguous else "F"
-
-    def __reduce__(self) -> Any:
-        return _zeros, self.arguments
-
-
-def _zeros(shape: Any, dtype: Any, order: Any) -> Any:
-    numpy = importlib.import_module("numpy")
-    return numpy.zeros(shape, dtype, order).view(numpy.memmap)
-
-
-def _is_mapped(value: Any) -> bool:
-    """Whether a value is such an array, with nothing in it yet."""
-    numpy = sys.modules.get("numpy")
-    if numpy is None or type(value) is not numpy.memmap or not isinstance(value.base, mmap.mmap):
-        return False
-    return bool(value.flags.writeable) and not numpy.asarray(value).ravel("K").view("u1").any()
 
 
 class _Nowhere:
