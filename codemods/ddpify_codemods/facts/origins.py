@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 
 from .bindings import arguments, attribute_bindings, bindings
@@ -29,6 +29,22 @@ def origins(script: Script, node: ast.expr, depth: int = _DEPTH) -> Iterator[ast
         nearest = [value for value in dict.fromkeys(values) if value not in found]
         found.update(nearest)
         depth -= 1
+
+
+def origins_beyond(
+    script: Script, node: ast.expr, beyond: Callable[[ast.expr], Iterable[ast.expr]]
+) -> Iterator[ast.expr]:
+    """The expressions that a value may have been made by, and those of what these are parts of, each once.
+
+    Args: the file; the expression; what an expression is a part of, `Path(a)` of `Path(a) / "b"`.
+    """
+    waiting, seen = [node], set[ast.expr]()
+    while waiting:
+        for each in origins(script, waiting.pop()):
+            if each not in seen:
+                seen.add(each)
+                yield each
+                waiting += beyond(each)
 
 
 def sources(script: Script, node: ast.expr) -> list[ast.expr]:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 
 from .called_modules import last_name
-from .origins import origins
+from .origins import origins_beyond
 from .script import Script
 
 # What comes of these may be an object of the program.
@@ -33,25 +32,16 @@ def may_be_own(script: Script, method: ast.expr) -> bool:
     """
     if not isinstance(method, ast.Attribute) or method.attr not in script.defined:
         return False
-    calls = [*_calls(script, method.value)]
+    calls = [each for each in origins_beyond(script, method.value, _made_of) if isinstance(each, ast.Call)]
     made_here = any(last_name(call.func) in script.defined for call in calls)
     return made_here or not any(_is_of_library(script, call) for call in calls)
 
 
-def _calls(script: Script, node: ast.expr) -> Iterator[ast.Call]:
-    """The calls that an object comes of: `Image.fromarray(x)` and its `convert` of `Image.fromarray(x).convert("L")`,
-    `Path(folder)` of `Path(folder) / "a"`."""
-    waiting, seen = [node], set[ast.expr]()
-    while waiting:
-        for each in origins(script, waiting.pop()):
-            if each in seen:
-                continue
-            seen.add(each)
-            if isinstance(each, ast.Call):
-                yield each
-                waiting += [each.func.value] if isinstance(each.func, ast.Attribute) else []
-            elif isinstance(each, ast.BinOp) and isinstance(each.op, ast.Div):
-                waiting += [each.left, each.right]
+def _made_of(node: ast.expr) -> list[ast.expr]:
+    """What an object is made of: `Image.new(…)` of `Image.new(…).convert("L")`, `folder` of `folder / "a"`."""
+    if isinstance(node, ast.Call):
+        return [node.func.value] if isinstance(node.func, ast.Attribute) else []
+    return [node.left, node.right] if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div) else []
 
 
 def _is_of_library(script: Script, call: ast.Call) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import partial
 
-from .origins import origins
+from .origins import origins_beyond
 from .script import Script
 
 _OF_PATHS = frozenset(
@@ -17,18 +18,11 @@ _SAME = frozenset({"sorted", "list", "next", "reversed", "max", "min"})  # of pa
 
 def is_path(script: Script, node: ast.expr) -> bool:
     """Whether an object is made by pathlib, of a path, or annotated as one."""
-    waiting, seen = [node], set[ast.expr]()
-    while waiting:
-        for each in origins(script, waiting.pop()):
-            if each in seen:
-                continue
-            seen.add(each)
-            if isinstance(each, ast.Call) and script.qualified(each.func).startswith("pathlib."):
-                return True
-            if any(_says_path(script, said) for said in _annotations(script, each)):
-                return True
-            waiting += _made_of(script, each)
-    return False
+    return any(
+        (isinstance(each, ast.Call) and script.qualified(each.func).startswith("pathlib."))
+        or any(_says_path(script, said) for said in _annotations(script, each))
+        for each in origins_beyond(script, node, partial(_made_of, script))
+    )
 
 
 def _made_of(script: Script, node: ast.expr) -> list[ast.expr]:

@@ -48,8 +48,13 @@ def _tried(node: ast.AST) -> list[ast.stmt]:
     if isinstance(node, (ast.With, ast.AsyncWith)):
         return node.body if any(_suppresses(item.context_expr) for item in node.items) else []
     handlers: list[ast.ExceptHandler] = getattr(node, "handlers", [])  # of `try`, also with `except*`
-    going_on = (each for each in handlers if not isinstance(each.body[-1], ast.Raise))
+    going_on = (each for each in handlers if not isinstance(each.body[-1], ast.Raise) or _leaves(each))
     return node.body if any(set(_names(each.type)) - _OTHER_CAUSES for each in going_on) else []  # type: ignore[attr-defined]
+
+
+def _leaves(handler: ast.ExceptHandler) -> bool:
+    """Whether a handler may go on although it ends with `raise`: `if tries < 3: continue`."""
+    return any(isinstance(each, (ast.Continue, ast.Break, ast.Return)) for each in ast.walk(handler))
 
 
 def _names(kind: ast.expr | None) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 import pytest
-from ddpify_codemods.facts.origins import origins, passed, sources
+from ddpify_codemods.facts.origins import origins, origins_beyond, passed, sources
 
 from tests.codemods.checks import script_of, sources_of
 
@@ -49,3 +49,10 @@ def test_a_name_that_is_assigned_often_is_followed_once_through_each() -> None:
     found = list(origins(script, use))
     assert len(found) == len(set(found)) < len(list(ast.walk(script.tree)))
     assert "make()" in sources_of(found)
+
+
+def test_what_something_is_a_part_of_is_followed_too() -> None:
+    script = script_of("root = make()\nfile = root / 'a'\nprint(file)")
+    use = [node for node in script.find(ast.Name) if node.id == "file" and isinstance(node.ctx, ast.Load)][-1]
+    found = origins_beyond(script, use, lambda node: [node.left] if isinstance(node, ast.BinOp) else [])
+    assert sources_of(found) == ["file", "root / 'a'", "root", "make()"]

@@ -55,3 +55,28 @@ def test_only_what_takes_each_sample_once_goes_in_order(tmp_path: Path) -> None:
     assert code == 0, said
     assert lines[:2] == ["[2, 2, 1] True", "SequentialSampler"]
     assert lines[2].startswith("[2, 1]") and lines[3] == "RandomSampler"
+
+
+ORIGINS = """
+from ddpify_recorder import unions
+from torch.utils.data import DataLoader, Subset
+
+def origin(data):
+    return unions.origin(DataLoader(data))
+
+samples, found = list(range(8)), []
+for fold in range(20):
+    part = Subset(samples, list(range(fold % 4)))
+    assert origin(part) == origin(part)
+    found.append(origin(part))
+    del part
+print(len(set(found)), origin(samples) == origin(samples))
+"""
+
+
+def test_a_data_set_that_is_gone_is_not_the_next_one(tmp_path: Path) -> None:
+    """Folds have the same id, one after the other."""
+    (tmp_path / "record").mkdir()
+    environment = processes.environment(tmp_path / "record", [])
+    code, out, said = processes.execute([sys.executable, "-c", ORIGINS], tmp_path, environment, 120.0)
+    assert (code, out.splitlines()) == (0, ["20 True"]), said

@@ -53,6 +53,17 @@ def raises_again() -> bool:
         raise
 
 
+def tries_again() -> bool:
+    for tries in range(3):
+        try:
+            return here()
+        except ValueError:
+            if tries < 2:
+                continue
+            raise
+    return False
+
+
 def in_a_thread() -> bool:
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(tried).result()
@@ -73,7 +84,7 @@ def library_tries() -> bool:
     return seen[0]
 
 
-@pytest.mark.parametrize("function", [tried, suppressed])
+@pytest.mark.parametrize("function", [tried, suppressed, tries_again])
 def test_what_is_tried_may_be_caught(function: object) -> None:
     assert function()  # type: ignore[operator]
 

@@ -4,10 +4,12 @@ evaluate in the order of the data set what these do."""
 from __future__ import annotations
 
 import functools
+import itertools
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +73,28 @@ def shuffles(loader: Any) -> bool:
 
 def origin(loader: Any) -> str:
     """Where a loader was made, and of which data set: another of the same is one for another epoch."""
-    return f"{getattr(loader, '_ddpify_place', '')} {id(loader.dataset)}"
+    return f"{getattr(loader, '_ddpify_place', '')} {_number(loader.dataset)}"
+
+
+def _number(dataset: Any) -> int:
+    """The number of a data set; an id may be that of one that is gone, of the fold before."""
+    number, known = _datasets.get(id(dataset), (0, None))
+    if known is None or known() is not dataset:
+        try:
+            known = weakref.ref(dataset)
+        except TypeError:  # a list, which is kept
+            known = functools.partial(_same, dataset)
+        number = next(_numbers)
+        _datasets[id(dataset)] = number, known
+    return number
+
+
+def _same(dataset: Any) -> Any:
+    return dataset
+
+
+_numbers = itertools.count()
+_datasets: dict[int, tuple[int, Callable[[], Any]]] = {}
 
 
 def length(loader: Any) -> int:
