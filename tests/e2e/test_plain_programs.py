@@ -1161,6 +1161,17 @@ def run_epoch(model, optimizer):
 for epoch in range(3):
     run_epoch(model, optimizer)
 """,
+    "a loader that is made anew in some epochs": """\
+for epoch in range(4):
+    if epoch % 2 == 0:
+        loader = DataLoader(train_set, batch_size=12 if epoch else 24, shuffle=True)
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+""",
     "one loop over batches after the other": """\
 loader = DataLoader(train_set, batch_size=12, shuffle=True)
 for x, y in loader:

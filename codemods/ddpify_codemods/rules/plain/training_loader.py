@@ -42,12 +42,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for loader, status in followed.status.items():
         if is_here(script, loader.script) and loader.source is None:
             calls.setdefault(loader.call, {})[loader] = status
+    counted = False
     for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
         if "training" in statuses.values():
-            yield from _training(script, call, statuses, target.words)
+            changes = [*_training(script, call, statuses, target.words)]
+            counted |= any(f"next({_orders(script)})" in _text(each) for each in changes)
+            yield from changes
     for node in by_earlier_samples(script, program.scripts) if followed.found.training else ():
         yield Finding(RULE.id, "refused", node.lineno, _EARLIER, REMEDY)
-    if any(_is_counted(script, call) for call in calls):
+    if counted:
         at, where = functions_place(script)
         code = f"\n{_orders(script)} = itertools.count()"
         yield Insert(at, code, _NEW_LOADERS, where, modules=("import itertools",))
@@ -266,6 +269,11 @@ def _is_counted(script: Script, call: ast.Call) -> bool:
     )
 
 
+def _text(edit: Edit | Finding) -> str:
+    """What an edit writes."""
+    return f"{getattr(edit, 'template', '')}{getattr(edit, 'code', '')}"
+
+
 def _orders(script: Script) -> str:
     return free_name(script, "orders")
 
@@ -303,7 +311,8 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     if ordered or not is_told or not _is_repeated(script, each):
         return
     counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
-    if counted and each.loader_there and _counts(each.there, each.epochs):  # type: ignore[arg-type]
+    makes = each.makes_loader  # at times, and behind the begin of the turn
+    if counted and each.loader_there and not makes and _counts(each.there, each.epochs):  # type: ignore[arg-type]
         if is_here(script, each.there):
             assert isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
             code = f"{each.loader_there}.sampler.set_epoch({each.epochs.target.id})"
@@ -329,9 +338,10 @@ def _is_repeated(script: Script, each: Pass) -> bool:
     """Whether a loader goes through its samples more than once: in a loop over epochs, which does not make it anew, or
     since the program comes there by several ways."""
     if each.epochs is not None:
-        around = each.there.ancestors(each.loader.call) if each.loader.script is each.there else ()
-        at_times = any(isinstance(one, ast.If) and one in ast.walk(each.epochs) for one in around)
-        return not each.makes_loader or at_times
+        inside = {*ast.walk(each.epochs)}
+        makers = [one for one in (each.loader.call, *each.loader.variant) if one in inside]
+        around = [one for maker in makers for one in each.there.ancestors(maker)]
+        return not makers or any(isinstance(one, ast.If) and one in inside for one in around)
     passes = program_of(script).followed.found.passes
     return _is_several(each, passes) and not _is_made_beside(each, passes)
 

@@ -1,0 +1,53 @@
+"""Loaders that are made anew for each epoch have another order each time."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.codemods.plain.test_followed import HEAD, plain, refusals
+
+MADE = "DataLoader(train_set, batch_size=8{})"
+EPOCH = """\
+def run():
+    loader = {made}
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+for epoch in range(3):
+    run()
+"""
+AT_TIMES = """\
+for epoch in range(4):
+    if epoch % 2 == 0:
+        loader = {made}
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+"""
+
+
+def code(program: str, options: str = ", shuffle=True") -> str:
+    """What a program becomes that makes its loader so."""
+    result = plain(HEAD + program.format(made=MADE.format(options)))
+    assert not refusals(result)
+    return result.code
+
+
+def test_loaders_are_counted() -> None:
+    made = code(EPOCH)
+    assert "\norders = itertools.count()\n" in made and "seed=next(orders)" in made and "set_epoch" not in made
+
+
+@pytest.mark.parametrize("options", ["", ", shuffle=False"])
+def test_what_goes_in_order_is_not_counted(options: str) -> None:
+    made = code(EPOCH, options)
+    assert "orders" not in made and "itertools" not in made
+
+
+def test_one_that_is_made_at_times_is_told_the_epoch_where_it_is_there() -> None:
+    """At the begin of the first turn there is none."""
+    assert "    loader.sampler.set_epoch(loader.sampler.epoch + 1)\n    for x, y in loader:" in code(AT_TIMES)
