@@ -11,8 +11,9 @@ from .asserted import ends_the_run, may_be_caught, parts
 from .calls import Calls, differs
 from .class_tests import known_ways
 from .exhaustive import is_exhaustive, may_leave
-from .frames import Frame
+from .frames import Frame, Problem
 from .own_decisions import is_drawn
+from .truth import MAY_TRAIN, is_same_in, truth
 from .values import ADDITIVE, LOCAL_ROWS, SAME, Module, Value, join
 
 Names = dict[str, Value]
@@ -29,8 +30,8 @@ class Branches(Calls):
         test = self.asserts(node.test, True, frame, node.body[-1]) if raises else self.value(node.test, frame)
         if not raises and self.decided(node.test, test, frame):
             self.own_ways_of(node, frame)
-        elif isinstance(test.constant, bool):
-            taken, left_out = (node.body, node.orelse) if test.constant else (node.orelse, node.body)
+        elif (holds := truth(node.test, test)) is not None:
+            taken, left_out = (node.body, node.orelse) if holds else (node.orelse, node.body)
             self.left_out |= set(left_out)
             self.block(taken, frame)
             returns = bool(taken) and isinstance(taken[-1], ast.Return)
@@ -40,15 +41,33 @@ class Branches(Calls):
         else:
             ends = leaves(node.body), leaves(node.orelse)
             turns = ends_turn(node.body), ends_turn(node.orelse)
-            holds, fails = known_ways(node.test, frame.names)
-            first = partial(self.knowing, holds, node.body, frame)
-            other = partial(self.knowing, fails, node.orelse, frame)
+            one, two = known_ways(node.test, frame.names)
+            before, counts = self.backwards, list[int]()
+            first = partial(self.counting, counts, one, node.body, frame)
+            other = partial(self.counting, counts, two, node.orelse, frame)
             self.either(frame, first, other, ends, turns, node.test)
+            self.may_train(node, (counts[0] > before, counts[1] > counts[0]), frame)
 
-    def knowing(self, names: Mapping[str, Value], block: Sequence[ast.stmt], frame: Frame) -> None:
-        """Follow a way of which something is known: what names hold there."""
+    def counting(self, counts: list[int], names: Mapping[str, Value], block: Sequence[ast.stmt], frame: Frame) -> None:
+        """Follow a way of which something is known, and count the backward passes until its end.
+
+        Args: counts: gets their number; names: what is known to hold there.
+        """
         frame.names.update(names)
         self.block(block, frame)
+        counts.append(self.backwards)
+
+    def may_train(self, node: ast.If, trains: tuple[bool, bool], frame: Frame) -> None:
+        """Note where it is not known whether a loop over batches trains, or evaluates: `if self.training:`.
+
+        Args: node: what decides; trains: whether there is a backward pass in each of its ways.
+        """
+        context = self.contexts[-1] if self.contexts else None
+        if context is None or context.frame is not frame or trains[0] is trains[1]:
+            return
+        if is_same_in(context.node, node.test):
+            problem = Problem(frame.script, node.test, MAY_TRAIN, context.loaders)
+            self.found.may_train.setdefault(context.node, {}).update(dict.fromkeys(context.loaders, problem))
 
     def own_ways_of(self, node: ast.If, frame: Frame) -> None:
         """Follow two ways of which each rank takes its own."""

@@ -20,6 +20,7 @@ from .operations import one_behind_the_other
 from .own_decisions import is_drawn, only_takes
 from .own_operators import OwnOperators
 from .sizes import sizes_behind
+from .truth import truth
 from .values import (
     ADDITIVE,
     CHOSEN,
@@ -330,8 +331,8 @@ class Expressions(OwnOperators):
             self.demand(node.operand, value, frame)
             return SAME
         constant = value.constant
-        if isinstance(node.op, ast.Not) and isinstance(constant, bool):
-            return Value(constant=not constant, host=True)
+        if isinstance(node.op, ast.Not) and (holds := truth(node.operand, value)) is not None:
+            return Value(constant=not holds, host=True)
         if isinstance(node.op, ast.USub) and isinstance(constant, int | float):
             return replace(value, constant=-constant)
         return replace(value, constant=None, things=frozenset()) if value.is_local else SAME
@@ -360,17 +361,17 @@ class Expressions(OwnOperators):
         takes = is_drawn(test) and only_takes(node.body) and only_takes(node.orelse)
         takes = takes and not self.can_be_of_rank_0(test)
         own = not takes and self.decided(node.test, test, frame)
-        if isinstance(test.constant, bool):
-            return self.value(node.body if test.constant else node.orelse, frame)
+        if (holds := truth(node.test, test)) is not None:
+            return self.value(node.body if holds else node.orelse, frame)
         outer, self.always = self.always, set()
         self.undecided += 1
         with self.deciding(own):
-            holds, fails = known_ways(node.test, frame.names)
-            before = {name: frame.names[name] for name in holds}
-            frame.names.update(holds)
+            one, two = known_ways(node.test, frame.names)
+            before = {name: frame.names[name] for name in one}
+            frame.names.update(one)
             first = self.value(node.body, frame)
             once, self.always = self.always, set()
-            frame.names.update(fails)
+            frame.names.update(two)
             other = self.value(node.orelse, frame)
             frame.names.update(before)
         self.undecided -= 1

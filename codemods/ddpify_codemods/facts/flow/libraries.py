@@ -34,6 +34,7 @@ from .packed import is_named, is_packed, packed, padded_again, pads_again
 from .parallel_states import ParallelStates
 from .reductions import reduction_of
 from .told import Told
+from .truth import truth
 from .values import (
     COUPLES,
     DRAWN,
@@ -111,6 +112,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             self.asks_for_class(node, args, frame)
             if name == "isinstance" and args and (decided := is_of_class(node, args[0])) is not None:
                 return replace(SAME, constant=decided)
+        if name == "bool" and len(node.args) == 1 and (holds := truth(node.args[0], args[0])) is not None:
+            return Value(constant=holds, host=True)
         if name == "functools.partial" and args and (made := bound(args, keywords)) is not None:
             return made
         if any(node in calls for calls in loggers(frame.script).values()):

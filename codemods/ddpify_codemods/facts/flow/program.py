@@ -180,6 +180,7 @@ def _follow(
     found.problems += [found.hidden[each] for each in of_others & found.hidden.keys()]
     found.problems += [found.apart[each] for each in found.joined.keys() & found.apart.keys()]
     found.problems += _brought_together_twice(found)
+    found.problems += [next(iter(each.values())) for each in found.may_train.values() if len(each) > 1]
     found.read_same -= joined.parts().keys() - found.apart.keys() - found.apart_quietly
     problems = tuple(dict.fromkeys(found.problems))
     replaced = {node: there for node, there in evaluated.items() if is_replaced(node, found, status)}

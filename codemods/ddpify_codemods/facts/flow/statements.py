@@ -17,6 +17,7 @@ from .generators import Generators
 from .operations import runs_over_samples
 from .own_changes import changes_alone
 from .phases import has_loader, phases, written_down
+from .truth import truth
 from .values import (
     COUPLES,
     LOCAL_ROWS,
@@ -331,9 +332,12 @@ class Follower(Generators):
     do_asyncwith = do_with
 
     def is_without_gradients(self, node: ast.expr, frame: Frame) -> bool:
-        """Whether `with` makes computations that are not differentiated: `set_grad_enabled(phase == "train")`."""
+        """Whether `with` makes computations that are not differentiated: `set_grad_enabled(phase == "train")`,
+        `torch.enable_grad() if trains else torch.no_grad()`."""
         if isinstance(node, ast.Call) and ast.unparse(node.func).endswith("set_grad_enabled") and len(node.args) == 1:
-            return self.value(node.args[0], frame).constant is False
+            return truth(node.args[0], self.value(node.args[0], frame)) is False
+        if isinstance(node, ast.IfExp) and (holds := truth(node.test, self.value(node.test, frame))) is not None:
+            return is_without_gradients(node.body if holds else node.orelse)
         return is_without_gradients(node)
 
     def do_try(self, node: ast.Try, frame: Frame) -> None:
