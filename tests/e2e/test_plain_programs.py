@@ -1215,6 +1215,60 @@ run_epoch(0.2)
 
 # Those that make their own model, of which there is one.
 MODELS = {
+    "one function that trains where it gets an optimizer, and evaluates where it gets none": """\
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+
+def run_epoch(model, loader, optimizer=None):
+    model.train() if optimizer else model.eval()
+    total = count = 0
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if optimizer:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        total += loss.item() * len(x)
+        count += len(x)
+    return total / count, count
+
+
+train_loader = DataLoader(train_set, batch_size=12, shuffle=True)
+test_loader = DataLoader(test_set, batch_size=12)
+for epoch in range(2):
+    print(run_epoch(model, train_loader, optimizer)[0])
+    mean, count = run_epoch(model, test_loader)
+    assert count == 47, "each sample once"
+    print(mean)
+""",
+    "an optimizer and its schedule of one function, and one that only loads a checkpoint": """\
+def make_optimizer(parameters):
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    return optimizer, torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1], gamma=0.5)
+
+
+def main(evaluates):
+    if evaluates:
+        model = torch.nn.Linear(4, 3)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        saved = torch.load("model.pt")
+        model.load_state_dict(saved["model"])
+        optimizer.load_state_dict(saved["optimizer"])
+        evaluate(model, DataLoader(test_set, batch_size=12))
+        return
+    model = torch.nn.Linear(4, 3)
+    optimizer, schedule = make_optimizer(model.parameters())
+    for epoch in range(2):
+        train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+        schedule.step()
+        evaluate(model, DataLoader(test_set, batch_size=12))
+    torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict()}, "model.pt")
+
+
+main(False)
+main(True)
+""",
     "a model, or one of a checkpoint": """\
 checkpoint = None
 if checkpoint is None:

@@ -112,7 +112,8 @@ def _may_build_optimizer(script: Script, call: ast.Call, stepped: set[str]) -> b
     parent = script.parents[call]
     if not isinstance(parent, ast.Assign):
         return given and of_library and isinstance(parent, _KEEPS)
-    names = {last_name(target) for target in parent.targets}
+    targets = [part for each in parent.targets for part in (each.elts if isinstance(each, ast.Tuple) else [each])]
+    names = {last_name(target) for target in targets}
     is_stepped = bool(names & stepped)
     if not is_stepped and not any(_OPTIMIZER_NAME.search(name) for name in names):
         return given and of_library and _is_handed_on(script, names)

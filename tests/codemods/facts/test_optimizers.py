@@ -39,3 +39,10 @@ def test_parameters_from_outside_of_a_function() -> None:
 def test_a_loop_may_do_the_work_of_an_optimizer() -> None:
     (found,) = optimizers(script_of(f"{HEAD}for p in model.parameters():\n    p.data.sub_(0.1 * p.grad)"))
     assert [base.code for base in found.bases] == ["model"]
+
+
+@pytest.mark.parametrize("names", ["optimizer", "optimizer, schedule"])
+def test_parameters_are_handed_to_a_function(names: str) -> None:
+    source = f"{HEAD}def build(p):\n    ...\n{names} = build(model.parameters())\noptimizer.step()"
+    (found,) = optimizers(script_of(source))
+    assert [base.code for base in found.bases] == ["model"]

@@ -251,7 +251,8 @@ class FlowFacts:
     the conditions in models that each rank decides for its own samples. told: the calls of meters that keep the last
     numbers they got. of_rank_0: what is decided by numbers that each rank draws for itself, and whether these are
     tensors. drawn_evaluations: the loaders of evaluations that all ranks go through, with samples or in an order that
-    each draws. may_train: of a loop, the loaders of which it is not known whether it trains with them.
+    each draws. in_use: the optimizers that take steps, or that a library gets.
+    may_train: of a loop, the loaders of which it is not known whether it trains with them.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -328,6 +329,7 @@ class FlowFacts:
     parallel_pickles: dict[ast.Call, Script] = field(default_factory=dict)
     only_evaluated: frozenset[ast.AST] = frozenset()
     without_buffers: set[ast.AST] = field(default_factory=set)
+    in_use: set[ast.Call] = field(default_factory=set)
     may_train: dict[ast.AST, dict[Loader, Problem]] = field(default_factory=dict)
     wanted: set[ast.expr] = field(default_factory=set)
     differentiated: set[ast.expr] = field(default_factory=set)

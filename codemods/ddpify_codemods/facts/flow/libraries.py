@@ -120,6 +120,8 @@ class Libraries(LibraryResults, Told, ParallelStates):
             return of(self.loggers.setdefault(node, Logger(node, frame.script)))
         if is_optimizer_class(frame.script, node.func) or (name.startswith("torch.optim.") and last[0].isupper()):
             modules = self.parameters_in(given)
+            if node in self.idle:
+                return of(OptimizerValue(node, ()))
             if modules:
                 if any(True for each in parameters_given(node) for _ in bare_tensors(frame.script, each)):
                     self.problem(frame, node, _BARE)

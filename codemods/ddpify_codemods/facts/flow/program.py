@@ -16,6 +16,7 @@ from ..script import Script
 from .after_loops import left_by
 from .draws import apart_for_samples
 from .frames import ByNext, FlowFacts, Joined, Lengths, Problem
+from .idle import idle_optimizers
 from .left_gradients import left_for_nothing
 from .longest import learn_lengths
 from .options import options, shown_of
@@ -86,17 +87,21 @@ def follow(scripts: tuple[Script, ...], divides: bool = True) -> Followed:
 
     Where it goes by numbers that each rank would draw for its samples, and no noise of samples comes from that
     generator, ranks may draw alike, for the samples of all: a pool of earlier samples, as GANs have. Where only
-    networks would drop numbers that are never trained, none are dropped.
+    networks would drop numbers that are never trained, none are dropped. Optimizers that are made to load a checkpoint,
+    and never take a step, are passed by.
     """
     found, evaluated = _follow(scripts, divides), frozenset[ast.AST]()
+    idle = idle_optimizers(found.found)
+    if idle:
+        found = _follow(scripts, divides, idle=idle)
     if apart_for_samples(scripts) != apart_for_samples(scripts, found.found.only_evaluated):
-        again = _follow(scripts, divides, only_evaluated=found.found.only_evaluated)
+        again = _follow(scripts, divides, only_evaluated=found.found.only_evaluated, idle=idle)
         if again.found.only_evaluated >= found.found.only_evaluated:
             found, evaluated = again, found.found.only_evaluated
     alike = (found.drawn & {"random", "numpy"}) - apart_for_samples(scripts, evaluated)
     if not alike or not any(DRAWN in each.reason for each in found.problems):
         return found
-    again = _follow(scripts, divides, alike, evaluated)
+    again = _follow(scripts, divides, alike, evaluated, idle)
     return found if again.problems else again
 
 
@@ -105,6 +110,7 @@ def _follow(
     divides: bool,
     alike: frozenset[str] = frozenset(),
     only_evaluated: frozenset[ast.AST] = frozenset(),
+    idle: frozenset[ast.Call] = frozenset(),
 ) -> Followed:
     status: dict[Loader, str] = {}
     trained: set[ast.AST] = set()
@@ -125,7 +131,7 @@ def _follow(
         drawn |= {"torch"} if drawn else set()  # by which those of others are seeded, on each rank otherwise
         before = dict(status), set(trained), set(drawn), set(wrapped), set(indistinct), dict(sizes)
         given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone, alike)
-        found, large = _once(scripts, status, trained, *given)
+        found, large = _once(scripts, status, trained, *given, idle)
         if large is not None:
             return Followed(found, status, (large,), whole)
         modules = {root_of(module).made for module in found.trained}
@@ -291,9 +297,10 @@ def _once(
     told: set[ast.Call],
     alone: set[ast.AST] | None,
     alike: frozenset[str],
+    idle: frozenset[ast.Call],
 ) -> tuple[FlowFacts, Problem | None]:
     given = (loaders, drawn, wrapped, evaluated, of_all, by_next, sizes, joined, aside, lengths, told, alone, alike)
-    follower = Follower(scripts, status, trained, *given)
+    follower = Follower(scripts, status, trained, *given, idle)
     try:
         follower.run()
     except (TooLarge, RecursionError):

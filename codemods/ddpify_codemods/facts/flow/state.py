@@ -94,6 +94,7 @@ class State:
         told: set[ast.Call],
         alone: set[ast.AST] | None,
         alike: frozenset[str] = frozenset(),
+        idle: frozenset[ast.Call] = frozenset(),
     ) -> None:
         self.scripts, self.status, self.trained, self.drawn = scripts, status, trained, drawn
         self.chooses, self.registers = has_networks(scripts), hands_over_networks(scripts)
@@ -101,6 +102,7 @@ class State:
         self.joined, self.joined_parts = joined, joined.parts()
         self.told = told  # the calls of meters that are given numbers of all ranks
         self.alike = alike  # libraries whose generators are to be at the same place on all ranks
+        self.idle = idle  # the optimizers that never take a step
         self.alone = alone  # loops and functions that each rank may leave by what it has drawn; None where none may be
         self.lengths = lengths  # the calls by which ranks agree on the longest sample of all
         self.aside = aside  # backward passes, and models in which no step follows what they leave

@@ -14,6 +14,7 @@ from .frames import Frame, Freeze, Problem
 from .values import SAME, Items, Module, OptimizerValue, Parameters, Value, entries, root_of
 
 _LAYERS = frozenset({"children", "modules", "named_children", "named_modules", "parameters", "named_parameters"})
+_AT_REST = frozenset({"load_state_dict", "state_dict", "zero_grad"})  # methods of an optimizer that takes no step
 _TWICE = "two backward passes go through one forward, which DistributedDataParallel counts as one"
 _UNFED = "no backward pass is seen that leaves gradients in a model which this steps"
 FROZEN_LATE = "parameters are frozen or unfrozen after the model was wrapped, which the wrapper does not see"
@@ -73,6 +74,8 @@ class Training(Expressions):
         if is_move(node):
             self.moved |= {each.made for each in owner.things if isinstance(each, Module) and root_of(each) is each}
         optimizers = [thing for thing in owner.things if isinstance(thing, OptimizerValue)]
+        if name not in _AT_REST:
+            self.found.in_use |= {each.call for each in optimizers}
         if name == "step" and optimizers:
             models = {root_of(module).made for each in optimizers for module in each.modules} & self.trained
             if len(self.trained) > 1 and any(not self.gradients.left.get(model) for model in models):
@@ -94,6 +97,8 @@ class Training(Expressions):
         """A library gets optimizers or parameters: a GradScaler, what clips gradients."""
         for value in entries(given):
             for thing in value.things:
+                if isinstance(thing, OptimizerValue):
+                    self.found.in_use.add(thing.call)
                 if isinstance(thing, OptimizerValue | Parameters):
                     self.takes({root_of(module).made for module in thing.modules})
 
