@@ -8,9 +8,10 @@ made of its parts. Every batch after it is watched too, for what begins later.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, redirect_stdout
 from copy import deepcopy
 from dataclasses import dataclass
+from io import StringIO
 from typing import Any
 
 from torch.utils.data import Dataset, Subset, default_collate, get_worker_info
@@ -28,6 +29,7 @@ _COLLATE = "its collate function draws random numbers"
 _ON_DEVICE = "loading draws random numbers on the GPU"
 _AGAIN = "a sample that is loaded again is another one"
 _COPY = "its samples cannot be copied, to collate parts of a batch beside the whole"
+_LEAVES_OUT = "its collate function leaves out samples that are None, so that ranks may have unequally many"
 _FORM = "its batches hold something that does not have one row for each sample, or rows that depend on the others"
 
 
@@ -289,10 +291,27 @@ class Samples(Dataset[Any]):
         if before is not None and not reason:
             name, _ = self._changed(before)
             reason = _COLLATE if drew else f"its collate function changes {name}" if name else ""
+            if not reason and self._leaves_out(copies):
+                assert self.held is not None
+                held_state.put_back(self.held, before)  # it may count what it leaves out
+                reason = _LEAVES_OUT
         if parts and not reason:
             form = self._form(batch, copies, parts)
             reason = "" if form is not None else _FORM
         return Loaded(batch, rows, 0, request.parts > 0, form, reason, indices=[*request] if request.parts else ())
+
+    def _leaves_out(self, samples: list[Any]) -> bool:
+        """Whether the collate function makes of a sample and an empty one what it makes of the sample alone."""
+        given = next((sample for sample in samples if sample is not None), None)
+        for empty in (None, _emptied(given)):
+            try:
+                with redirect_stdout(StringIO()):  # it may say what it leaves out
+                    both, one = (self.collate(deepcopy(each)) for each in ([given, empty], [given]))
+                if collated.equal(both, one):
+                    return True
+            except Exception:  # noqa: BLE001  whatever a collate function raises for what is no sample
+                continue
+        return False
 
     def _form(self, batch: Any, samples: list[Any], parts: int) -> Form:
         """How a batch is made of parts; None if it is not."""
@@ -311,6 +330,13 @@ class Samples(Dataset[Any]):
         if own:
             return form
         return None if collated.padded_sizes(form) else collated.without_sizes(form)  # as it was taught to; one batch
+
+
+def _emptied(sample: Any) -> Any:
+    """A sample of which each part is None."""
+    if isinstance(sample, dict):
+        return dict.fromkeys(sample)
+    return type(sample)([None] * len(sample)) if type(sample) in (list, tuple) else None
 
 
 def _gives_batches(dataset: Any) -> bool:

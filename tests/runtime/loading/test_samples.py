@@ -11,7 +11,7 @@ import pytest
 import torch
 from ddpify_runtime import DataLoader
 from torch import Tensor
-from torch.utils.data import Dataset, Subset, TensorDataset, get_worker_info
+from torch.utils.data import Dataset, Subset, TensorDataset, default_collate, get_worker_info
 
 from tests.runtime.loading.stateful import LOADED
 from tests.runtime.processes import run
@@ -138,3 +138,56 @@ def worker_sees() -> list[Any]:
 def test_a_worker_is_started_as_the_script_says() -> None:
     (alone,) = run(1, worker_sees)
     assert run(2, worker_sees) == [alone, alone]
+
+
+class Broken(Dataset[Any]):
+    """40 samples, some of which cannot be read."""
+
+    def __init__(self, parts: bool) -> None:
+        self.parts = parts
+        self.found = 0
+
+    def __len__(self) -> int:
+        return 40
+
+    def __getitem__(self, index: int) -> Any:
+        LOADED.add()
+        broken = index in (27, 31, 38)
+        if self.parts:
+            return {"x": None if broken else torch.tensor(float(index)), "y": None if broken else index}
+        return None if broken else torch.tensor(float(index))
+
+    def collate(self, samples: list[Any]) -> Any:
+        kept = [each for each in samples if (each["x"] if self.parts else each) is not None]
+        if len(kept) < len(samples):
+            self.found += len(samples) - len(kept)
+            print("left out")
+        return default_collate(kept)
+
+
+def without_broken(parts: bool) -> tuple[list[Any], int]:
+    warnings.simplefilter("ignore")
+    LOADED.set(0)
+    torch.manual_seed(0)
+    data = Broken(parts)
+    batches = [each["x"] if parts else each for each in DataLoader(data, 8, collate_fn=data.collate)]
+    return [each.tolist() for each in batches], data.found
+
+
+@pytest.mark.parametrize("parts", [False, True])
+def test_samples_that_are_left_out_are_loaded_whole(parts: bool) -> None:
+    """Whose samples they are is not known where the others are loaded: ranks would have unequally many."""
+    (alone,) = run(1, without_broken, parts)
+    assert alone[1] == 3
+    assert run(2, without_broken, parts) == [alone, alone]
+
+
+def kept_as_they_are() -> list[Any]:
+    LOADED.set(0)
+    return [*DataLoader(Broken(False), 8, collate_fn=list)]
+
+
+def test_lists_of_samples_are_loaded_in_parts() -> None:
+    ranks = run(2, kept_as_they_are)
+    assert LOADED.of(2) == [4 * 8 + 4] * 2
+    assert ranks[0] == ranks[1] == run(1, kept_as_they_are)[0]
