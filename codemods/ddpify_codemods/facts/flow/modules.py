@@ -109,6 +109,8 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
             numbers = module.cls and not trained and all(value.kind in ADDITIVE for value in unknown)
             loss = self.own_loss(module, node, args, keywords, frame) if numbers else None
             result = loss or made_of("unknown", unknown)
+            if trained and root is module:
+                self.evaluated(module, node, frame)
             return self.tagged(result, (node, root.made)) if trained else result
         if module.cls or "forward" in module.attributes:
             own = self.once(
@@ -225,6 +227,8 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
             if each.how != "rows"
         ]
         loop, name = next((each for each in named if each[1]), named[0] if named else (None, ""))
+        self.found.forwards[node] = (frame.script, module)
+        self.found.called_models.setdefault(node, set()).add(root_of(module).made)
         self.found.evaluations.setdefault(node, set()).add((loop.node, loop.frame.script, name) if loop else None)
 
     def tagged(self, value: Value, forward: tuple[ast.Call, ast.AST] | None, bypass: ast.AST | None = None) -> Value:

@@ -128,6 +128,30 @@ def test_an_evaluation_has_the_statistics_of_rank_0_once_something_may_have_trai
     assert code.rindex("optimizer.step()") < last < code.rindex("for x, y in test_loader:")
 
 
+def test_an_evaluation_of_what_each_rank_draws_has_the_statistics_of_rank_0() -> None:
+    """A meter takes its mean over all ranks, and each goes through all of it."""
+    draws = """\
+class Noisy(torch.utils.data.Dataset):
+    def __len__(self):
+        return 64
+    def __getitem__(self, index):
+        return train_set[index][0] + torch.rand(4), train_set[index][1]
+train_loader = DataLoader(Noisy(), batch_size=8, shuffle=True)
+test_loader = DataLoader(Noisy(), batch_size=8)
+"""
+    evaluation = """\
+    model.eval()
+    kept = []
+    with torch.no_grad():
+        for x, y in test_loader:
+            kept = kept + [model(x).max().item() ** 2]
+    print(kept[0])
+    model.train()
+"""
+    found = followed(draws + TRAINING + evaluation).found
+    assert [ast.unparse(call) for call in found.evaluations] == ["model(x)"]
+
+
 @pytest.mark.parametrize("loop", ["for a, b in test_loader:\n                print(model(a).sum().item())", ""])
 def test_evaluations_within_a_loop_over_batches_of_training(loop: str) -> None:
     """They need the statistics of all ranks; a look at the batch that is trained needs none."""
