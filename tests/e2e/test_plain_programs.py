@@ -1242,6 +1242,28 @@ for epoch in range(2):
     assert count == 47, "each sample once"
     print(mean)
 """,
+    "noise of as many rows as a batch has, written as a number": """\
+generator = torch.nn.Sequential(torch.nn.Linear(2, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+critic = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 1))
+g = torch.optim.SGD(generator.parameters(), lr=0.1)
+d = torch.optim.SGD(critic.parameters(), lr=0.1)
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+for epoch in range(2):
+    for x, _ in loader:
+        d.zero_grad()
+        fake = generator(torch.randn(12, 2))
+        real, made = critic(x), critic(fake.detach())
+        loss = F.binary_cross_entropy_with_logits(real, torch.ones_like(real))
+        loss = loss + F.binary_cross_entropy_with_logits(made, torch.zeros_like(made))
+        loss.backward()
+        d.step()
+        g.zero_grad()
+        made = critic(fake)
+        fooled = F.binary_cross_entropy_with_logits(made, torch.ones_like(made))
+        fooled.backward()
+        g.step()
+        print(loss.item(), fooled.item())
+""",
     "an optimizer and its schedule of one function, and one that only loads a checkpoint": """\
 def make_optimizer(parameters):
     optimizer = torch.optim.SGD(parameters, lr=0.1)

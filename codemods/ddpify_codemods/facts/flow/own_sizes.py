@@ -13,6 +13,7 @@ from .values import Loader
 
 # Every argument is a size, or the first one has them all.
 _OF_SIZES = frozenset({"ones", "zeros", "rand", "randn", "empty", "new_zeros", "new_ones", "new_empty"})
+_NOISE = frozenset({"rand", "randn"})
 _CONSTANT = frozenset({"torch.ones", "torch.zeros", "torch.full"})
 _KEPT = frozenset({"Variable", "cuda", "cpu", "to", "float", "type", "unsqueeze", "detach", "fill_"})
 _LAYOUTS = frozenset({"view", "reshape", "expand", "repeat", "resize_"})
@@ -52,6 +53,9 @@ def own_sizes(
                 if script is there and _has_one_meaning(script, size):
                     code = ast.unparse(size)
                     same = (node for node in own if ast.unparse(node) == code and _means(script, node, size))
+                    sizes |= dict.fromkeys(same, (loader, True))
+                if isinstance(size, ast.Constant):
+                    same = (node for node in _drawn_sizes(loop) if node.value == size.value)
                     sizes |= dict.fromkeys(same, (loader, True))
                 if isinstance(size, ast.Attribute) and not any(sets(each, size.attr) for each in scripts):
                     named = (each for each in own if _is_named(each, size.attr))
@@ -148,6 +152,17 @@ def _given_sizes(loop: ast.AST) -> Iterator[ast.expr]:
             yield from call.args  # a list would be what it holds
         for each in given:
             yield from each.elts if isinstance(each, ast.Tuple | ast.List) else [each]
+
+
+def _drawn_sizes(loop: ast.AST) -> Iterator[ast.Constant]:
+    """How many rows of noise are drawn in a loop, where that is a number: 64 of `torch.randn(64, 100)`."""
+    for call in ast.walk(loop):
+        if not isinstance(call, ast.Call) or _last(call.func) not in _NOISE:
+            continue
+        first = call.args[0] if call.args else None
+        sizes = first.elts if isinstance(first, ast.Tuple | ast.List) else call.args
+        if len(sizes) > 1 and isinstance(sizes[0], ast.Constant):
+            yield sizes[0]
 
 
 def _has_one_meaning(script: Script, size: ast.expr) -> bool:

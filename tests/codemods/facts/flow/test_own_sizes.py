@@ -51,6 +51,27 @@ def test_sizes_of_tensors_that_are_the_batch_size(before: str, line: str, number
 
 
 @pytest.mark.parametrize(
+    ("line", "number"),
+    [
+        ("torch.randn(16, 3)", 1),
+        ("torch.rand((16, 16))", 1),
+        ("torch.rand(size=(16, 3))", 0),
+        ("torch.randn(3, 16)", 0),
+        ("torch.randn(8, 3)", 0),
+        ("torch.randn(16)", 0),  # one for each class, as likely
+        ("torch.zeros(16, 3)", 0),
+    ],
+)
+def test_noise_of_as_many_rows_as_a_batch_has(line: str, number: int) -> None:
+    script = script_of(SCRIPT.format(before="", line=line).replace("args.size, sh", "16, sh"))
+    (loop,) = script.find(ast.For)
+    call = next(node for node in script.find(ast.Call) if ast.unparse(node.func) == "DataLoader")
+    loader, found = Loader(call, script), FlowFacts()
+    found.loops[loop] = {loader}
+    assert list(own_sizes([script], found, {loader: "training"}).values()) == [(loader, True)] * number
+
+
+@pytest.mark.parametrize(
     ("call", "sizes"),
     [
         ("DataLoader(d, 4)", ["4"]),
