@@ -80,7 +80,7 @@ def after_operation(
         return value.dimensions
     if name in MEET and (len(others) == len(given) or all(_is_number(each) for each in given if each not in others)):
         return most([value, *others])
-    if name in ("view", "reshape") and given and all(_is_number(each) for each in given):
+    if name in ("view", "reshape") and given and all(_is_number(each, len(given) > 1) for each in given):
         return len(given)
     if name == "flatten" and len(given) <= 1:  # from a dimension on, by whatever name
         start = dimension if isinstance(dimension, int) else given[0].constant if given else 0
@@ -202,6 +202,6 @@ def after_module(name: str, value: Value) -> int | None:
     return value.dimensions if name in _MODULES_KEEP else None
 
 
-def _is_number(value: Value) -> bool:
-    """Whether it is a number of Python."""
-    return value.host and not value.things and (value.kind == "size" or not value.is_local)
+def _is_number(value: Value, one_of_several: bool = False) -> bool:
+    """Whether it is a number of Python; one_of_several: one of several sizes, none of which is a tuple."""
+    return (value.host or one_of_several) and not value.things and (value.kind == "size" or not value.is_local)

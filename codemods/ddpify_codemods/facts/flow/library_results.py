@@ -19,7 +19,7 @@ from .factories import maker_of
 from .frames import Frame, local_entries
 from .input_gradients import of_scaled
 from .layout import axis, together, unsqueezed
-from .looked_up import looked_up
+from .looked_up import distances, looked_up, taken
 from .named_tuples import named_tuple
 from .operands import weighs_by_samples
 from .operation_names import COUPLE, FACTORIES, MOVE, NUMPY_FACTORIES, OF_IMAGES, PREDICATES, TAKE_LAST, TENSOR_TYPES
@@ -305,6 +305,14 @@ class LibraryResults(UnseenLayers):
                     return made_of("unknown", local, reason=COUPLES)
                 if (found := looked_up(args[0], at, given)) is not None:
                     return found
+            if (
+                last == "index_select"
+                and len(args) == 3
+                and (found := taken(args[0], self.dimension(node, 1, frame), args[2]))
+            ):
+                return found
+            if last == "cdist" and len(args) == 2 and (found := distances(*args)):
+                return found
             if last == "einsum":
                 return einsum(first.constant, args[1:]) or made_of("unknown", local)
             if last in ("unfold", "fold") and axis(rows.kind) != 0:

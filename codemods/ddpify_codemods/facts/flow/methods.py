@@ -13,7 +13,7 @@ from ..script import KEPT, Script
 from .arithmetic import combined, on_number
 from .batch_layouts import BatchLayouts
 from .chosen_lists import ChosenLists
-from .dimensions import of_dimensions
+from .dimensions import of_dimensions, of_sizes_given
 from .draws import DRAWING
 from .extended import lengthen, lengthening, zipped_rows
 from .frames import Frame, local_entries
@@ -214,7 +214,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         if name in _INTO and rows and not owner.things and self.dimension(node, 0, frame) in (0, "unknown"):
             return made_of("unknown", local, reason=COUPLES)
         if name in ("repeat", "expand") and not owner.things and (made := of_sizes(args)):
-            return made
+            return of_dimensions(made, of_sizes_given(args))
         if name == "expand_as" and len(given) == 1 and given[0].kind in LOCAL_ROWS and owner.reason != OWN_SHAPE:
             return made_of(given[0].kind, [given[0]])
         if name == "gather" and (found := looked_up(owner, self.dimension(node, 0, frame), given)):
@@ -330,8 +330,8 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
             if not any(value.is_local or local_entries(value) for value in given):
                 own = name in _SIZED and self.is_of_own_size(node)
                 return replace(SAME, reason=OWN_SHAPE) if own else SAME
-            if name in _SIZED and (made := of_sizes(args)):
-                return made  # of a parameter or a buffer, which is not told from a module
+            if name in _SIZED and (made := of_sizes(args)):  # of a parameter or a buffer, not told from a module
+                return of_dimensions(made, of_sizes_given(args))
         if isinstance(thing, Logger):
             self.pictured(node, frame) if name in (*PICTURES, *_SHOWS_PICTURES) else self.shown(node, frame)
             self.logs(thing, node, frame, alone)

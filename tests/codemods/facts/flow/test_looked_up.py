@@ -30,3 +30,26 @@ def test_each_sample_looks_up_its_own(found: str) -> None:
 )
 def test_a_place_by_the_number_of_a_sample_is_no_table(found: str) -> None:
     assert undivided(plain(training(f"({found} * model(x)).mean()")))
+
+
+CODES = "torch.rand(5, 3)"
+NEAREST = "torch.argmin(torch.cdist(model(x), codes), 1)"
+
+
+@pytest.mark.parametrize(
+    ("found", "divided"),
+    [
+        (f"torch.index_select(codes, 0, {NEAREST})", True),
+        (f"codes[{NEAREST}]", True),
+        ("torch.cdist(model(x).view(len(x), 3, 1), codes[None, :, :1].repeat((len(x), 1, 1)))", True),
+        ("torch.cdist(model(x).view(len(x), 3, 1), codes[:, :1])", True),
+        (f"torch.index_select(codes, 1, {NEAREST})", False),
+        ("torch.cdist(model(x), model(x))", False),
+        ("torch.cdist(model(x)[:, None], model(x)[None])", False),
+        ("torch.cdist(model(x).view(len(x), 3, 1), model(x)[:, :1])", False),
+    ],
+)
+def test_the_nearest_of_a_codebook(found: str, divided: bool) -> None:
+    loss = f"({found}).pow(2).mean() + model(x).mean()"
+    source = training(loss).replace("model = nn", f"codes = {CODES}\nmodel = nn", 1)
+    assert bool(undivided(plain(source))) is not divided
