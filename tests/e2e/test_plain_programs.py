@@ -1951,6 +1951,24 @@ def test_films_whose_steps_lie_first_and_are_put_through_layers_one_by_one(ranks
     trains_alike(HEAD.partition("model = torch")[0] + FILMS, ranks, tmp_path)
 
 
+PICKED = """\
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = model(x)[x[:, 0] > 0.3]{}.pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("behind", ["[None]", ".expand(2, -1, -1)", ".T", ".unsqueeze(0)"])
+def test_a_mean_over_what_a_mask_picks_that_lies_behind_another_dimension(behind: str, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = torch")[0] + PICKED.replace("{}", behind), 2, tmp_path)
+
+
 PARTIAL = """\
 from functools import partial
 

@@ -377,6 +377,8 @@ def entries(values: Iterable[Value], depth: int = 4) -> list[Value]:
 def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str = "") -> Value:
     """A value of a kind that is computed from others."""
     values = entries(values)
+    if kind in _BEHIND and any(value.kind == "picked" for value in values):
+        kind, reason = "unknown", COUPLES  # not as many on each rank, which nothing along the first dimension shows
     if kind == "unknown":
         reason = next((value.reason for value in values if value.reason in KEPT), reason)
         if {value.reason for value in values if value.is_local} == {DRAWN}:
