@@ -59,6 +59,7 @@ CONCATENATED = "its samples are put one behind the other, and those of a rank ar
 OFFSETS = "it tells where each sample begins behind the others"
 AS_MANY = "it has as many classes as the largest label of a rank's samples tells"
 BY_SAMPLES = "the model decides or computes here by the samples of its batch"
+BY_DRAWN = "the model decides or computes here by what each rank draws for itself, as noise without eval()"
 SEVERAL = "whether the loop runs over samples, or over several tensors of them, is not seen"
 KEYED = "its keys are those of samples"
 IN_ONE = frozenset({CONCATENATED, OFFSETS})
