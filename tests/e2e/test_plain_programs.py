@@ -1996,6 +1996,55 @@ def test_windows_of_pictures_and_a_loss_that_is_given_the_weights_of_its_classes
     trains_alike(HEAD.partition("model = torch")[0] + WINDOWS, 3, tmp_path)
 
 
+FILMS = """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = torch.nn.Sequential(torch.nn.Linear(4, 5), torch.nn.Tanh())
+        self.cell, self.out = torch.nn.Linear(8, 3), torch.nn.Linear(15, 3)
+
+    def forward(self, x):
+        x = torch.stack([x, x**2, x**3], 1).transpose(0, 1)
+        steps, batch, features = x.size()
+        x = torch.reshape(x, (-1, features))
+        x = torch.reshape(self.layers(x), (steps, batch, -1))
+        h = torch.zeros(x.size(1), 3)
+        for step in range(3):
+            h = torch.tanh(self.cell(torch.cat((x[step, ...], h), 1)))
+        return h + self.out(x.transpose(0, 1).reshape(batch, -1))
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    train(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+evaluate(model, DataLoader(test_set, batch_size=7))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_films_whose_steps_lie_first_and_are_put_through_layers_one_by_one(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = torch")[0] + FILMS, ranks, tmp_path)
+
+
+PICKED = """\
+model = torch.nn.Linear(4, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = model(x)[x[:, 0] > 0.3]{}.pow(2).mean()
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("behind", ["[None]", ".expand(2, -1, -1)", ".T", ".unsqueeze(0)"])
+def test_a_mean_over_what_a_mask_picks_that_lies_behind_another_dimension(behind: str, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = torch")[0] + PICKED.replace("{}", behind), 2, tmp_path)
+
+
 PARTIAL = """\
 from functools import partial
 

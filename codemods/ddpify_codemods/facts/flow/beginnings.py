@@ -62,6 +62,8 @@ class Beginnings(State):
             self.found.problems.append(self.redrawn[model])
 
     def _is_parameter(self, node: ast.expr, frame: Frame) -> bool:
+        if isinstance(node, ast.Attribute) and node.attr == "data":  # what a parameter holds: `m.weight.data`
+            return self._is_parameter(node.value, frame)
         things = self.value(node, frame).things
         if things and all(isinstance(each, Parameters) or _is_named(each, _PARAMETER) for each in things):
             return True

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from .bags import is_in_one
 from .dimensions import after_module, at_least_after_module, implicit, of_dimensions
 from .layout import axis, flattened, over_samples, reshaped
 from .operations import mixes
@@ -36,6 +37,11 @@ def of_library_module(module: Module, given: Sequence[Value]) -> Value | None:
     local = [value for value in entries(given) if value.is_local]
     if last in _RECURRENT and is_packed(first):
         return _states(last, module, first, local)
+    if first.kind == "picked":  # not as many on each rank, and none of them may be computed with another one
+        alike = [replace(each, kind="rows", reason="") if each.kind == "picked" else each for each in given]
+        alike[0] = of_dimensions(alike[0], first.dimensions or (2 if is_in_one(first) else None), first.at_least)
+        made = of_library_module(module, alike)
+        return made if made is not None and made.reason == COUPLES else None
     if first.kind not in ("batch", "rows", "rows_second", "rows_last", "rows_moved"):
         return None
     kind: Kind = "rows" if first.kind == "batch" else first.kind

@@ -54,7 +54,7 @@ from .values import (
     of,
     unnumbered,
 )
-from .views import regroups
+from .views import regroups, takes_apart
 
 _OVER = frozenset({"sum", "max", "min", "functools.reduce", "itertools.accumulate"})  # what they are given
 
@@ -323,6 +323,8 @@ class LibraryResults(UnseenLayers):
                 return made_of("unknown", local, reason=COUPLES)
             words = {word.arg or "" for word in node.keywords}
             found = on_rows(last, rows, self.dimension(node, 1, frame), others, words)
+            if found is not None and last == "reshape" and takes_apart(rows, args[1:], frame.script, node.args[1:]):
+                found = replace(found, kind="rows_second")
             if found is not None and name.startswith("numpy.") and rows.host:
                 found = of_numpy(found)
             if found is not None:

@@ -61,7 +61,7 @@ from .values import (
     of,
     root_of,
 )
-from .views import counts_anew, regroups
+from .views import regroups, takes_apart
 
 _KEEPS_ZERO = frozenset(
     {"to", "cuda", "cpu", "clone", "copy", "detach"} | {"double", "float", "half", "int", "long", "type", "astype"}
@@ -175,10 +175,10 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
             found = on_rows(name, owner, self.dimension(node, 0, frame), given, words)
             if found is not None and laid_out and any(isinstance(each, ast.Starred) for each in node.args):
                 found = of_dimensions(found, None)  # of how many sizes is not seen
-            steps = laid_out and axis(owner.kind) == 1 and not (args and args[0].kind == "size")
-            counted = steps and counts_anew(frame.script, node, owner)
+            if found is not None and laid_out and takes_apart(owner, args, frame.script, node.args):
+                found = replace(found, kind="rows_second")
             windows = name == "unfold" and over_samples(owner.kind, self.dimension(node, 0, frame), owner.dimensions)
-            if counted or windows or (laid_out and regroups(owner, args, frame.script, node.args)):
+            if windows or (laid_out and regroups(owner, args, frame.script, node.args)):
                 found = made_of("unknown", [owner, *given], reason=COUPLES)
             if found is not None and (owner.host or name == "numpy"):
                 found = of_numpy(found)

@@ -121,7 +121,8 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         else:
             own = self.through(module, node, given, frame) if local or module.contents is not None else None
         drops = not (local or inside) and "torch" in self.began & self.drawn and draws_masks(root, root.evaluates)
-        result = made_of("batch" if local else "same", local or [SAME])
+        merged = bool(given) and given[0].front == "merged"  # steps and samples, each of which it takes for a sample
+        result = made_of(("rows_moved" if merged else "batch") if local else "same", local or [SAME])
         if own is not None and (own.only(Items) or not self.is_vague(own, module, trained)):
             result = own
         if drops and not result.is_local:  # of samples that all ranks have
@@ -198,7 +199,7 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         if module.contents is None:
             return bags(module.name, given) or of_library_module(module, given)
         value = self.in_turn(module, node, given, frame) if given else SAME
-        if value.is_kept or (value.kind in ("rows_second", "rows_last") and not value.things):
+        if value.is_kept or (value.kind in ("rows_second", "rows_last", "rows_moved") and not value.things):
             return value
         seen = value.kind in LOCAL_ROWS and axis(value.kind) == 0 and not value.things and not is_packed(value)
         if not seen or not least(value) or not module.layers:  # which layers there are is not known otherwise

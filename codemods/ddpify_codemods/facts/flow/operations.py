@@ -141,7 +141,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
         merges = name in ("view", "reshape", "flatten", "ravel") and not (sizes and sizes[0].kind == "size")
         merges |= bool(sizes and sizes[0].kind == "size" and value.batches and sizes[0].batches != value.batches)
         merges = merges and not (name == "flatten" and dimension == 1)
-        made = made_of(found if kind != "picked" else "picked", all_of) if found in LOCAL_ROWS else None
+        at_first = kind == "picked" and axis(found) == 0
+        made = made_of("picked" if at_first else found, all_of) if found in LOCAL_ROWS else None
         return made and replace(made, merged=value.merged or merges, batches=() if merges else value.batches)
     over = over_samples(value.kind, dimension, value.dimensions)
     unsure = dimension == "unknown" or (over and axis(value.kind) in (-1, None) and dimension is not None)

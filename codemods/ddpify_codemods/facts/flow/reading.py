@@ -34,6 +34,7 @@ from .sizes import is_sizes
 from .tensor_uses import is_tensor_here
 from .values import (
     ADDITIVE,
+    BY_DRAWN,
     BY_SAMPLES,
     COUPLES,
     DRAWN,
@@ -196,7 +197,7 @@ class Reading(Objects, Longest, OwnRegions, SampleEntries):
         if uneven and value.kind in ("mean", "size"):
             value = replace(value, kind="unknown", reason="a mean over batches, which are others on each rank")
         if self.in_forward:
-            self.problem(frame, node, BY_SAMPLES, value.loaders)
+            self.problem(frame, node, BY_DRAWN if is_drawn(value) else BY_SAMPLES, value.loaders)
         elif value.kind not in ADDITIVE and not (gathers and self.can_be_gathered(value)):
             self.found.wanted |= value.made_at
             reason = value.reason or "it holds samples of this rank alone"

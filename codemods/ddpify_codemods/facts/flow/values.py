@@ -59,6 +59,7 @@ CONCATENATED = "its samples are put one behind the other, and those of a rank ar
 OFFSETS = "it tells where each sample begins behind the others"
 AS_MANY = "it has as many classes as the largest label of a rank's samples tells"
 BY_SAMPLES = "the model decides or computes here by the samples of its batch"
+BY_DRAWN = "the model decides or computes here by what each rank draws for itself, as noise without eval()"
 SEVERAL = "whether the loop runs over samples, or over several tensors of them, is not seen"
 KEYED = "its keys are those of samples"
 IN_ONE = frozenset({CONCATENATED, OFFSETS})
@@ -377,6 +378,8 @@ def entries(values: Iterable[Value], depth: int = 4) -> list[Value]:
 def made_of(kind: Kind, values: Iterable[Value], host: bool = False, reason: str = "") -> Value:
     """A value of a kind that is computed from others."""
     values = entries(values)
+    if kind in _BEHIND and any(value.kind == "picked" for value in values):
+        kind, reason = "unknown", COUPLES  # not as many on each rank, which nothing along the first dimension shows
     if kind == "unknown":
         reason = next((value.reason for value in values if value.reason in KEPT), reason)
         if {value.reason for value in values if value.is_local} == {DRAWN}:

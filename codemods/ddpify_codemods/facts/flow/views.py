@@ -12,11 +12,11 @@ from .operation_names import LAYOUTS
 from .values import SAME, Value, entries
 
 
-def counts_anew(script: Script, node: ast.Call, owner: Value) -> bool:
+def _counts_anew(script: Script, given: Sequence[ast.expr], owner: Value) -> bool:
     """Whether what lies in front of the samples gets a size that is computed: `x.view(steps // 2, len(x), -1)`; by a
     name only where a number is counted with: `steps = steps // 2`, not `pixels = height * width`. A number that is
     written down may be another one than there are steps."""
-    sizes = node.args[0].elts if len(node.args) == 1 and isinstance(node.args[0], ast.Tuple) else node.args
+    sizes = given[0].elts if len(given) == 1 and isinstance(given[0], ast.Tuple) else given
     first = sizes[0] if sizes else None
     if isinstance(first, ast.Constant) and len(sizes) > 2:
         return first.value != 1 if owner.front == "one" else first.value == 1 or owner.front == ""
@@ -28,12 +28,16 @@ def counts_anew(script: Script, node: ast.Call, owner: Value) -> bool:
 
 def regroups(owner: Value, args: Sequence[Value], script: Script, given: Sequence[ast.expr]) -> bool:
     """Whether rows of several samples are taken for those of one: `x.view(len(x), -1)` where the samples do not lie
-    along the first dimension, `hidden.view(-1, 2 * size)` of two layers.
+    along the first dimension, `hidden.view(-1, 2 * size)` of two layers, `x.view(steps // 2, len(x), -1)`.
 
     Args: the tensor; its new sizes, as values and as the source has them.
     """
     sizes = [each for value in args for each in (entries([value])[1:] or [value])]
-    if axis(owner.kind) == 0 or owner.front == "one" or not sizes:
+    if axis(owner.kind) == 0 or not sizes:
+        return False
+    if axis(owner.kind) == 1 and sizes[0].kind != "size" and _counts_anew(script, given, owner):
+        return True
+    if owner.front == "one":
         return False
     if any(isinstance(each, ast.Starred) for each in given):
         return True
@@ -41,6 +45,32 @@ def regroups(owner: Value, args: Sequence[Value], script: Script, given: Sequenc
         return not _is_product(script, given[0])
     several = owner.front == "layers" and sizes[0].constant == -1
     return several and len(sizes) > 1 and not any(each.kind == "size" for each in sizes)
+
+
+def takes_apart(owner: Value, args: Sequence[Value], script: Script, given: Sequence[ast.expr]) -> bool:
+    """Whether what was made one dimension becomes steps and samples again, as many steps as a tensor is seen to have:
+    `x.flatten(0, 1).view(x.size(0), len(x[0]), -1)`."""
+    sizes = [each for value in args for each in (entries([value])[1:] or [value])]
+    nodes = given[0].elts if len(given) == 1 and isinstance(given[0], ast.Tuple) else given
+    in_front = owner.front == "merged" and len(sizes) == len(nodes) > 1 and sizes[1].kind == "size"
+    return in_front and sizes[0].kind == "same" and _is_size(script, nodes[0])
+
+
+def _is_size(script: Script, node: ast.expr) -> bool:
+    """Whether a number is one of the sizes of a tensor: `x.size(0)`, `steps` of `steps, batch = x.shape`."""
+    if isinstance(node, ast.Name):
+        stores = script.stores.get((script.scope(node), node.id), ())
+        made = [getattr(script.statement(each), "value", None) for each in stores]
+        return bool(made) and all(each is not None and _is_shape(each) for each in made)
+    return _is_shape(node)
+
+
+def _is_shape(node: ast.expr) -> bool:
+    """`x.shape`, `x.shape[0]`, `x.size()`, `x.size(0)`."""
+    if isinstance(node, ast.Subscript):
+        node = node.value
+    named = node.func if isinstance(node, ast.Call) else node
+    return isinstance(named, ast.Attribute) and named.attr == ("size" if isinstance(node, ast.Call) else "shape")
 
 
 def _is_product(script: Script, size: ast.expr) -> bool:

@@ -122,3 +122,22 @@ def test_the_parts_of_a_batch_are_moved_one_by_one() -> None:
 
 def test_another_loss_does_not() -> None:
     assert refusals(plain(CTC.replace("{}", "F.mse_loss(model(texts).sum(1), texts.float())")))
+
+
+@pytest.mark.parametrize(
+    "layer", ["nn.TransformerEncoderLayer(4, 2, 8)", "nn.Conv1d(4, 4, 3, padding=1)", "nn.LSTM(4, 4)"]
+)
+def test_samples_in_one_tensor_that_a_layer_takes_for_one_sequence_are_refused(layer: str) -> None:
+    conv = "self.bag(self.words(texts).t().unsqueeze(0)).squeeze(0).t()"
+    run = conv if "Conv" in layer else "self.bag(self.words(texts))" + "[0]" * ("LSTM" in layer)
+    program = BAGS.replace("nn.EmbeddingBag(9, 4)", layer).replace("{}", f"self.out({run})")
+    program = program.replace("torch.tensor(labels)", "torch.cat(labels)").replace(
+        "n % 3)", "torch.randint(3, (n % 5 + 1,)))"
+    )
+    assert refusals(plain(program.replace(", y)", ', y, reduction="sum")')))
+
+
+def test_a_loss_that_adds_up_what_each_of_their_rows_has() -> None:
+    program = BAGS.replace("{}", "self.out(self.words(texts))").replace("torch.tensor(labels)", "torch.cat(labels)")
+    program = program.replace("n % 3)", "torch.randint(3, (n % 5 + 1,)))").replace(", y)", ', y, reduction="sum")')
+    assert not refusals(plain(program))

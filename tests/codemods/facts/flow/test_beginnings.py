@@ -46,6 +46,9 @@ def problems(fills: str = "pass", later: str = "pass", after: str = "") -> list[
         "for p in self.parameters():\n    if p.dim() > 1:\n        nn.init.xavier_uniform_(p)",
         "for name, p in self.named_parameters():\n    nn.init.normal_(p)",
         "for m in self.modules():\n    if isinstance(m, nn.Linear):\n        nn.init.normal_(m.weight, 0, 0.1)",
+        "for m in self.modules():\n    if isinstance(m, nn.Linear):\n        nn.init.normal_(m.weight.data, 0, 0.1)",
+        "for p in self.parameters():\n    nn.init.normal_(p.data)",
+        "nn.init.xavier_uniform_(self.own.data)",
     ],
 )
 def test_parameters_of_a_network_that_is_wrapped_later_are_alike(fills: str) -> None:
@@ -56,7 +59,10 @@ def test_parameters_of_a_network_that_is_wrapped_later_are_alike(fills: str) -> 
     ("fills", "later"),
     [
         ("nn.init.normal_(self.table)", "pass"),  # no parameter: nothing sends it
+        ("nn.init.normal_(self.table.data)", "pass"),
+        ("for b in self.buffers():\n    nn.init.normal_(b.data)", "pass"),
         ("pass", "nn.init.normal_(model.out.weight)"),  # once more, after it was wrapped
+        ("pass", "nn.init.normal_(model.out.weight.data)"),
         ("pass", "model.start()"),
     ],
 )

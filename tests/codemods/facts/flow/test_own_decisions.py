@@ -184,3 +184,28 @@ print("".join(names[i] for i in shown))
 )
 def test_what_is_taken_by_drawn_numbers_may_be_shown(reads: str, fits: bool) -> None:
     assert bool(reasons(SAMPLED.format(reads=reads))) is not fits
+
+
+NOISY = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.out = nn.Linear(4, 3)
+    def forward(self, x):
+        z = self.out(x)
+        z = z + torch.randn_like(z)
+        if z.shape[-1:] != (3,):
+            z = z[:, :3]
+        return z
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+SPREAD = "largest = []\nfor x, y in test_loader:\n    largest.append(model(x).std().item())\nprint(max(largest))\n"
+
+
+def test_what_is_drawn_in_an_evaluation_of_all_samples_is_not_called_one_of_samples() -> None:
+    """Where the evaluation cannot be divided, each rank draws other noise for the same samples."""
+    found = reasons(NOISY + TRAINING + SPREAD)
+    assert any("by what each rank draws for itself" in each for each in found)
+    assert not any("by the samples of its batch" in each for each in found)
+    assert reasons(NOISY + TRAINING) == []

@@ -4,7 +4,21 @@ from __future__ import annotations
 
 import ast
 
-from ddpify_codemods.facts.flow.values import Items, Library, Module, Value, cut, entries, join, made_of, of, root_of
+import pytest
+from ddpify_codemods.facts.flow.values import (
+    COUPLES,
+    Items,
+    Kind,
+    Library,
+    Module,
+    Value,
+    cut,
+    entries,
+    join,
+    made_of,
+    of,
+    root_of,
+)
 
 MODEL = ast.Call(ast.Name("Net"), [], [])
 CALL = ast.Call(ast.Name("net"), [], [])
@@ -34,3 +48,10 @@ def test_one_of_two_values() -> None:
 def test_a_part_belongs_to_its_model() -> None:
     model = Module(CALL)
     assert root_of(Module(CALL, parent=Module(CALL, parent=model))) is model
+
+
+@pytest.mark.parametrize("kind", ["rows_second", "rows_last", "rows_moved"])
+def test_some_samples_behind_another_dimension_are_not_as_many_on_each_rank(kind: Kind) -> None:
+    found = made_of(kind, [Value("picked")])
+    assert (found.kind, found.reason) == ("unknown", COUPLES)
+    assert made_of(kind, [Value("rows")]).kind == kind

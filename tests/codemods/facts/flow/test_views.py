@@ -90,6 +90,8 @@ def test_what_has_its_steps_first_stays_so(body: str) -> None:
         "h = o.reshape(-1, 8).view(-1, 8)[-1:]",
         "h = o.view(10, b, 3)[-1]",
         "h = o.view((10, b, 3))[-1]",
+        "h = torch.reshape(o, (10, b, 3))[-1]",
+        "h = torch.reshape(o, (steps // 2, b, 16))[-1]",
         "h = x.unsqueeze(0).view(2, b, 2)[0]",
         "h = o.transpose(1, 2); h = F.max_pool1d(h, h.size(2)).squeeze(2)",
         "h = F.avg_pool2d(o, 2)[0]",
@@ -128,3 +130,49 @@ def test_samples_are_not_put_together(count: str) -> None:
     body = f"pairs = 2; h = self.rnn(x[:, 0]); h = h.view({count}, 16).view(-1, 2, 8).amax(1)"
     loss = TRAINING.replace("F.cross_entropy(model(x), y)", "model(x).tanh().mean()")
     assert undivided(RECURRENT.format(rnn="Linear(4, 8)", body=body) + loss)
+
+
+LAYERS = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers, self.out = {layers}, nn.Linear({size}, 3)
+    def forward(self, x):
+        x = torch.stack([x, 2 * x, 3 * x], 1).transpose(0, 1)
+        steps, b, features = x.shape
+        self.steps = 3
+        h = self.layers({merged})
+        {body}
+        return self.out(h)
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+MODULES = ["nn.Linear(4, 5)", "nn.Sequential(nn.Linear(4, 5), nn.ReLU())", "torch.compile(nn.Linear(4, 5))"]
+
+
+@pytest.mark.parametrize("layers", MODULES)
+@pytest.mark.parametrize("merged", ["x.reshape(-1, features)", "x.flatten(0, 1)", "torch.reshape(x, (steps * b, 4))"])
+def test_steps_and_samples_that_layers_take_as_one_dimension_become_two_again(layers: str, merged: str) -> None:
+    for body, size in (
+        ("h = h.view(steps, b, 5)[-1]", 5),
+        ("h = torch.reshape(h, (steps, b, -1)).transpose(0, 1).reshape(b, -1)", 15),
+        ("h = h.reshape(x.size(0), x.size(1), 5).mean(0)", 5),
+    ):
+        assert undivided(LAYERS.format(layers=layers, merged=merged, body=body, size=size) + TRAINING) == []
+
+
+@pytest.mark.parametrize("layers", MODULES)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = h.view(b, -1)",
+        "h = torch.reshape(h, (b, 15))",
+        "h = h.view(steps * 1, b, 5).transpose(0, 1).reshape(b, -1)",
+        "h = h.view(3, b, 5).transpose(0, 1).reshape(b, -1)",
+        "h = h.view(self.steps, b, 5).transpose(0, 1).reshape(b, -1)",
+        "steps = torch.load('steps'); h = h.view(steps, b, -1).transpose(0, 1).reshape(b, -1)",
+    ],
+)
+def test_steps_of_several_samples_are_not_taken_for_those_of_one(layers: str, body: str) -> None:
+    program = LAYERS.format(layers=layers, merged="x.reshape(-1, features)", body=body, size=15)
+    assert any("couples samples" in each for each in reasons(program + TRAINING))
