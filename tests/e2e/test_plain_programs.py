@@ -2506,3 +2506,46 @@ for _ in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_outputs_that_are_a_list_or_a_tensor(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + DEEP, ranks, tmp_path)
+
+
+ADVERSARIAL = """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+
+
+def robust_loss(model, x, y, kind="sign", steps=2):
+    model.eval()
+    moved = x.detach() + 0.2 * torch.sin(9 * x)
+    if kind == "sign":
+        for _ in range(steps):
+            moved.requires_grad_()
+            loss = F.kl_div(F.log_softmax(model(moved), 1), F.softmax(model(x), 1), reduction="sum")
+            grad = torch.autograd.grad(loss, [moved])[0]
+            moved = moved.detach() + 0.1 * torch.sign(grad.detach())
+    elif kind == "delta":
+        delta = torch.zeros_like(x).requires_grad_()
+        inner = torch.optim.SGD([delta], lr=0.1)
+        for _ in range(steps):
+            inner.zero_grad()
+            (-F.kl_div(F.log_softmax(model(x + delta), 1), F.softmax(model(x), 1), reduction="sum")).backward()
+            inner.step()
+        moved = (x + delta).detach()
+    model.train()
+    return F.cross_entropy(model(x), y) + F.cross_entropy(model(moved.detach()), y)
+
+
+for epoch in range(2):
+    for x, y in loader:
+        loss = robust_loss(model, x, y, steps=3)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    evaluate(model, DataLoader(test_set, batch_size=8))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_branch_that_no_call_takes_may_hold_another_training(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + ADVERSARIAL, ranks, tmp_path)
+    taken = HEAD + ADVERSARIAL.replace("y, steps=3", 'y, "delta", steps=3')
+    assert convert({Path("a.py"): taken}, "cpu", style="plain")[Path("a.py")].code == taken

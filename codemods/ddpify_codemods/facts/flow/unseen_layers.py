@@ -71,5 +71,5 @@ class UnseenLayers(Modules):
         nodes = [(each, node) for each in self.scripts for node in each.find(ast.Attribute)]
         loads = [(each, node) for each, node in nodes if node.attr in names and isinstance(node.ctx, ast.Load)]
         by_other_ways = any(node.attr in _ALL_LAYERS for _, node in nodes)
-        left_out = all(not self.left_out.isdisjoint(each.ancestors(node)) for each, node in loads)
+        left_out = all(not self.found.passed_by.isdisjoint(each.ancestors(node)) for each, node in loads)
         return len(names) == 1 and bool(loads) and left_out and not by_other_ways
