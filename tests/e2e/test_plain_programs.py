@@ -2549,3 +2549,62 @@ def test_a_branch_that_no_call_takes_may_hold_another_training(ranks: int, tmp_p
     trains_alike(HEAD + ADVERSARIAL, ranks, tmp_path)
     taken = HEAD + ADVERSARIAL.replace("y, steps=3", 'y, "delta", steps=3')
     assert convert({Path("a.py"): taken}, "cpu", style="plain")[Path("a.py")].code == taken
+
+
+DICES = """\
+import numpy as np
+
+
+class DiceAverage(object):
+    def __init__(self, class_num):
+        self.class_num = class_num
+        self.reset()
+
+    def reset(self):
+        self.value = np.asarray([0] * self.class_num, dtype="float64")
+        self.avg = np.asarray([0] * self.class_num, dtype="float64")
+        self.sum = np.asarray([0] * self.class_num, dtype="float64")
+        self.count = 0
+
+    def update(self, logits, targets):
+        self.value = DiceAverage.get_dices(logits, targets)
+        self.sum += self.value
+        self.count += 1
+        self.avg = np.around(self.sum / self.count, 4)
+
+    @staticmethod
+    def get_dices(logits, targets):
+        dices = []
+        for class_index in range(targets.size()[1]):
+            inter = torch.sum(logits[:, class_index] * targets[:, class_index])
+            union = torch.sum(logits[:, class_index]) + torch.sum(targets[:, class_index])
+            dice = (2. * inter + 1) / (union + 1)
+            dices.append(dice.item())
+        return np.asarray(dices)
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+val = DataLoader(test_set, batch_size=6)
+for epoch in range(2):
+    dices = DiceAverage(3)
+    for x, y in loader:
+        target = F.one_hot(y, 3).float()
+        out = model(x)
+        loss = F.mse_loss(out, target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        dices.update(out, target)
+    print(dices.avg[1])
+    dices = DiceAverage(3)
+    with torch.no_grad():
+        for x, y in val:
+            target = F.one_hot(y, 3).float()
+            dices.update(model(x), target)
+    print(dices.avg[1], dices.avg[2])
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_meter_of_the_script_is_given_the_batches_of_all_ranks(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + DICES, ranks, tmp_path)
