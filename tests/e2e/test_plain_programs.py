@@ -2608,3 +2608,38 @@ for epoch in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_a_meter_of_the_script_is_given_the_batches_of_all_ranks(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD + DICES, ranks, tmp_path)
+
+
+TOKENS = """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patches, self.head = torch.nn.Conv2d(1, 6, 1), torch.nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = self.patches(x.view(x.size(0), 1, 2, 2))
+        x = torch.permute(torch.flatten(x, 2), (0, 2, 1))
+        return self.head(x.tanh().mean(dim=1))
+
+
+def class_weights(n):
+    return torch.arange(n) + 1.0 if n > 1 else None
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = torch.nn.CrossEntropyLoss(weight=class_weights(3), label_smoothing=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_samples_whose_positions_are_made_one_dimension_stay_samples(ranks: int, tmp_path: Path) -> None:
+    """Their loss, whose classes count differently, is computed of the batch of all ranks."""
+    trains_alike(HEAD.partition("model = ")[0] + TOKENS, ranks, tmp_path)
