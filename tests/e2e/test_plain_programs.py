@@ -2643,3 +2643,40 @@ for epoch in range(2):
 def test_samples_whose_positions_are_made_one_dimension_stay_samples(ranks: int, tmp_path: Path) -> None:
     """Their loss, whose classes count differently, is computed of the batch of all ranks."""
     trains_alike(HEAD.partition("model = ")[0] + TOKENS, ranks, tmp_path)
+
+
+UNUSED = """\
+class Centred(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.layer = torch.nn.Linear(n, n)
+
+    def forward(self, x):
+        return self.layer(x - x.mean(0))
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.centred = Centred(4)
+        self.last = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last(x)
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_layer_that_nothing_names_is_left_out(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = ")[0] + UNUSED, ranks, tmp_path)
