@@ -2631,3 +2631,177 @@ for _ in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_outputs_that_are_a_list_or_a_tensor(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + DEEP, ranks, tmp_path)
+
+
+ADVERSARIAL = """\
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+
+
+def robust_loss(model, x, y, kind="sign", steps=2):
+    model.eval()
+    moved = x.detach() + 0.2 * torch.sin(9 * x)
+    if kind == "sign":
+        for _ in range(steps):
+            moved.requires_grad_()
+            loss = F.kl_div(F.log_softmax(model(moved), 1), F.softmax(model(x), 1), reduction="sum")
+            grad = torch.autograd.grad(loss, [moved])[0]
+            moved = moved.detach() + 0.1 * torch.sign(grad.detach())
+    elif kind == "delta":
+        delta = torch.zeros_like(x).requires_grad_()
+        inner = torch.optim.SGD([delta], lr=0.1)
+        for _ in range(steps):
+            inner.zero_grad()
+            (-F.kl_div(F.log_softmax(model(x + delta), 1), F.softmax(model(x), 1), reduction="sum")).backward()
+            inner.step()
+        moved = (x + delta).detach()
+    model.train()
+    return F.cross_entropy(model(x), y) + F.cross_entropy(model(moved.detach()), y)
+
+
+for epoch in range(2):
+    for x, y in loader:
+        loss = robust_loss(model, x, y, steps=3)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+    evaluate(model, DataLoader(test_set, batch_size=8))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_branch_that_no_call_takes_may_hold_another_training(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + ADVERSARIAL, ranks, tmp_path)
+    taken = HEAD + ADVERSARIAL.replace("y, steps=3", 'y, "delta", steps=3')
+    assert convert({Path("a.py"): taken}, "cpu", style="plain")[Path("a.py")].code == taken
+
+
+DICES = """\
+import numpy as np
+
+
+class DiceAverage(object):
+    def __init__(self, class_num):
+        self.class_num = class_num
+        self.reset()
+
+    def reset(self):
+        self.value = np.asarray([0] * self.class_num, dtype="float64")
+        self.avg = np.asarray([0] * self.class_num, dtype="float64")
+        self.sum = np.asarray([0] * self.class_num, dtype="float64")
+        self.count = 0
+
+    def update(self, logits, targets):
+        self.value = DiceAverage.get_dices(logits, targets)
+        self.sum += self.value
+        self.count += 1
+        self.avg = np.around(self.sum / self.count, 4)
+
+    @staticmethod
+    def get_dices(logits, targets):
+        dices = []
+        for class_index in range(targets.size()[1]):
+            inter = torch.sum(logits[:, class_index] * targets[:, class_index])
+            union = torch.sum(logits[:, class_index]) + torch.sum(targets[:, class_index])
+            dice = (2. * inter + 1) / (union + 1)
+            dices.append(dice.item())
+        return np.asarray(dices)
+
+
+loader = DataLoader(train_set, batch_size=12, shuffle=True, drop_last=True)
+val = DataLoader(test_set, batch_size=6)
+for epoch in range(2):
+    dices = DiceAverage(3)
+    for x, y in loader:
+        target = F.one_hot(y, 3).float()
+        out = model(x)
+        loss = F.mse_loss(out, target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        dices.update(out, target)
+    print(dices.avg[1])
+    dices = DiceAverage(3)
+    with torch.no_grad():
+        for x, y in val:
+            target = F.one_hot(y, 3).float()
+            dices.update(model(x), target)
+    print(dices.avg[1], dices.avg[2])
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_meter_of_the_script_is_given_the_batches_of_all_ranks(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD + DICES, ranks, tmp_path)
+
+
+TOKENS = """\
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.patches, self.head = torch.nn.Conv2d(1, 6, 1), torch.nn.Linear(6, 3)
+
+    def forward(self, x):
+        x = self.patches(x.view(x.size(0), 1, 2, 2))
+        x = torch.permute(torch.flatten(x, 2), (0, 2, 1))
+        return self.head(x.tanh().mean(dim=1))
+
+
+def class_weights(n):
+    return torch.arange(n) + 1.0 if n > 1 else None
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+criterion = torch.nn.CrossEntropyLoss(weight=class_weights(3), label_smoothing=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_samples_whose_positions_are_made_one_dimension_stay_samples(ranks: int, tmp_path: Path) -> None:
+    """Their loss, whose classes count differently, is computed of the batch of all ranks."""
+    trains_alike(HEAD.partition("model = ")[0] + TOKENS, ranks, tmp_path)
+
+
+UNUSED = """\
+class Centred(torch.nn.Module):
+    def __init__(self, n):
+        super().__init__()
+        self.layer = torch.nn.Linear(n, n)
+
+    def forward(self, x):
+        return self.layer(x - x.mean(0))
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.centred = Centred(4)
+        self.last = torch.nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last(x)
+
+
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for epoch in range(2):
+    for x, y in DataLoader(train_set, batch_size=12, shuffle=True):
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        print(loss.item())
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+def test_a_layer_that_nothing_names_is_left_out(ranks: int, tmp_path: Path) -> None:
+    trains_alike(HEAD.partition("model = ")[0] + UNUSED, ranks, tmp_path)

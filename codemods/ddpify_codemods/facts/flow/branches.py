@@ -28,11 +28,16 @@ class Branches(Calls):
             return
         raises = isinstance(node.body[-1], ast.Raise) and all(isinstance(each, ast.Assign) for each in node.body[:-1])
         test = self.asserts(node.test, True, frame, node.body[-1]) if raises else self.value(node.test, frame)
-        if not raises and self.decided(node.test, test, frame):
+        own = not raises and self.decided(node.test, test, frame)
+        holds = None if own else truth(node.test, test)
+        if holds is None:
+            self.found.come_to |= {*node.body, *node.orelse}
+        if own:
             self.own_ways_of(node, frame)
-        elif (holds := truth(node.test, test)) is not None:
+        elif holds is not None:
             taken, left_out = (node.body, node.orelse) if holds else (node.orelse, node.body)
-            self.left_out |= set(left_out)
+            self.found.passed_by |= {*left_out}
+            self.found.come_to |= {*taken}
             self.block(taken, frame)
             returns = bool(taken) and isinstance(taken[-1], ast.Return)
             frame.left |= returns and frame.script.parents[node] is frame.node

@@ -172,7 +172,8 @@ class Expressions(OwnOperators):
             args = [of_all(self.value(each, frame)) for each in node.args]
             words = {word.arg or "**": of_all(self.value(word.value, frame)) for word in node.keywords}
             given = self.enter(thing, node, args, words, frame)
-            if given.is_local or local_entries(given) or changes_parameters(thing.node, self.found):
+            is_method = thing.owner is not None and bool(thing.owner.only(Instance))
+            if given.is_local or local_entries(given) or changes_parameters(thing.node, self.found, is_method):
                 self.problem(
                     frame, node, f"what {ast.unparse(node.func)} does with a batch would be done with a copy of it"
                 )

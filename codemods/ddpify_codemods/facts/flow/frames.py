@@ -252,7 +252,8 @@ class FlowFacts:
     numbers they got. of_rank_0: what is decided by numbers that each rank draws for itself, and whether these are
     tensors. drawn_evaluations: the loaders of evaluations that all ranks go through, with samples or in an order that
     each draws. in_use: the optimizers that take steps, or that a library gets.
-    may_train: of a loop, the loaders of which it is not known whether it trains with them.
+    may_train: of a loop, the loaders of which it is not known whether it trains with them. passed_by: the statements
+    that a known condition has passed by; come_to: those that another one, or the same at another time, may lead to.
     """
 
     problems: list[Problem] = field(default_factory=list)
@@ -369,6 +370,8 @@ class FlowFacts:
     told: set[ast.Call] = field(default_factory=set)
     of_rank_0: dict[ast.expr, tuple[Script, bool]] = field(default_factory=dict)
     drawn_evaluations: set[Loader] = field(default_factory=set)
+    passed_by: set[ast.stmt] = field(default_factory=set)
+    come_to: set[ast.stmt] = field(default_factory=set)
 
 
 def additive(value: Value) -> tuple[Kind, str] | None:

@@ -140,7 +140,8 @@ def _on_rows(name: str, value: Value, dimension: object, given: Sequence[Value],
             return made_of("unknown", all_of, reason=COUPLES)
         merges = name in ("view", "reshape", "flatten", "ravel") and not (sizes and sizes[0].kind == "size")
         merges |= bool(sizes and sizes[0].kind == "size" and value.batches and sizes[0].batches != value.batches)
-        merges = merges and not (name == "flatten" and dimension == 1)
+        behind = axis(kind) == 0 and isinstance(dimension, int) and dimension >= 1
+        merges = merges and not (name == "flatten" and behind)
         at_first = kind == "picked" and axis(found) == 0
         made = made_of("picked" if at_first else found, all_of) if found in LOCAL_ROWS else None
         return made and replace(made, merged=value.merged or merges, batches=() if merges else value.batches)

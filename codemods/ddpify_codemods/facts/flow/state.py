@@ -165,7 +165,6 @@ class State:
         self.redrawn: dict[ast.AST, Problem] = {}  # models of which parameters were drawn by each rank since a wrapper
         self.copies: dict[tuple[ast.AST, Module], Module] = {}
         self.computing: set[ast.ClassDef] = set()  # classes of networks whose methods models have called
-        self.left_out: set[ast.stmt] = set()  # what a known condition has passed by
         self.always: set[Module] = set()  # layers that the forward which is being followed calls in any case
         self.at_times: set[Module] = set()  # those that it calls in some cases
         self.called_either_way: tuple[set[Module], set[Module]] | None = None  # in the last two ways

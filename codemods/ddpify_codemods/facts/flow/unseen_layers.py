@@ -7,9 +7,14 @@ import ast
 
 from .frames import Frame, Problem
 from .modules import Modules, script_of
-from .values import Module, Value, entries, root_of
+from .values import Class, Library, Module, Value, entries, root_of
 
 _ALL_LAYERS = frozenset({"children", "named_children", "_modules"})
+_FINDS_ATTRIBUTES = frozenset({"getattr", "vars", "eval", "exec", "attrgetter", "methodcaller"})
+_ALL_ATTRIBUTES = frozenset(
+    {"__dict__", "modules", "named_modules", "get_submodule", "__getattr__", "__getattribute__"}
+    | {"attrgetter", "methodcaller"}
+)
 _UNSEEN = "what this layer computes is not seen: the model calls it in a way that is not followed"
 
 
@@ -63,7 +68,7 @@ class UnseenLayers(Modules):
 
     def is_left_out(self, layer: Module) -> bool:
         """Whether all that names a layer stands where conditions that are known never lead: `if condition is not None:`
-        of a parameter that no call gives."""
+        of a parameter that no call gives; or nothing names it."""
         if layer.parent is not None and layer.parent.parent is not None and self.is_left_out(layer.parent):
             return True
         owners = [each for each in self.own_modules.values() if each is layer.parent]
@@ -71,5 +76,26 @@ class UnseenLayers(Modules):
         nodes = [(each, node) for each in self.scripts for node in each.find(ast.Attribute)]
         loads = [(each, node) for each, node in nodes if node.attr in names and isinstance(node.ctx, ast.Load)]
         by_other_ways = any(node.attr in _ALL_LAYERS for _, node in nodes)
-        left_out = all(not self.left_out.isdisjoint(each.ancestors(node)) for each, node in loads)
-        return len(names) == 1 and bool(loads) and left_out and not by_other_ways
+        left_out = all(not self.found.passed_by.isdisjoint(each.ancestors(node)) for each, node in loads)
+        return len(names) == 1 and left_out and not by_other_ways and (bool(loads) or self.is_never_named(layer))
+
+    def is_never_named(self, layer: Module) -> bool:
+        """Whether a layer is made for an attribute alone, which is nowhere read, also not by a name that is a text, nor
+        by a library's class that the network is derived from."""
+        given = script_of(self.scripts, layer.made).parents.get(layer.made)
+        alone = isinstance(given, ast.Assign) and given.value is layer.made and len(given.targets) == 1
+        if not alone or not isinstance(given.targets[0], ast.Attribute):  # type: ignore[union-attr]
+            return False
+        if layer.parent is None or layer.parent.cls is None or not self.is_of_program(layer.parent.cls):
+            return False
+        called = {node.id for script in self.scripts for node in script.find(ast.Name)}
+        named = {node.attr for script in self.scripts for node in script.find(ast.Attribute)}
+        return called.isdisjoint(_FINDS_ATTRIBUTES) and named.isdisjoint(_ALL_ATTRIBUTES)
+
+    def is_of_program(self, cls: Class) -> bool:
+        """Whether a class of networks is derived from no other class of a library than torch.nn.Module."""
+        bases = [self.value(base, self.module_frame(cls.script)) for base in cls.node.bases]
+        own = all(self.is_of_program(thing) for base in bases for thing in base.things if isinstance(thing, Class))
+        others = [thing for base in bases for thing in base.things if not isinstance(thing, Class)]
+        known = all(isinstance(thing, Library) and thing.name == "torch.nn.Module" for thing in others)
+        return own and known and all(base.things for base in bases)

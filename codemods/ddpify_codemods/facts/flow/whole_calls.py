@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from .frames import FlowFacts, local_entries
 from .values import ADDITIVE, LOCAL_ROWS, Function, Items, Value
+
+_DEPTH = 4  # of the functions that are called in each other
 
 
 def measures(function: Value, given: list[Value], found: Value) -> Function | None:
@@ -44,20 +47,63 @@ def of_all(value: Value) -> Value:
     return Value(host=value.host, dimensions=value.dimensions, whole=True) if value.is_local else value
 
 
-def changes_parameters(function: ast.AST, found: FlowFacts, depth: int = 4) -> bool:
-    """Whether a function, or one that it calls, may change what it is given in place."""
+def changes_parameters(function: ast.AST, found: FlowFacts, is_method: bool = False) -> bool:
+    """Whether a function, or one that it calls, may change what it is given in place.
+
+    is_method: whether its first parameter is the object that it is called on, which is no copy: that may get other
+    attributes, and add to those that are not given a value here, and so are none of what is given.
+    """
+    given_here = _given_values(_with_inner(function, found, _DEPTH))
+    return _changes(function, found, is_method, given_here, _DEPTH)
+
+
+def _changes(function: ast.AST, found: FlowFacts, is_method: bool, given_here: set[str], depth: int) -> bool:
     assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
     names = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
     parts = [*ast.walk(function)]
+    this = function.args.args[0].arg if is_method and function.args.args else ""
+    own = {part for part in parts if isinstance(part, ast.Attribute) and ast.unparse(part.value) == this}
     for part in parts:
         changed: ast.expr | None = None
         if isinstance(part, ast.Subscript | ast.Attribute) and not isinstance(part.ctx, ast.Load):
-            changed = part.value
+            changed = None if part in own else part.value
         elif isinstance(part, ast.AugAssign):
-            changed = part.target
+            added = part.target.attr if isinstance(part.target, ast.Attribute) and part.target in own else ""
+            changed = None if added and added not in given_here else part.target
         elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_"):
             changed = part.func.value
         if changed is not None and any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(changed)):
             return True
-    inner = (other for other, calls in found.called_with.items() if any(call in parts for call, _ in calls))
-    return depth == 0 or any(changes_parameters(each, found, depth - 1) for each in inner if each is not function)
+    if depth == 0:
+        return True
+    for inner, several in found.called_with.items():
+        calls = [call for call, _ in several if call in parts] if inner is not function else []
+        if calls and _changes(inner, found, _is_own(inner, calls, this), given_here, depth - 1):
+            return True
+    return False
+
+
+def _with_inner(function: ast.AST, found: FlowFacts, depth: int) -> set[ast.AST]:
+    """A function, and those that are called in it."""
+    parts = {*ast.walk(function)}
+    calls = found.called_with.items() if depth else ()
+    inner = [other for other, several in calls if other is not function and any(call in parts for call, _ in several)]
+    return {function}.union(*(_with_inner(each, found, depth - 1) for each in inner))
+
+
+def _given_values(functions: Iterable[ast.AST]) -> set[str]:
+    """The attributes that are given a value in some functions, but for those that something is added to."""
+    parts = [part for function in functions for part in ast.walk(function)]
+    added = {part.target for part in parts if isinstance(part, ast.AugAssign)}
+    return {
+        part.attr
+        for part in parts
+        if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load) and part not in added
+    }
+
+
+def _is_own(function: ast.AST, calls: Iterable[ast.Call], this: str) -> bool:
+    """Whether a function is a method of the same object in some calls: `self.reset()`."""
+    return not getattr(function, "decorator_list", [function]) and all(
+        isinstance(call.func, ast.Attribute) and ast.unparse(call.func.value) == this for call in calls
+    )

@@ -13,6 +13,7 @@ from ..eager import is_move
 from ..script import Script
 from ..trained_modules import Base
 from .frames import Problem
+from .never_taken import never_taken
 from .program import Program
 from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
 from .signatures import argument
@@ -244,6 +245,7 @@ def follow_uses(program: Program, result: Wrapping, function: ast.AST, name: str
                 and call in program.followed.found.training_forwards
             )
             or _is_handed_on(program, result, script, node, parent)
+            or never_taken(program, script, node)
         ):
             continue
         else:

@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
+from ...facts.flow.never_taken import never_taken
 from ...facts.reach import reached_code, run_alone
 from ...facts.script import KEPT, Script
 from ...rule import Edit, Finding, Rule
@@ -34,6 +35,11 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
     for call in _backward_passes(script):
         if call in closures:
             yield from _closure(script, call)
+        elif call in runs - followed.found.backwards.keys() and never_taken(program_of(script), script, call):
+            message = "this training step is never taken, as the function around it is called: it stays as it is"
+            yield Finding(
+                RULE.id, "note", call.lineno, message, "none needed; call it otherwise only before converting"
+            )
         elif call in runs - followed.found.backwards.keys():
             message = "this training step is not reached when the program is followed from its first line"
             yield Finding(RULE.id, "refused", call.lineno, message, REMEDY)

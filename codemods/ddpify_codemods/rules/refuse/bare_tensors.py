@@ -28,7 +28,7 @@ def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edi
     beside = not is_plain and any(optimizer.bases for script in scripts for optimizer in optimizers(script))
     for script in scripts:
         for optimizer in optimizers(script):
-            if optimizer.only_tensors:
+            if optimizer.only_tensors and not _is_never_made(script, optimizer.call):
                 what = "this loop updates" if isinstance(optimizer.call, ast.For) else "this optimizer gets"
                 message = f"{what} tensors of which no module is known: there is nothing to divide"
                 line = optimizer.call.lineno
@@ -36,6 +36,15 @@ def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edi
                     yield script, Finding(RULE.id, "note", line, message, "every process computes them alike")
                 else:
                     yield script, Finding(RULE.id, "refused", line, message, _REMEDY)
+
+
+def _is_never_made(script: Script, call: ast.AST) -> bool:
+    """Whether a program that is followed never comes to what makes an optimizer."""
+    if script.program is None:
+        return False
+    from ...facts.flow.never_taken import never_taken  # the exact style does not need what it imports
+
+    return never_taken(script.program, script, call)
 
 
 RULE = Rule(

@@ -82,3 +82,67 @@ def test_layers_that_couple_samples_are_not(layer: str) -> None:
 )
 def test_a_model_that_moves_its_samples_may_give_layers_other_things_than_samples(body: str) -> None:
     assert refusals(plain(of_net(body=body)))
+
+
+UNUSED = """\
+class Centred(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.Linear(4, 4)
+
+    def forward(self, x):
+        return self.layer(x - x.mean(0))
+
+
+class Net({base}):
+    def __init__(self):
+        super().__init__()
+        {made}
+        self.last = nn.Linear(4, 3)
+
+    def forward(self, x):
+        return self.last({body})
+
+
+model = Net()
+"""
+
+
+def of_unused(
+    made: str = "self.centred = Centred()", body: str = "x", base: str = "nn.Module", before: str = ""
+) -> str:
+    """A script that trains a network which has a layer that couples samples, and may not call it."""
+    net = UNUSED.format(made=made.replace("\n", "\n        "), body=body, base=base)
+    return training().replace("model = nn.Linear(4, 3)\n", before + net)
+
+
+def test_a_layer_that_nothing_names_is_not_called() -> None:
+    result = plain(of_unused())
+    assert not refusals(result) and not undivided(result) and "find_unused_parameters=True" in result.code
+    base = "class Base(nn.Module):\n    pass\n\n\n"
+    assert not refusals(plain(of_unused(before=base, base="Base")))
+
+
+@pytest.mark.parametrize(
+    ("made", "body"),
+    [
+        ("self.centred = Centred()", "self.centred(x)"),
+        ("self.centred = Centred()", "getattr(self, NAME)(x)"),
+        ("self.centred = Centred()", "self.__dict__['_modules'][NAME](x)"),
+        ("self.centred = Centred()", "[*self.children()][len(x) // 8 - 1](x)"),
+        ("self.centred = Centred()", "[*self.modules()][1](x)"),
+        ("self.centred = Centred()", "self.get_submodule(NAME)(x)"),
+        ("self.centred = Centred()", "vars(self)['_modules'][NAME](x)"),
+        ("centred = Centred()\nself.centred = centred\nself.parts = made_of(centred)", "self.parts[0](x)"),
+        ("self.centred = self.other = Centred()", "self.other(x)"),
+    ],
+)
+def test_a_layer_that_may_be_called_in_another_way(made: str, body: str) -> None:
+    before = 'import os\nfrom others import made_of\n\nNAME = os.environ.get("NAME", "centred")\n\n\n'
+    result = plain(of_unused(made, body, before=before))
+    assert refusals(result) or undivided(result)
+
+
+def test_a_class_of_a_library_may_call_the_layers_of_what_is_derived_from_it() -> None:
+    result = plain(of_unused(base="Trunk", before="from others import Trunk\n\n\n"))
+    assert refusals(result)

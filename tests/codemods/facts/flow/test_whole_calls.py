@@ -123,3 +123,94 @@ def test_one_that_changes_them_or_gives_them_back_is_refused(before: str, after:
 def test_samples_that_are_read_one_by_one_beside_any_function_are_refused() -> None:
     each = "    for series in x:\n        plt.plot(series.numpy())\n"
     assert reasons(DRAWS_EACH + TRAINING + each)
+
+
+METER = """\
+import numpy as np
+
+
+class Meter:
+    def __init__(self):
+        self.total, self.count, self.hits, self.kept = np.zeros(3), 0, 0, None
+
+    def update(self, out, y):
+        self.last = self.dice(out, y)
+        self.total += self.last
+        self.count += 1
+{more}
+
+    def dice(self, out, y):
+        found = []
+        for at in range(y.size()[1]):
+            inter = torch.sum(out[:, at] * y[:, at])
+            found.append(((2 * inter + 1) / (torch.sum(out[:, at]) + torch.sum(y[:, at]) + 1)).item())
+        return np.asarray(found)
+
+    def keep(self, out):
+        self.kept = out
+
+    def add(self):
+        self.kept += 1
+
+    def seen(self, out, y):
+        self.hits += (out.argmax(1) == y).sum().item()
+
+
+meter, tested = Meter(), Meter()
+for x, y in train_loader:
+    target = F.one_hot(y, 3).float()
+    out = model(x)
+    {call}
+    meter.seen(out, y)
+    optimizer.zero_grad()
+    F.mse_loss({used}, target).backward()
+    optimizer.step()
+print(meter.total[0], meter.hits)
+for x, y in test_loader:
+    tested.update(model(x), F.one_hot(y, 3).float())
+print(np.around(tested.total / tested.count, 4)[1])
+"""
+
+
+def reasons_of_meter(more: str = "", call: str = "meter.update(out, target)", used: str = "out") -> list[str]:
+    lines = "\n".join(f"        {line}" for line in more.splitlines())
+    return reasons(METER.format(more=lines, call=call, used=used))
+
+
+def test_an_object_that_is_called_on_gets_attributes_and_adds_to_its_own() -> None:
+    found = followed(METER.format(more="", call="meter.update(out, target)", used="out"))
+    assert not found.problems
+    rows = {node for node, each in found.found.reductions.items() if {one.kind for one in each} == {"rows"}}
+    assert {ast.unparse(node) for node in rows} == {"out", "target"}
+    assert not reasons_of_meter("self.kept = out")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        "out[:, 0] = 0",
+        "out += 1",
+        "self.kept = out\nself.kept += 1",
+        "self.kept = out\nself.kept.mul_(2)",
+        "self.kept = out\nself.kept[0] = 1",
+        "self.kept = [out]\nself.kept[0] += 1",
+        "self.keep(out)\nself.kept += 1",
+        "self.keep(out)\nself.add()",
+        "self.kept = out\nself.add()",
+        "self.kept, self.other = out, y\nself.other -= 1",
+        "other = Meter()\nother.kept = out\nother.kept += 1",
+    ],
+)
+def test_an_object_that_may_change_what_it_is_given(more: str) -> None:
+    assert any("would be done with a copy of it" in each for each in reasons_of_meter(more))
+
+
+def test_what_an_object_keeps_is_of_the_batch_of_all_ranks() -> None:
+    assert reasons_of_meter("self.kept = out", used="meter.kept")
+    assert reasons_of_meter("self.hits += (out > 0.1).sum().item()")  # which counts a rank's samples elsewhere
+
+
+def test_a_function_that_is_given_an_object_may_change_it() -> None:
+    assert any(
+        "would be done with a copy of it" in each for each in reasons_of_meter(call="Meter.update(meter, out, target)")
+    )
