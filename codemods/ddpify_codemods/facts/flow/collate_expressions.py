@@ -410,7 +410,7 @@ def _is_opened(node: ast.expr) -> bool:
 
 
 def _lays_out(call: ast.Call) -> bool:
-    """Whether a method lays out each row anew: `x.view(len(x), 1, -1)`, `x.view(len(x), x.shape[1])`, `x.flatten(1)`."""
+    """Whether a method lays out each row anew: `x.view(len(x), x.size(1), -1)`, `x.flatten(1)`."""
     method = call.func
     if not isinstance(method, ast.Attribute) or not call.args:
         return False
