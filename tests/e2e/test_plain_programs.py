@@ -2506,3 +2506,82 @@ for _ in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_outputs_that_are_a_list_or_a_tensor(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("def train(")[0] + DEEP, ranks, tmp_path)
+
+
+INHERITED = """\
+class BaseTrainer:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+        self.best = 0.0
+
+    def run(self):
+        for epoch in range(2):
+            self.epoch()
+
+
+class Trainer(BaseTrainer):
+    def __init__(self, model, optimizer, loader):
+        super().__init__(model, optimizer)
+        self.loader = loader
+
+    def epoch(self):
+        self.model.train()
+        for x, y in self.loader:
+            loss = F.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        print(loss.item())
+        self.model.eval()
+        evaluate(self.model, DataLoader(test_set, batch_size=12))
+
+
+trainer = Trainer(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+trainer.run()
+torch.save(model.state_dict(), "model.pt")
+"""
+CALLED_TWICE = """\
+import sys
+
+
+class Net(torch.nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.one = torch.nn.Linear(4, 3)
+
+    def forward(self, x, scale=1.0):
+        return self.one(x) * scale
+
+
+class BaseTrainer:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+
+
+class Trainer(BaseTrainer):
+    def run(self, loader):
+        for epoch in range(2):
+            for step, (x, y) in enumerate(loader):
+                if epoch == 1:
+                    out = self.model(x, 0.5)
+                else:
+                    out = self.model(x)
+                loss = F.cross_entropy(out, y)
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+            print(loss.item())
+
+
+model = Net(True) if len(sys.argv) < 9 else Net(False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+Trainer(model, optimizer).run(DataLoader(train_set, batch_size=12, shuffle=True))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("source", [HEAD + INHERITED, HEAD.partition("def train(")[0] + CALLED_TWICE])
+def test_a_trainer_whose_base_class_keeps_the_model(source: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(source, ranks, tmp_path)
