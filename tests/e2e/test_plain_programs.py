@@ -1211,6 +1211,58 @@ def run_epoch(rate):
 run_epoch(0.1)
 run_epoch(0.2)
 """,
+    "samplers of some samples beside options that loaders share": """\
+from torch.utils.data import SubsetRandomSampler
+
+indices = torch.randperm(65).tolist()
+options = {"batch_size": 12, "num_workers": 0}
+loader = DataLoader(train_set, sampler=SubsetRandomSampler(indices[:43]), **options)
+other = DataLoader(train_set, sampler=SubsetRandomSampler(indices[43:]), **options)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "samplers beside options that say how samples are loaded": """\
+from torch.utils.data import RandomSampler, SequentialSampler
+
+options = {"num_workers": 0, "pin_memory": False} if torch.cuda.is_available() else {}
+train_sampler = RandomSampler(train_set)
+loader = DataLoader(train_set, sampler=train_sampler, batch_size=12, **options)
+other = DataLoader(test_set, sampler=SequentialSampler(test_set), batch_size=12, **options)
+print(len(train_sampler))
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "a sampler beside options that drop the last batch": """\
+from torch.utils.data import SubsetRandomSampler
+
+indices = torch.randperm(65).tolist()
+options = dict(batch_size=12, drop_last=True)
+train_sampler = SubsetRandomSampler(indices[:43])
+loader = DataLoader(train_set, sampler=train_sampler, **options)
+other = DataLoader(test_set, batch_size=5)
+print(len(loader.sampler), len(loader))
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "samplers of folds beside options that loaders share": """\
+from torch.utils.data import SubsetRandomSampler
+
+indices = torch.randperm(65).tolist()
+options = {"batch_size": 12, "num_workers": 0}
+for fold in range(3):
+    held = indices[fold * 20:(fold + 1) * 20]
+    rest = [i for i in indices if i not in held]
+    train_sampler = SubsetRandomSampler(rest)
+    test_sampler = SubsetRandomSampler(held)
+    loader = DataLoader(train_set, sampler=train_sampler, **options)
+    other = DataLoader(train_set, sampler=test_sampler, **options)
+    train(model, optimizer, loader)
+    evaluate(model, other)
+    print(len(test_sampler))
+""",
 }
 
 # Those that make their own model, of which there is one.
