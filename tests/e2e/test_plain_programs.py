@@ -1858,11 +1858,14 @@ def test_a_rank_that_comes_late_waits_for_a_file_as_the_others_do(tmp_path: Path
 
 
 STEPS = """\
+from torch.utils.data import RandomSampler
+
 dropped = True
 for loader in (
     DataLoader(train_set, batch_size=22, shuffle=True, drop_last=True),
     DataLoader(train_set, batch_size=22, drop_last=dropped),
     DataLoader(train_set, batch_size=22, drop_last=False),
+    DataLoader(train_set, batch_size=22, sampler=RandomSampler(train_set, num_samples=65), drop_last=True),
 ):
     taken = 0
     for epoch in range(2):
@@ -1890,7 +1893,7 @@ def test_an_epoch_has_as_many_steps_as_in_one_process(tmp_path: Path) -> None:
         status, out, said = processes.execute([sys.executable, *launcher, "train.py"], tmp_path, environment, 120.0)
         assert status == 0, said
         shown.append(out.splitlines())
-    assert shown[0] == ["4 2", "4 2", "6 3"] and shown[1] == shown[0], shown
+    assert shown[0] == ["4 2", "4 2", "6 3", "4 2"] and shown[1] == shown[0], shown
 
 
 BY_NAME = """\

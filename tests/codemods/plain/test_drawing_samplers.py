@@ -56,6 +56,29 @@ def test_the_conversion_is_stable_and_leads_back() -> None:
     assert "sampler=sampler)" in back and "DistributedSamplerWrapper" not in back and "batch_size=8," in back
 
 
+@pytest.mark.parametrize(("drops", "told"), [("True", ", drop_last=True"), ("False", "")])
+def test_a_loader_that_drops_its_last_batch_has_as_many_as_in_one_process(drops: str, told: str) -> None:
+    """2 ranks took 36 of 71 samples each, one of them twice: 6 batches of 6, where one process had 5 of 12."""
+    source = HEAD.replace("sampler=sampler", f"sampler=sampler, drop_last={drops}") + TRAINING
+    code = plain(source).code
+    assert f"super().__init__(sampler, shuffle=False{told})\n" in code
+    path = Path("train.py")
+    assert "DistributedSamplerWrapper" not in convert({path: code}, "none")[path].code
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "train_loader = DataLoader(data, batch_size=8, sampler=sampler, drop_last=len(data) > 9)\n",
+        "other = DataLoader(data, batch_size=8, sampler=sampler, drop_last=True)\n"
+        "for x, y in other:\n    loss = F.cross_entropy(model(x), y)\n    optimizer.zero_grad()\n    loss.backward()\n"
+        "    optimizer.step()\n",
+    ],
+)
+def test_loaders_that_may_drop_their_last_batch_are_refused(lines: str) -> None:
+    assert any("drop their last batch" in each for each in refusals(plain(HEAD + lines + TRAINING)))
+
+
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
