@@ -1263,6 +1263,27 @@ for fold in range(3):
     evaluate(model, other)
     print(len(test_sampler))
 """,
+    "samplers that draw by weights beside options that loaders share": """\
+from torch.utils.data import WeightedRandomSampler
+
+options = {"batch_size": 12, "num_workers": 0, "drop_last": True}
+loader = DataLoader(train_set, sampler=WeightedRandomSampler(torch.ones(65), 71), **options)
+other = DataLoader(test_set, **options)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "samplers that draw by weights beside options that say how samples are loaded": """\
+from torch.utils.data import WeightedRandomSampler
+
+options = {"num_workers": 0, "pin_memory": False} if torch.cuda.is_available() else {}
+sampler = WeightedRandomSampler(torch.ones(65), 65)
+loader = DataLoader(train_set, batch_size=12, sampler=sampler, **options)
+other = DataLoader(test_set, batch_size=12, **options)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
 }
 
 # Those that make their own model, of which there is one.

@@ -70,6 +70,8 @@ def test_a_loader_that_drops_its_last_batch_has_as_many_as_in_one_process(drops:
     "lines",
     [
         "train_loader = DataLoader(data, batch_size=8, sampler=sampler, drop_last=len(data) > 9)\n",
+        "options = {'drop_last': True} if len(data) > 9 else {}\n"
+        "train_loader = DataLoader(data, batch_size=8, sampler=sampler, **options)\n",
         "other = DataLoader(data, batch_size=8, sampler=sampler, drop_last=True)\n"
         "for x, y in other:\n    loss = F.cross_entropy(model(x), y)\n    optimizer.zero_grad()\n    loss.backward()\n"
         "    optimizer.step()\n",
@@ -145,3 +147,25 @@ def test_an_evaluation_in_an_order_that_is_not_seen(options: str, draws: bool) -
 def test_a_class_of_the_same_name() -> None:
     own = HEAD.replace("labels =", "class DistributedSamplerWrapper:\n    pass\n\n\nlabels =", 1)
     assert any("of its own" in each for each in refusals(plain(own + TRAINING)))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "options = {'batch_size': 8, 'shuffle': len(data) > 90}\n",
+        "options = {'batch_size': 8}\noptions['batch_size'] = 4\n",
+        "options = {'num_workers': 0}\n",
+        "options = {'batch_size': 8, 'collate_fn': len}\n",
+        "options = {'batch_size': 8} if len(data) > 9 else {'batch_size': 4}\n",
+    ],
+)
+def test_what_options_beside_a_sampler_hide_is_refused(lines: str) -> None:
+    lines += "train_loader = DataLoader(data, sampler=sampler, **options)\n"
+    assert refusals(plain(HEAD + lines + TRAINING))
+
+
+def test_options_of_loaders_that_share_a_batch_size() -> None:
+    lines = "options = dict(batch_size=8)\ntrain_loader = DataLoader(data, sampler=sampler, **options)\n"
+    result = plain(HEAD + lines + "other = DataLoader(data, **options)\n" + TRAINING)
+    assert not refusals(result) and "options = dict(batch_size=8)\n" in result.code
+    assert '**dict(options, batch_size=options["batch_size"] // dist.get_world_size())' in result.code

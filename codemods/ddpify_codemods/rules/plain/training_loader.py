@@ -91,7 +91,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if drawing_sampler(script, call) is not None:
         yield from wrapped_sampler(script, call, set(statuses.values()) == {"training"}, words)
         if not program_of(script).per_process:
-            yield _part(size, words)
+            yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
         return
     divides = not program_of(script).per_process
     if ordered is not None:
