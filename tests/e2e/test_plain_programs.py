@@ -1211,6 +1211,79 @@ def run_epoch(rate):
 run_epoch(0.1)
 run_epoch(0.2)
 """,
+    "samplers of some samples beside options that loaders share": """\
+from torch.utils.data import SubsetRandomSampler
+
+indices = torch.randperm(65).tolist()
+options = {"batch_size": 12, "num_workers": 0}
+loader = DataLoader(train_set, sampler=SubsetRandomSampler(indices[:43]), **options)
+other = DataLoader(train_set, sampler=SubsetRandomSampler(indices[43:]), **options)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "samplers beside options that say how samples are loaded": """\
+from torch.utils.data import RandomSampler, SequentialSampler
+
+options = {"num_workers": 0, "pin_memory": False} if torch.cuda.is_available() else {}
+train_sampler = RandomSampler(train_set)
+loader = DataLoader(train_set, sampler=train_sampler, batch_size=12, **options)
+other = DataLoader(test_set, sampler=SequentialSampler(test_set), batch_size=12, **options)
+print(len(train_sampler))
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "a sampler beside options that drop the last batch": """\
+from torch.utils.data import SubsetRandomSampler
+
+indices = torch.randperm(65).tolist()
+options = dict(batch_size=12, drop_last=True)
+train_sampler = SubsetRandomSampler(indices[:43])
+loader = DataLoader(train_set, sampler=train_sampler, **options)
+other = DataLoader(test_set, batch_size=5)
+print(len(loader.sampler), len(loader))
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "samplers of folds beside options that loaders share": """\
+from torch.utils.data import SubsetRandomSampler
+
+indices = torch.randperm(65).tolist()
+options = {"batch_size": 12, "num_workers": 0}
+for fold in range(3):
+    held = indices[fold * 20:(fold + 1) * 20]
+    rest = [i for i in indices if i not in held]
+    train_sampler = SubsetRandomSampler(rest)
+    test_sampler = SubsetRandomSampler(held)
+    loader = DataLoader(train_set, sampler=train_sampler, **options)
+    other = DataLoader(train_set, sampler=test_sampler, **options)
+    train(model, optimizer, loader)
+    evaluate(model, other)
+    print(len(test_sampler))
+""",
+    "samplers that draw by weights beside options that loaders share": """\
+from torch.utils.data import WeightedRandomSampler
+
+options = {"batch_size": 12, "num_workers": 0, "drop_last": True}
+loader = DataLoader(train_set, sampler=WeightedRandomSampler(torch.ones(65), 71), **options)
+other = DataLoader(test_set, **options)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
+    "samplers that draw by weights beside options that say how samples are loaded": """\
+from torch.utils.data import WeightedRandomSampler
+
+options = {"num_workers": 0, "pin_memory": False} if torch.cuda.is_available() else {}
+sampler = WeightedRandomSampler(torch.ones(65), 65)
+loader = DataLoader(train_set, batch_size=12, sampler=sampler, **options)
+other = DataLoader(test_set, batch_size=12, **options)
+for epoch in range(2):
+    train(model, optimizer, loader)
+    evaluate(model, other)
+""",
 }
 
 # Those that make their own model, of which there is one.
@@ -1882,11 +1955,14 @@ def test_a_rank_that_comes_late_waits_for_a_file_as_the_others_do(tmp_path: Path
 
 
 STEPS = """\
+from torch.utils.data import RandomSampler
+
 dropped = True
 for loader in (
     DataLoader(train_set, batch_size=22, shuffle=True, drop_last=True),
     DataLoader(train_set, batch_size=22, drop_last=dropped),
     DataLoader(train_set, batch_size=22, drop_last=False),
+    DataLoader(train_set, batch_size=22, sampler=RandomSampler(train_set, num_samples=65), drop_last=True),
 ):
     taken = 0
     for epoch in range(2):
@@ -1914,7 +1990,7 @@ def test_an_epoch_has_as_many_steps_as_in_one_process(tmp_path: Path) -> None:
         status, out, said = processes.execute([sys.executable, *launcher, "train.py"], tmp_path, environment, 120.0)
         assert status == 0, said
         shown.append(out.splitlines())
-    assert shown[0] == ["4 2", "4 2", "6 3"] and shown[1] == shown[0], shown
+    assert shown[0] == ["4 2", "4 2", "6 3", "4 2"] and shown[1] == shown[0], shown
 
 
 BY_NAME = """\
@@ -2805,3 +2881,82 @@ for epoch in range(2):
 @pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
 def test_a_layer_that_nothing_names_is_left_out(ranks: int, tmp_path: Path) -> None:
     trains_alike(HEAD.partition("model = ")[0] + UNUSED, ranks, tmp_path)
+
+
+INHERITED = """\
+class BaseTrainer:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+        self.best = 0.0
+
+    def run(self):
+        for epoch in range(2):
+            self.epoch()
+
+
+class Trainer(BaseTrainer):
+    def __init__(self, model, optimizer, loader):
+        super().__init__(model, optimizer)
+        self.loader = loader
+
+    def epoch(self):
+        self.model.train()
+        for x, y in self.loader:
+            loss = F.cross_entropy(self.model(x), y)
+            self.optimizer.zero_grad()
+            loss.backward()
+            self.optimizer.step()
+        print(loss.item())
+        self.model.eval()
+        evaluate(self.model, DataLoader(test_set, batch_size=12))
+
+
+trainer = Trainer(model, optimizer, DataLoader(train_set, batch_size=12, shuffle=True))
+trainer.run()
+torch.save(model.state_dict(), "model.pt")
+"""
+CALLED_TWICE = """\
+import sys
+
+
+class Net(torch.nn.Module):
+    def __init__(self, wide):
+        super().__init__()
+        self.one = torch.nn.Linear(4, 3)
+
+    def forward(self, x, scale=1.0):
+        return self.one(x) * scale
+
+
+class BaseTrainer:
+    def __init__(self, model, optimizer):
+        self.model = model
+        self.optimizer = optimizer
+
+
+class Trainer(BaseTrainer):
+    def run(self, loader):
+        for epoch in range(2):
+            for step, (x, y) in enumerate(loader):
+                if epoch == 1:
+                    out = self.model(x, 0.5)
+                else:
+                    out = self.model(x)
+                loss = F.cross_entropy(out, y)
+                self.optimizer.zero_grad()
+                loss.backward()
+                self.optimizer.step()
+            print(loss.item())
+
+
+model = Net(True) if len(sys.argv) < 9 else Net(False)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+Trainer(model, optimizer).run(DataLoader(train_set, batch_size=12, shuffle=True))
+"""
+
+
+@pytest.mark.parametrize("ranks", [2, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("source", [HEAD + INHERITED, HEAD.partition("def train(")[0] + CALLED_TWICE])
+def test_a_trainer_whose_base_class_keeps_the_model(source: str, ranks: int, tmp_path: Path) -> None:
+    trains_alike(source, ranks, tmp_path)

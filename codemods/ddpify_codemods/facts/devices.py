@@ -6,10 +6,10 @@ import ast
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
-from ..targets import Target
+from ..targets import TARGETS, Target
 from .script import KEPT, Script
 from .tree import index, walk
 
@@ -17,6 +17,7 @@ ACCELERATOR = re.compile(r"(cuda|mps)(:\d+)?")
 _DEVICE = re.compile(r"(cpu|cuda|mps|xpu|xla)(:\d+)?")
 _ASKS_FOR_GPU = {"torch.cuda.is_available", "torch.accelerator.is_available"}
 _ASKS = {*_ASKS_FOR_GPU, "torch.backends.mps.is_available", "torch.mps.is_available"}
+_WITH_GPU = replace(TARGETS["cuda"], module="")  # for all that is asked in the run
 _INDEX_NAME = re.compile(r"gpus?|(gpu|cuda|device)_?(id|idx|index|num|no|number|rank)|(local_)?rank")
 
 
@@ -112,6 +113,12 @@ class Branches:
 def branches_of(script: Script, target: Target) -> Branches:
     """The branches of a file, looked at once for all rules."""
     return Branches(script, target)
+
+
+def taken_with_gpu(script: Script, choice: ast.IfExp) -> bool | None:
+    """Whether a choice takes its first way where there is a GPU, and the other one where there is none: `a if
+    torch.cuda.is_available() else b`; None for one by other things."""
+    return branches_of(script, _WITH_GPU).truth(choice.test)
 
 
 def dotted(node: ast.AST) -> str:

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from .bindings import arguments, bindings
 from .keyword_dictionaries import keyword_dictionary, may_say, said
 from .known_sampler import known_sampler, only_length_of, uses
+from .loaders import hides_order
 from .origins import origins, sources
 from .script import Script
 from .unset_sampler import is_shared
@@ -27,7 +28,9 @@ def drawing_sampler(script: Script, call: ast.Call) -> ast.expr | None:
     known one (which a data set can stand for); None for another one, or none."""
     words = {word.arg: word.value for word in call.keywords}
     sampler = words.get("sampler")
-    if sampler is None or None in words or "batch_sampler" in words or len(call.args) > 2:
+    if sampler is None or "batch_sampler" in words or len(call.args) > 2:
+        return None
+    if any(hides_order(script, word) for word in call.keywords):
         return None
     return sampler if _made(script, sampler) and known_sampler(script, call) is None else None
 

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from .bindings import arguments, bindings
+from .devices import taken_with_gpu
 from .script import Script
 
 # How samples are loaded, but for which, in which order, and how many at once.
@@ -20,12 +21,14 @@ class KeywordDictionary:
     """The one dictionary that a name stands for, and that is only handed over: `**name`.
 
     made: the dict display or the call of dict, and entries: its values by key. calls: what it is handed to, in order.
+    needs_gpu: whether it is empty where there is no GPU: `dict(batch_size=8) if use_cuda else {}`.
     """
 
     name: ast.Name
     made: ast.expr
     entries: Mapping[str, ast.expr]
     calls: tuple[ast.Call, ...]
+    needs_gpu: bool = False
 
 
 def keyword_dictionary(script: Script, call: ast.Call) -> KeywordDictionary | None:
@@ -34,14 +37,24 @@ def keyword_dictionary(script: Script, call: ast.Call) -> KeywordDictionary | No
     if len(hidden) != 1 or not isinstance(hidden[0], ast.Name):
         return None
     name = hidden[0]
-    made = only_handed_over(script, name)
-    entries = written_entries(script, made[0]) if made is not None and len(made) == 1 else None
-    if made is None or entries is None:
+    made = only_handed_over(script, name) or []
+    of_gpu = _of_gpu(script, made[0]) if len(made) == 1 else None
+    entries = written_entries(script, of_gpu or made[0]) if len(made) == 1 else None
+    if entries is None or (of_gpu is not None and "batch_size" not in entries):
         return None
     same = (each for each in script.find(ast.Name) if each.id == name.id and isinstance(each.ctx, ast.Load))
     handed = (script.parents[script.parents[each]] for each in same)
     calls = sorted((each for each in handed if isinstance(each, ast.Call)), key=lambda each: each.lineno)
-    return KeywordDictionary(name, made[0], entries, tuple(calls))
+    return KeywordDictionary(name, of_gpu or made[0], entries, tuple(calls), of_gpu is not None)
+
+
+def _of_gpu(script: Script, made: ast.expr) -> ast.expr | None:
+    """The options of a GPU, if there are none without one."""
+    first = taken_with_gpu(script, made) if isinstance(made, ast.IfExp) else None
+    if not isinstance(made, ast.IfExp) or first is None:
+        return None
+    taken, other = (made.body, made.orelse) if first else (made.orelse, made.body)
+    return taken if written_entries(script, other) == {} else None
 
 
 def said(script: Script, call: ast.Call) -> dict[str, ast.expr]:

@@ -8,6 +8,7 @@ from typing import Literal
 
 from .bindings import arguments, bindings
 from .keyword_dictionaries import may_say
+from .loaders import hides_order
 from .script import Script
 from .unset_sampler import is_bound_before, is_shared, runs_before
 
@@ -48,10 +49,12 @@ class KnownSampler:
 
 def known_sampler(script: Script, call: ast.Call) -> KnownSampler | None:
     """The sampler of a call of DataLoader, where it draws all samples, or some, each once; None for another one, or for
-    one that something else may use."""
+    one that something else may use, or beside `**options` that may say more of the order."""
     words = {word.arg: word.value for word in call.keywords}
     sampler, dataset = words.get("sampler"), call.args[0] if call.args else words.get("dataset")
-    if sampler is None or dataset is None or len(call.args) > 2 or None in words or "batch_sampler" in words:
+    if sampler is None or dataset is None or len(call.args) > 2 or "batch_sampler" in words:
+        return None
+    if any(hides_order(script, word) for word in call.keywords):
         return None
     if (kind := _kind(script, sampler, dataset)) is not None:
         assert isinstance(sampler, ast.Call)

@@ -47,7 +47,7 @@ def seen(script: Script, call: ast.Call) -> Seen | None:
     if sampler is not None and shuffle is not None and not _is(shuffle, False):
         return None
     # torch refuses any sampler beside shuffle=True, and a batch_sampler beside a sampler.
-    if sampler is None and not _is(shuffle, True) and any(_hides_order(script, word) for word in call.keywords):
+    if sampler is None and not _is(shuffle, True) and any(hides_order(script, word) for word in call.keywords):
         return None
     if not _is(shuffle, True) and values_of(script, dataset, _stream_classes(script)):
         return None
@@ -122,7 +122,7 @@ def _is(node: ast.expr | None, value: object) -> bool:
     return isinstance(node, ast.Constant) and node.value is value
 
 
-def _hides_order(script: Script, word: ast.keyword) -> bool:
+def hides_order(script: Script, word: ast.keyword) -> bool:
     """Whether `**options` may say in which order a loader loads."""
     keys = set() if word.arg else _keys(script, word.value)
     return keys is None or bool(keys & _ORDER)

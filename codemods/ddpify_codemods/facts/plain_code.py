@@ -275,7 +275,9 @@ def sampler_wrappers(script: Script) -> frozenset[str]:
     """The classes of a file that give each process its part of what a sampler draws (DDP640)."""
     found = (each for each in script.tree.body if isinstance(each, ast.ClassDef) and len(each.bases) == 1)
     samplers = (each for each in found if script.qualified(each.bases[0]) in _SAMPLERS)
-    return frozenset(each.name for each in samplers if _body(each) == _SAMPLER_WRAPPER)
+    return frozenset(
+        each.name for each in samplers if _body(each).replace(", drop_last=True)", ")") == _SAMPLER_WRAPPER
+    )
 
 
 def is_stand_in(script: Script, node: ast.AST) -> bool:

@@ -12,6 +12,7 @@ from ddpify_codemods.facts.devices import (
     number_of_gpu,
     quoted_like,
     second_gpu,
+    taken_with_gpu,
 )
 from ddpify_codemods.targets import TARGETS
 
@@ -70,3 +71,18 @@ def test_a_string_keeps_the_quotes_of_its_author() -> None:
     script = script_of("a.to('cuda')\nb.to(\"cpu\")")
     assert quoted_like(script, node_of(script, "'cuda'"), "xla") == "'xla'"
     assert quoted_like(script, node_of(script, "'cpu'"), "xla") == '"xla"'
+
+
+@pytest.mark.parametrize(
+    ("test", "answer"),
+    [
+        ("torch.cuda.is_available()", True),
+        ("not torch.cuda.is_available()", False),
+        ("use_cuda", True),
+        ("torch.cuda.is_available() and large", None),
+        ("args.cuda", None),
+    ],
+)
+def test_which_way_is_taken_with_a_gpu(test: str, answer: bool | None) -> None:
+    script = script_of(f"use_cuda = torch.cuda.is_available()\nchosen = a if {test} else b")
+    assert taken_with_gpu(script, node_of(script, f"a if {test} else b")) is answer

@@ -74,3 +74,12 @@ def test_weights_that_are_ready_before() -> None:
     call = next(each for each in script.find(ast.Call) if ast.unparse(each.func) == "DataLoader")
     sampler = drawing_sampler(script, call)
     assert sampler is not None and changed_in_place([script], script, sampler) is None
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [("dict(num_workers=2)", "sampler"), ("{'pin_memory': True} if weights else {}", "sampler"), ("weights.more", "")],
+)
+def test_options_beside_it(options: str, found: str) -> None:
+    text = SCRIPT.replace("print(len(sampler))", f"options = {options}")
+    assert of_script(text.replace("sampler=sampler)", "sampler=sampler, **options)")) == found

@@ -8,6 +8,7 @@ from ddpify_codemods.facts.keyword_dictionaries import keyword_dictionary, may_s
 from tests.codemods.checks import node_of, script_of
 
 CALL = "DataLoader(data, **options)"
+GPU = "torch.cuda.is_available()"
 
 
 @pytest.mark.parametrize(
@@ -23,6 +24,16 @@ CALL = "DataLoader(data, **options)"
         ("options = {'batch_size': 8}\noptions |= more", []),
         ("options = dict(more, batch_size=8)", []),
         ("from config import options", []),
+        (f"options = {{'batch_size': 8}} if {GPU} else {{}}", ["batch_size"]),
+        (f"options = dict() if not {GPU} else {{'batch_size': 8}}", ["batch_size"]),
+        (
+            f"options = {{'pin_memory': True}} if {GPU} else {{}}",
+            [],
+        ),  # the call may say a size
+        (f"options = {{'batch_size': 8}} if {GPU} else {{'shuffle': True}}", []),
+        (f"options = {{'batch_size': 8}} if {GPU} and large else {{}}", []),
+        (f"options = {{}} if {GPU} else {{'batch_size': 8}}", []),
+        ("options = {'batch_size': 8} if large else {}", []),
     ],
 )
 def test_the_entries_of_a_dictionary_that_is_only_handed_over(made: str, keys: list[str]) -> None:

@@ -71,3 +71,23 @@ def test_it_draws_otherwise_or_something_else_uses_it(before: str, after: str) -
 def test_without_a_sampler_each_sample_is_drawn_once() -> None:
     assert of_script(SCRIPT.replace(", sampler=sampler", ""))[1]
     assert not of_script(SCRIPT.replace("SubsetRandomSampler(args.indices)", "weighted(data)"))[1]
+
+
+@pytest.mark.parametrize(
+    ("options", "is_known"),
+    [
+        ("dict(num_workers=2)", True),
+        ("{'num_workers': 2} if args.gpu else {}", True),
+        ("{'drop_last': True, 'collate_fn': args.collate}", True),  # which others look at
+        ("dict(shuffle=args.shuffle)", False),
+        ("dict(batch_sampler=args.other) if args.gpu else {}", False),
+        ("args.options", False),
+        ("dict(num_workers=2)\n    change(options)", False),
+    ],
+)
+def test_options_beside_it(options: str, is_known: bool) -> None:
+    text = SCRIPT.replace("    loader =", f"    options = {options}\n    loader =")
+    found, each_once = of_script(text.replace("sampler=sampler)", "sampler=sampler, **options)"))
+    assert (found is not None) is each_once is is_known
+    text = text.replace("def loaders(args)", "def loaders(args, **options)").replace(f"    options = {options}\n", "")
+    assert of_script(text.replace("sampler=sampler)", "sampler=sampler, **options)")) == (None, False)

@@ -56,6 +56,31 @@ def test_the_conversion_is_stable_and_leads_back() -> None:
     assert "sampler=sampler)" in back and "DistributedSamplerWrapper" not in back and "batch_size=8," in back
 
 
+@pytest.mark.parametrize(("drops", "told"), [("True", ", drop_last=True"), ("False", "")])
+def test_a_loader_that_drops_its_last_batch_has_as_many_as_in_one_process(drops: str, told: str) -> None:
+    """2 ranks took 36 of 71 samples each, one of them twice: 6 batches of 6, where one process had 5 of 12."""
+    source = HEAD.replace("sampler=sampler", f"sampler=sampler, drop_last={drops}") + TRAINING
+    code = plain(source).code
+    assert f"super().__init__(sampler, shuffle=False{told})\n" in code
+    path = Path("train.py")
+    assert "DistributedSamplerWrapper" not in convert({path: code}, "none")[path].code
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "train_loader = DataLoader(data, batch_size=8, sampler=sampler, drop_last=len(data) > 9)\n",
+        "options = {'drop_last': True} if len(data) > 9 else {}\n"
+        "train_loader = DataLoader(data, batch_size=8, sampler=sampler, **options)\n",
+        "other = DataLoader(data, batch_size=8, sampler=sampler, drop_last=True)\n"
+        "for x, y in other:\n    loss = F.cross_entropy(model(x), y)\n    optimizer.zero_grad()\n    loss.backward()\n"
+        "    optimizer.step()\n",
+    ],
+)
+def test_loaders_that_may_drop_their_last_batch_are_refused(lines: str) -> None:
+    assert any("drop their last batch" in each for each in refusals(plain(HEAD + lines + TRAINING)))
+
+
 @pytest.mark.parametrize(
     ("more", "reason"),
     [
@@ -122,3 +147,25 @@ def test_an_evaluation_in_an_order_that_is_not_seen(options: str, draws: bool) -
 def test_a_class_of_the_same_name() -> None:
     own = HEAD.replace("labels =", "class DistributedSamplerWrapper:\n    pass\n\n\nlabels =", 1)
     assert any("of its own" in each for each in refusals(plain(own + TRAINING)))
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        "options = {'batch_size': 8, 'shuffle': len(data) > 90}\n",
+        "options = {'batch_size': 8}\noptions['batch_size'] = 4\n",
+        "options = {'num_workers': 0}\n",
+        "options = {'batch_size': 8, 'collate_fn': len}\n",
+        "options = {'batch_size': 8} if len(data) > 9 else {'batch_size': 4}\n",
+    ],
+)
+def test_what_options_beside_a_sampler_hide_is_refused(lines: str) -> None:
+    lines += "train_loader = DataLoader(data, sampler=sampler, **options)\n"
+    assert refusals(plain(HEAD + lines + TRAINING))
+
+
+def test_options_of_loaders_that_share_a_batch_size() -> None:
+    lines = "options = dict(batch_size=8)\ntrain_loader = DataLoader(data, sampler=sampler, **options)\n"
+    result = plain(HEAD + lines + "other = DataLoader(data, **options)\n" + TRAINING)
+    assert not refusals(result) and "options = dict(batch_size=8)\n" in result.code
+    assert '**dict(options, batch_size=options["batch_size"] // dist.get_world_size())' in result.code

@@ -7,6 +7,7 @@ import pytest
 from .test_followed import HEAD, plain, refusals, training
 
 TRAINS = "train_loader = DataLoader(train_set, shuffle=True, **options)\n"
+WHOLE = "train_loader = DataLoader(train_set, **options)\n"
 EVALUATES = "test_loader = DataLoader(test_set, **options)\n"
 _MADE = HEAD[HEAD.index("train_loader") : HEAD.index("model =")]
 
@@ -180,3 +181,30 @@ def test_the_sampler_of_a_loader_that_drops_its_last_batch_drops_its_rest(made: 
     result = plain(with_loaders(lines))
     assert not refusals(result)
     assert f", drop_last={told})" in result.code if told else "drop_last=" not in result.code
+
+
+@pytest.mark.parametrize("others", ["", "others = DataLoader(test_set, **options)\n"])
+def test_options_that_there_are_only_with_a_gpu(others: str) -> None:
+    """On CPUs batches have one sample each; a GPU has the same loaders as without the question."""
+    lines = f"use_gpu = torch.cuda.is_available()\noptions = CHOSEN\n{WHOLE}{others}"
+    source = with_loaders(lines, after="for x, y in others:\n    print(model(x))\n" if others else "")
+    asked = source.replace("CHOSEN", "{'batch_size': 8, 'shuffle': True} if use_gpu else {}")
+    result = plain(asked, "cuda")
+    known = plain(source.replace("CHOSEN", "{'batch_size': 8, 'shuffle': True}"), "cuda")
+    assert not refusals(result) and result.code != asked
+    assert result.code.replace(" if use_gpu else {}", "") == known.code
+    assert refusals(plain(asked))
+
+
+@pytest.mark.parametrize(
+    "chosen",
+    [
+        "{'batch_size': 8, 'shuffle': True} if use_gpu and len(test_set) else {}",
+        "{'batch_size': 8, 'shuffle': True} if len(test_set) else {}",
+        "{} if use_gpu else {'batch_size': 8, 'shuffle': True}",
+        "{'shuffle': True} if use_gpu else {}",
+    ],
+)
+def test_options_that_there_may_be_none_of(chosen: str) -> None:
+    lines = f"use_gpu = torch.cuda.is_available()\noptions = {chosen}\n{WHOLE}"
+    assert refusals(plain(with_loaders(lines + "others = DataLoader(test_set, **options)\n"), "cuda"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from types import MappingProxyType
@@ -409,7 +410,7 @@ def _is_opened(node: ast.expr) -> bool:
 
 
 def _lays_out(call: ast.Call) -> bool:
-    """Whether a method lays out each row anew: `x.view(len(x), 1, -1)`, `x.flatten(1)`."""
+    """Whether a method lays out each row anew: `x.view(len(x), x.size(1), -1)`, `x.flatten(1)`."""
     method = call.func
     if not isinstance(method, ast.Attribute) or not call.args:
         return False
@@ -418,7 +419,8 @@ def _lays_out(call: ast.Call) -> bool:
         return first == "1" and not others
     of = ast.unparse(method.value)
     counts = first in (f"{of}.shape[0]", f"{of}.size(0)", f"len({of})")
-    return method.attr in ("view", "reshape") and counts and all(each.lstrip("-").isdigit() for each in others)
+    own = re.compile(rf"-?\d+|{re.escape(of)}\.(?:shape\[[1-9]\]|size\([1-9]\))")  # the same for all batches
+    return method.attr in ("view", "reshape") and counts and all(map(own.fullmatch, others))
 
 
 def _keeps_rows(script: Script, method: ast.Attribute) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
-from ..called_modules import called_model
+from ..called_modules import called_model, last_name
 from ..eager import is_move
 from ..optimizers import Optimizer, optimizers
 from ..script import Script
@@ -112,7 +112,7 @@ def kept_by_object(program: Program) -> Bases:
     for call in sorted(found.training_forwards, key=lambda call: call.lineno):
         script, model = found.forwards[call][0], called_model(call)
         calls.setdefault((script, class_around(script, call), ast.unparse(model)), []).append(call)
-    kept = [_kept(program, script, owner, of_[0]) for (script, owner, _), of_ in calls.items()]
+    kept = [_kept(program, script, owner, call) for (script, owner, _), of_ in calls.items() for call in of_]
     if program.fully_sharded or not all(kept):
         return []
     return [each for each in kept if each is not None]
@@ -135,22 +135,35 @@ def _kept(
         and not _is_of_another(program, other, node, owner)
         and not is_given_back(program, other, node, code)
     ]
-    nodes = sorted((node for other, node in stored if other is script), key=lambda node: node.lineno)
-    if code != f"self.{name}" or not nodes:
+    files, nodes = {other for other, _ in stored}, sorted((node for _, node in stored), key=lambda node: node.lineno)
+    if code != f"self.{name}" or len(files) != 1:
         return None
-    function, made = _initial_of(script, nodes[0]), script.statement(nodes[0])
-    if function is None or len(nodes) < len(stored) or any(_initial_of(script, each) is not function for each in nodes):
+    there = files.pop()
+    function, made = _initial_of(there, nodes[0]), there.statement(nodes[0])
+    if function is None or any(_initial_of(there, each) is not function for each in nodes):
         return None
-    if made not in function.body or not all(_is_moved(script.statement(each), made, code) for each in nodes[1:]):
+    if made not in function.body or not all(_is_moved(there.statement(each), made, code) for each in nodes[1:]):
         return None
     kept = next(each for each in reversed(function.body) if not {*nodes}.isdisjoint(ast.walk(each)))
-    calls = program.followed.found.called_with.get(function, ())
-    if class_around(script, kept) is not owner or len(calls) != 1:
+    keeper = class_around(there, kept)
+    inherits = keeper is not owner and _is_above(program.followed.found.bases, keeper, owner)
+    if not (keeper is owner or inherits) or not _is_called_once(program, function):
         return None
-    base = Base(code, model)
+    base = Base(code, nodes[0] if inherits else model)
     behind = function.body[function.body.index(kept) + 1 :]
     at: Any = behind[0] if behind else kept
-    return script, Optimizer(at, (base,), False), base
+    return there, Optimizer(at, (base,), False), base
+
+
+def _is_called_once(program: Program, function: ast.AST) -> bool:
+    """Whether one call makes all objects of an `__init__`, or of those that call it: `super().__init__()`."""
+    calls = [*program.followed.found.called_with.get(function, ())]
+    if len(calls) != 1:
+        return False
+    call, script = calls[0]
+    around = script.scope(call)
+    is_next = last_name(call.func) == "__init__"
+    return not is_next or (around is not function and _is_called_once(program, around))
 
 
 def _is_of_another(program: Program, script: Script, stored: ast.Attribute, owner: ast.AST | None) -> bool:

@@ -44,10 +44,15 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
             calls.setdefault(loader.call, {})[loader] = status
     counted = False
     for call, statuses in sorted(calls.items(), key=lambda each: each[0].lineno):
-        if "training" in statuses.values():
-            changes = [*_training(script, call, statuses, target.words)]
-            counted |= any(f"next({_orders(script)})" in _text(each) for each in changes)
-            yield from changes
+        if "training" not in statuses.values():
+            continue
+        shared = keyword_dictionary(script, call)
+        if shared is not None and shared.needs_gpu and not target.is_accelerator:
+            yield Finding(RULE.id, "refused", call.lineno, _ONE, _LARGER)
+            continue
+        changes = [*_training(script, call, statuses, target.words)]
+        counted |= any(f"next({_orders(script)})" in _text(each) for each in changes)
+        yield from changes
     for node in by_earlier_samples(script, program.scripts) if followed.found.training else ():
         yield Finding(RULE.id, "refused", node.lineno, _EARLIER, REMEDY)
     if counted:
@@ -86,7 +91,7 @@ def _training(script: Script, call: ast.Call, statuses: dict[Loader, str], words
     if drawing_sampler(script, call) is not None:
         yield from wrapped_sampler(script, call, set(statuses.values()) == {"training"}, words)
         if not program_of(script).per_process:
-            yield _part(size, words)
+            yield from _part_of_shared(script, call, size, words) if hidden else [_part(size, words)]
         return
     divides = not program_of(script).per_process
     if ordered is not None:

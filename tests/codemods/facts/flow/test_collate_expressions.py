@@ -9,6 +9,12 @@ from .followed import is_stacking
 STACK = [
     """\
 def c(batch):
+    x = torch.stack([b[0] for b in batch])
+    x = x.view(x.shape[0], 1, x.shape[1])
+    return x.reshape(x.size(0), x.size(2), -1), torch.stack([b[1] for b in batch])
+""",
+    """\
+def c(batch):
     images, labels = tuple(zip(*batch))
     images = torch.stack(images, dim=0)
     labels = torch.as_tensor(labels)
@@ -64,6 +70,21 @@ def c(batch, tokenizer, size=8):
 """,
 ]
 COUPLE = [
+    """\
+def c(batch):
+    x = torch.stack([b[0] for b in batch])
+    return x.view(x.shape[1], x.shape[0], -1)
+""",
+    """\
+def c(batch):
+    x = torch.stack([b[0] for b in batch])
+    return x.view(x.shape[0], x.shape[0], -1)
+""",
+    """\
+def c(batch):
+    x, y = torch.stack([b[0] for b in batch]), torch.stack([b[1] for b in batch])
+    return x.view(x.shape[0], y.shape[0], -1)
+""",
     """\
 def c(batch):
     return tuple(zip(*batch))

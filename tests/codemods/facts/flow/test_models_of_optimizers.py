@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 
+import pytest
 from ddpify_codemods.facts.flow.models_of_optimizers import given_by_callers, given_models, kept_by_object
 from ddpify_codemods.facts.flow.program import Program
 from ddpify_codemods.styles import in_program
@@ -137,3 +138,53 @@ def test_models_that_objects_of_several_classes_keep() -> None:
         "class Distiller:", "class Trainer(Base, Loads):\n    pass\n\n\nclass Distiller:"
     )
     assert not kept_by_object(program(mixed))
+
+
+INHERITED = f"""\
+class Base:
+    def __init__(self, net):
+        self.net = net
+        self.best = 0
+
+
+class Trainer(Base):
+    def __init__(self, net, optimizer):
+        super().__init__(net)
+        self.optimizer = optimizer
+
+    def fit(self):
+        for x, y in train_loader:
+            self.optimizer.zero_grad()
+            F.cross_entropy(self.net(x), y).backward()
+            self.optimizer.step()
+
+
+{MADE}optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+Trainer(model, optimizer).fit()
+"""
+AGAIN = """\
+other = nn.Linear(4, 3)
+LINE(other, torch.optim.SGD(other.parameters(), lr=0.1)).fit()
+"""
+SIBLING = "class Sibling(Base):\n    def __init__(self, net, optimizer):\n        super().__init__(net)\n\n\nmodel ="
+
+
+def test_a_model_as_a_base_class_keeps_it() -> None:
+    ((_, optimizer, base),) = kept_by_object(program(INHERITED))
+    assert base.code == "self.net" and ast.unparse(optimizer.call) == "self.best = 0"
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        INHERITED + AGAIN.replace("LINE", "Trainer"),
+        INHERITED.replace("model =", SIBLING, 1) + "Sibling(nn.Linear(4, 3), optimizer)\n",
+        INHERITED.replace("self.optimizer = optimizer", "self.optimizer, self.net = optimizer, net"),
+        INHERITED.replace("        for x, y", "        self.net = self.net.half()\n        for x, y"),
+        INHERITED.replace("self.best = 0", "self.best = 0\n\n    def grow(self):\n        self.net = nn.Linear(4, 3)"),
+        INHERITED.replace(".fit()", "").replace("Trainer(model", "trainer = Trainer(model")
+        + "trainer.net = nn.Linear(4, 3)\ntrainer.fit()\n",
+    ],
+)
+def test_a_model_that_may_be_another_one_than_a_base_class_keeps(source: str) -> None:
+    assert not kept_by_object(program(source))
