@@ -8,7 +8,7 @@ made of its parts. Every batch after it is watched too, for what begins later.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import nullcontext, redirect_stderr, redirect_stdout
 from copy import deepcopy
 from dataclasses import dataclass
 from io import StringIO
@@ -21,6 +21,7 @@ from ..torch_internals import pin_memory
 from . import collated, held_state, streams, tensor_rows
 from .collated import Form
 from .held_state import Reached, Snapshot
+from .none_samples import asks_for_none
 from .watch import Look, Watch
 
 ORIGINAL = "loading draws random numbers, and DDPIFY_RANDOM=original asks for those of one process"
@@ -291,10 +292,10 @@ class Samples(Dataset[Any]):
         if before is not None and not reason:
             name, _ = self._changed(before)
             reason = _COLLATE if drew else f"its collate function changes {name}" if name else ""
-            if not reason and self._leaves_out(copies):
+            if not reason and asks_for_none(self.collate):
                 assert self.held is not None
+                reason = _LEAVES_OUT if self._leaves_out(copies) else ""
                 held_state.put_back(self.held, before)  # it may count what it leaves out
-                reason = _LEAVES_OUT
         if parts and not reason:
             form = self._form(batch, copies, parts)
             reason = "" if form is not None else _FORM
@@ -305,11 +306,12 @@ class Samples(Dataset[Any]):
         given = next((sample for sample in samples if sample is not None), None)
         for empty in (None, _emptied(given)):
             try:
-                with redirect_stdout(StringIO()):  # it may say what it leaves out
+                # It may say what it leaves out, or draw another sample in its place.
+                with streams.kept(), redirect_stdout(StringIO()), redirect_stderr(StringIO()):
                     both, one = (self.collate(deepcopy(each)) for each in ([given, empty], [given]))
                 if collated.equal(both, one):
                     return True
-            except Exception:  # noqa: BLE001  whatever a collate function raises for what is no sample
+            except (Exception, SystemExit):  # noqa: BLE001  whatever a collate function raises for what is no sample
                 continue
         return False
 

@@ -173,7 +173,7 @@ class Expressions(OwnOperators):
             words = {word.arg or "**": of_all(self.value(word.value, frame)) for word in node.keywords}
             given = self.enter(thing, node, args, words, frame)
             is_method = thing.owner is not None and bool(thing.owner.only(Instance))
-            if given.is_local or local_entries(given) or changes_parameters(thing.node, self.found, is_method):
+            if given.is_local or local_entries(given) or changes_parameters(thing, self.found, is_method):
                 self.problem(
                     frame, node, f"what {ast.unparse(node.func)} does with a batch would be done with a copy of it"
                 )

@@ -116,7 +116,7 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         self.asks_for_keys(name, owner, node, frame)
         if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
             self.drawn_anew(owner.only(Module), node, frame)
-        elif name == "load_state_dict":
+        elif name == "load_state_dict" and not self.undecided:
             self.loaded |= {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)

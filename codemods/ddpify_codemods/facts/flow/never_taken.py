@@ -31,6 +31,8 @@ def _is_written_out(program: Program, script: Script, test: ast.expr) -> bool:
     function = script.scope(test)
     if not isinstance(function, ast.FunctionDef) or function.decorator_list:
         return False
+    if function.name == "forward" or function.name.startswith("__"):  # which Python and torch call by no name
+        return False
     parts = [each for each in ast.walk(test) if not isinstance(each, ast.expr_context)]
     asked = {each.id for each in parts if isinstance(each, ast.Name)}
     inside = [*ast.walk(function)]

@@ -156,13 +156,44 @@ def _given_sizes(loop: ast.AST) -> Iterator[ast.expr]:
 
 def _drawn_sizes(loop: ast.AST) -> Iterator[ast.Constant]:
     """How many rows of noise are drawn in a loop, where that is a number: 64 of `torch.randn(64, 100)`."""
-    for call in ast.walk(loop):
-        if not isinstance(call, ast.Call) or _last(call.func) not in _NOISE:
+    nodes = [*ast.walk(loop)]
+    parents = {child: node for node in nodes for child in ast.iter_child_nodes(node)}
+    for call in nodes:
+        if not isinstance(call, ast.Call) or _last(call.func) not in _NOISE or not _goes_to_calls(call, parents):
             continue
         first = call.args[0] if call.args else None
         sizes = first.elts if isinstance(first, ast.Tuple | ast.List) else call.args
         if len(sizes) > 1 and isinstance(sizes[0], ast.Constant):
             yield sizes[0]
+
+
+def _goes_to_calls(noise: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> bool:
+    """Whether noise is given to calls alone, as to a generator: in `x + noise` it might be for what each sample has.
+
+    Args: noise: what is drawn. parents: what each node of the loop around it stands in.
+    """
+    node, parent = _moved(noise, parents)
+    if isinstance(parent, ast.Assign) and len(parent.targets) == 1 and isinstance(parent.targets[0], ast.Name):
+        name = parent.targets[0].id
+        uses = [each for each in parents if isinstance(each, ast.Name) and each.id == name and is_load(each)]
+        return bool(uses) and all(_is_given(*_moved(each, parents)) for each in uses)
+    return _is_given(node, parent)
+
+
+def _moved(node: ast.expr, parents: Mapping[ast.AST, ast.AST]) -> tuple[ast.expr, ast.AST | None]:
+    """A tensor behind the methods that move it, and what it stands in: `torch.randn(64, 100).to(device)`."""
+    while isinstance(method := parents.get(node), ast.Attribute) and method.attr in _KEPT:
+        call = parents.get(method)
+        if not isinstance(call, ast.Call) or call.func is not method:
+            break
+        node = call
+    return node, parents.get(node)
+
+
+def _is_given(node: ast.expr, parent: ast.AST | None) -> bool:
+    """Whether it is an argument of a call that is not one of torch's own functions."""
+    of_torch = isinstance(parent, ast.Call) and ast.unparse(parent.func).partition(".")[0] in ("torch", "F", "np")
+    return isinstance(parent, ast.Call) and not of_torch and node in parent.args
 
 
 def _has_one_meaning(script: Script, size: ast.expr) -> bool:

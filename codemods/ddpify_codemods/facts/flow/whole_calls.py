@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable
 
+from ..script import Script
 from .frames import FlowFacts, local_entries
 from .values import ADDITIVE, LOCAL_ROWS, Function, Items, Value
 
@@ -47,13 +48,18 @@ def of_all(value: Value) -> Value:
     return Value(host=value.host, dimensions=value.dimensions, whole=True) if value.is_local else value
 
 
-def changes_parameters(function: ast.AST, found: FlowFacts, is_method: bool = False) -> bool:
+def changes_parameters(given: Function, found: FlowFacts, is_method: bool = False) -> bool:
     """Whether a function, or one that it calls, may change what it is given in place.
 
     is_method: whether its first parameter is the object that it is called on, which is no copy: that may get other
     attributes, and add to those that are not given a value here, and so are none of what is given.
     """
-    given_here = _given_values(_with_inner(function, found, _DEPTH))
+    function = given.node
+    inner = _with_inner(function, found, _DEPTH)
+    given_here = _given_values(inner)
+    changed = _added_to({function, *found.called_with}) | _set_by_methods(given.script)
+    if is_method and not _kept_parameters(inner).isdisjoint(changed):
+        return True
     return _changes(function, found, is_method, given_here, _DEPTH)
 
 
@@ -100,6 +106,46 @@ def _given_values(functions: Iterable[ast.AST]) -> set[str]:
         for part in parts
         if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load) and part not in added
     }
+
+
+def _kept_parameters(functions: Iterable[ast.AST]) -> set[str]:
+    """The attributes that functions set to a parameter, or to what may be a view of one: `self.kept = out.detach()`."""
+    found: set[str] = set()
+    for function in functions:
+        assert isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        names = {each.arg for each in ast.walk(function.args) if isinstance(each, ast.arg)}
+        for part in ast.walk(function):
+            value = part.value if isinstance(part, ast.Assign | ast.AnnAssign) else None
+            if value is None or isinstance(value, ast.BinOp | ast.UnaryOp | ast.Compare):
+                continue
+            if any(isinstance(each, ast.Name) and each.id in names for each in ast.walk(value)):
+                targets = part.targets if isinstance(part, ast.Assign) else [part.target]  # type: ignore[attr-defined]
+                found |= {
+                    each.attr for target in targets for each in ast.walk(target) if isinstance(each, ast.Attribute)
+                }
+    return found
+
+
+def _set_by_methods(script: Script) -> set[str]:
+    """The properties of a file's classes that can be set: `@last.setter`."""
+    decorated = ((each, mark) for each in script.find(ast.FunctionDef) for mark in each.decorator_list)
+    return {each.name for each, mark in decorated if isinstance(mark, ast.Attribute) and mark.attr == "setter"}
+
+
+def _added_to(functions: Iterable[ast.AST]) -> set[str]:
+    """The attributes that functions change in place: `self.kept *= 2`, `self.kept[0] = 0`, `self.kept.zero_()`."""
+    found: set[str] = set()
+    for part in (each for function in functions for each in ast.walk(function)):
+        changed: ast.expr | None = None
+        if isinstance(part, ast.AugAssign):
+            changed = part.target
+        elif isinstance(part, ast.Subscript) and not isinstance(part.ctx, ast.Load):
+            changed = part.value
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute) and part.func.attr.endswith("_"):
+            changed = part.func.value
+        if changed is not None:
+            found |= {each.attr for each in ast.walk(changed) if isinstance(each, ast.Attribute)}
+    return found
 
 
 def _is_own(function: ast.AST, calls: Iterable[ast.Call], this: str) -> bool:

@@ -24,6 +24,7 @@ from .models_of_optimizers import (
     kept_by_object,
 )
 from .moved_models import changes_type, is_moved, moved_behind
+from .penalties import penalizes
 from .program import Program
 from .scopes import FUNCTIONS, binder_of
 from .training import FROZEN_LATE
@@ -31,6 +32,7 @@ from .values import root_of
 from .wrapped_names import SHARED, UNFOLLOWED, Wrapped, Wrapping, follow_call, follow_uses
 from .wrapping_place import is_frozen_by, is_kept_there, knows_all, moved_on, once, place, seen_from
 
+_PENALTY = "a penalty takes parameters that the forward may leave out, whose gradients the wrapper would count twice"
 _OTHER_TYPE = "the model gets numbers of another type after it was wrapped, which the wrapper does not see"
 
 
@@ -110,8 +112,15 @@ def _wrapped(program: Program, bases: Bases) -> Wrapping:
                 follow_call(program, result, found.forwards[call][0], called_model(call), each)
     for function, name in sorted(result.parameters, key=lambda each: (each[0].lineno, each[1])):  # type: ignore[attr-defined]
         follow_uses(program, result, function, name, result.parameters[function, name])
-    result.problems += [*_frozen_late(program, result), *_unseen(result)]
+    result.problems += [*_frozen_late(program, result), *_unseen(result), *_penalized(program, result)]
     return result
+
+
+def _penalized(program: Program, result: Wrapping) -> Iterator[Problem]:
+    """Where parameters that the forward leaves out are in the loss all the same, by a penalty: the wrapper would count
+    their gradients twice."""
+    if penalizes(program.scripts):
+        yield from (Problem(each.script, each.at[0], _PENALTY) for each in result.models if each.leaves_out)
 
 
 def _unseen(result: Wrapping) -> Iterator[Problem]:

@@ -42,8 +42,11 @@ NEAREST = "torch.argmin(torch.cdist(model(x), codes), 1)"
         (f"torch.index_select(codes, 0, {NEAREST})", True),
         (f"codes[{NEAREST}]", True),
         ("torch.cdist(model(x).view(len(x), 3, 1), codes[None, :, :1].repeat((len(x), 1, 1)))", True),
-        ("torch.cdist(model(x).view(len(x), 3, 1), codes[:, :1])", True),
+        ("torch.cdist(model(x).view(len(x), 1, 3), codes)", True),
         (f"torch.index_select(codes, 1, {NEAREST})", False),
+        ("torch.cdist(model(x)[y > 0], codes)", False),  # not as many on each rank
+        ("torch.index_select(codes, 0, y[y > 0])", False),
+        ("torch.cdist(model(x), torch.rand(2, 5, 3))", False),  # samples lie behind the codebooks
         ("torch.cdist(model(x), model(x))", False),
         ("torch.cdist(model(x)[:, None], model(x)[None])", False),
         ("torch.cdist(model(x).view(len(x), 3, 1), model(x)[:, :1])", False),

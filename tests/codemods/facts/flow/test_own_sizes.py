@@ -53,13 +53,17 @@ def test_sizes_of_tensors_that_are_the_batch_size(before: str, line: str, number
 @pytest.mark.parametrize(
     ("line", "number"),
     [
-        ("torch.randn(16, 3)", 1),
-        ("torch.rand((16, 16))", 1),
-        ("torch.rand(size=(16, 3))", 0),
-        ("torch.randn(3, 16)", 0),
-        ("torch.randn(8, 3)", 0),
-        ("torch.randn(16)", 0),  # one for each class, as likely
-        ("torch.zeros(16, 3)", 0),
+        ("net(torch.randn(16, 3))", 1),
+        ("net(torch.rand((16, 16)).to(x.device))", 1),
+        ("z = torch.randn(16, 3).cuda(); net(z); other(z.detach())", 1),
+        ("net(torch.rand(size=(16, 3)))", 0),
+        ("net(torch.randn(3, 16))", 0),
+        ("net(torch.randn(8, 3))", 0),
+        ("net(torch.randn(16))", 0),  # one for each class, as likely
+        ("net(torch.zeros(16, 3))", 0),
+        ("net(x + torch.randn(16, 16))", 0),  # one for each pixel, as likely
+        ("z = torch.randn(16, 16); net(x + z)", 0),
+        ("net(torch.add(x, torch.randn(16, 16)))", 0),
     ],
 )
 def test_noise_of_as_many_rows_as_a_batch_has(line: str, number: int) -> None:

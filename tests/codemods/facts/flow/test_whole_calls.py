@@ -205,6 +205,11 @@ def test_an_object_that_may_change_what_it_is_given(more: str) -> None:
     assert any("would be done with a copy of it" in each for each in reasons_of_meter(more))
 
 
+def test_an_object_may_change_what_it_keeps_by_another_call() -> None:
+    found = reasons_of_meter("self.kept = out", call="meter.update(out, target)\n    meter.add()")
+    assert any("would be done with a copy of it" in each for each in found)
+
+
 def test_what_an_object_keeps_is_of_the_batch_of_all_ranks() -> None:
     assert reasons_of_meter("self.kept = out", used="meter.kept")
     assert reasons_of_meter("self.hits += (out > 0.1).sum().item()")  # which counts a rank's samples elsewhere

@@ -1,0 +1,57 @@
+"""Losses that take the parameters of a model themselves: `sum(p.abs().sum() for p in model.parameters())`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable, Iterator
+
+from ..script import Script
+
+_PARAMETERS = frozenset({"parameters", "named_parameters"})
+# Of a parameter, what has no gradient, or is no number.
+_APART = frozenset(
+    {"data", "grad", "requires_grad", "requires_grad_", "numel", "nelement", "size", "shape", "dim", "ndim", "detach"}
+    | {"device", "dtype", "is_cuda", "is_leaf", "register_hook", "element_size"}
+)
+
+
+def penalizes(scripts: Iterable[Script]) -> bool:
+    """Whether a program computes with parameters that it takes out of a network one by one, and with their gradients.
+
+    torch's own optimizers and clip_grad_norm_ take them, too, and are no penalty.
+    """
+    return any(_computes(script, *each) for script in scripts for each in _over_parameters(script))
+
+
+def _over_parameters(script: Script) -> Iterator[tuple[ast.expr, list[ast.AST]]]:
+    """What takes the parameters one by one, and what is done with each."""
+    for loop in script.find(ast.For):
+        if _is_parameters(loop.iter):
+            yield loop.target, [*loop.body]
+    for made in script.find(ast.GeneratorExp, ast.ListComp):
+        first = made.generators[0]
+        if _is_parameters(first.iter):
+            yield first.target, [made.elt]
+
+
+def _is_parameters(node: ast.expr) -> bool:
+    return any(isinstance(each, ast.Attribute) and each.attr in _PARAMETERS for each in ast.walk(node))
+
+
+def _computes(script: Script, target: ast.expr, done: list[ast.AST]) -> bool:
+    names = {each.id for each in ast.walk(target) if isinstance(each, ast.Name)}
+    uses = [each for part in done for each in ast.walk(part) if isinstance(each, ast.Name) and each.id in names]
+    for use in uses:
+        parent = script.parents[use]
+        if isinstance(parent, ast.BinOp):
+            return True
+        if isinstance(parent, ast.Attribute) and parent.attr not in _APART:
+            return isinstance(script.parents[parent], ast.Call)
+        if isinstance(parent, ast.Call) and ast.unparse(parent.func).rpartition(".")[2] in (
+            "norm",
+            "abs",
+            "pow",
+            "sum",
+        ):
+            return True
+    return False

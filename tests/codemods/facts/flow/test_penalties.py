@@ -1,0 +1,48 @@
+"""Losses that take the parameters of a model themselves."""
+
+from __future__ import annotations
+
+import pytest
+from ddpify_codemods.facts.flow.penalties import penalizes
+
+from tests.codemods.checks import script_of
+from tests.codemods.plain.test_followed import plain, refusals, training
+
+UNUSED = """\
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.used, self.other = nn.Linear(4, 3), nn.Linear(4, 3)
+    def forward(self, x):
+        return self.used(x)
+model = Net()
+"""
+
+
+@pytest.mark.parametrize(
+    ("source", "penalty"),
+    [
+        ("loss = sum(p.abs().sum() for p in model.parameters())", True),
+        ("loss = sum([torch.norm(p) for n, p in model.named_parameters() if 'bias' not in n])", True),
+        ("for p in model.parameters():\n    loss = loss + p.pow(2).sum()", True),
+        ("for n, p in model.named_parameters():\n    loss = loss + (p * p).sum()", True),
+        ("print(sum(p.numel() for p in model.parameters()))", False),
+        ("for p in model.parameters():\n    p.requires_grad = False", False),
+        ("optimizer = SGD([p for p in model.parameters() if p.requires_grad])", False),
+        ("for p in model.parameters():\n    p.grad.clamp_(-1, 1)\n    p.data.mul_(2)", False),
+        ("nn.utils.clip_grad_norm_(model.parameters(), 1)", False),
+    ],
+)
+def test_parameters_that_are_computed_with(source: str, penalty: bool) -> None:
+    assert penalizes([script_of(f"import torch\n{source}\n")]) is penalty
+
+
+@pytest.mark.parametrize("penalty", ["", " + 0.1 * sum(p.abs().sum() for p in model.parameters())"])
+def test_a_penalty_takes_parameters_that_the_forward_leaves_out(penalty: str) -> None:
+    """The wrapper would end the run: a parameter is ready twice."""
+    source = training(f"F.cross_entropy(model(x), y){penalty}").replace("model = nn.Linear(4, 3)\n", UNUSED, 1)
+    result = plain(source)
+    assert [each.partition(",")[0] for each in refusals(result)] == (
+        ["a penalty takes parameters that the forward may leave out"] if penalty else []
+    )
+    assert ("find_unused_parameters=True" in result.code) is not bool(penalty)
