@@ -217,7 +217,8 @@ class FlowFacts:
     pictures: the calls that draw samples; partial: those that can only draw this rank's. sites: the loaders that come
     to loops by an expression, each with whether the loop trains. untrained: the loops over training loaders that do not
     train, and the ways by which the loader comes there, the nearest first. without_loaders: the expressions by which
-    something else comes to loops.
+    something else comes to loops. lengths_of: the calls of len, and what is done with the loaders that they are given,
+    "training", "sharded", "batches" or "whole"; "" for anything else.
     measured: the divided loaders that are run over where nothing is trained, and the ways by which they come there.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
@@ -279,6 +280,7 @@ class FlowFacts:
     trained: set[Module] = field(default_factory=set)
     optimizer_calls: dict[ast.Call, Script] = field(default_factory=dict)
     lengths: list[tuple[Script, ast.Call, Loader]] = field(default_factory=list)
+    lengths_of: dict[ast.Call, set[str]] = field(default_factory=dict)
     scripts: dict[ast.AST, Script] = field(default_factory=dict)
     called_with: dict[ast.AST, set[tuple[ast.Call, Script]]] = field(default_factory=dict)
     bases: dict[ast.ClassDef, set[ast.ClassDef]] = field(default_factory=dict)

@@ -435,7 +435,10 @@ class LibraryResults(UnseenLayers):
 
     def length(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         value = args[0] if args else SAME
-        for loader in value.only(Loader):
+        loaders = value.only(Loader)
+        statuses = {self.status.get(each, "") for each in loaders if isinstance(each, Loader)}
+        self.found.lengths_of.setdefault(node, set()).update(statuses or {""})
+        for loader in loaders:
             assert isinstance(loader, Loader)
             self.found.lengths.append((frame.script, node, loader))
             if self.status.get(loader) == "batches":
