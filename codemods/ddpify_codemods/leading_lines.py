@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import TypeAlias
 
 import libcst as cst
@@ -44,6 +45,17 @@ def below_first(first: Sequence[cst.CSTNode], body: list[Statement]) -> list[Sta
     if not place or lines_above(body[place]):
         return body
     return [*body[:place], with_lines_above(body[place], [cst.EmptyLine(indent=False)] * 2), *body[place + 1 :]]
+
+
+def below_functions(first: Sequence[cst.CSTNode], body: list[Statement]) -> list[Statement]:
+    """Put two blank lines below a function that a file did not have, where none are."""
+    known = {each.name.value for each in first if isinstance(each, cst.FunctionDef)}
+    found = body[:1]
+    for above, each in pairwise(body):
+        is_new = isinstance(above, cst.FunctionDef) and above.name.value not in known
+        is_close = all(line.comment for line in lines_above(each)[:1])
+        found.append(with_lines_above(each, [cst.EmptyLine(indent=False)] * 2) if is_new and is_close else each)
+    return found
 
 
 def after_block(statements: list[Statement], lines: Sequence[cst.EmptyLine]) -> list[Statement]:

@@ -19,6 +19,7 @@ from .leading_lines import (
     Statement,
     after_block,
     below_first,
+    below_functions,
     lines_above,
     with_lines_above,
     without_first_blanks,
@@ -227,7 +228,7 @@ class _Rewriter(cst.CSTTransformer):
         if body and isinstance(original, cst.IndentedBlock) and not getattr(original.body[0], "leading_lines", ()):
             body[0] = body[0].with_changes(leading_lines=without_first_blanks(lines_above(body[0])))
         if isinstance(original, cst.Module):
-            body = below_first(original.body[:1], body)
+            body = below_functions(original.body, below_first(original.body[:1], body))
         if not body and isinstance(updated, cst.IndentedBlock):
             body = [with_lines_above(cst.SimpleStatementLine([cst.Pass()]), orphans)]
             orphans = []

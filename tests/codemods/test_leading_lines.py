@@ -9,6 +9,7 @@ from ddpify_codemods.leading_lines import (
     Statement,
     after_block,
     below_first,
+    below_functions,
     lines_above,
     with_lines_above,
     without_first_blanks,
@@ -47,3 +48,12 @@ def test_a_file_that_began_with_a_class_has_blank_lines_above_it() -> None:
     body = below_first(module.body[1:], list(module.body))
     assert module.with_changes(body=body).code == "import torch\n\n\nclass A:\n    pass\nclass B:\n    pass\n"
     assert below_first(module.body[:1], list(module.body)) == list(module.body)
+
+
+def test_what_follows_a_new_function_has_blank_lines_above_it() -> None:
+    old = cst.parse_module("import a\ndef f(): pass\na.start()\n")
+    new = statement("def g(): pass")
+    body = below_functions(old.body, [old.body[0], new, *old.body[1:]])
+    assert [len(lines_above(each)) for each in body] == [0, 0, 2, 0]
+    commented = below_functions([], [new, statement("a.start()", [COMMENT]), new, statement("b()", [BLANK])])
+    assert [len(lines_above(each)) for each in commented] == [0, 3, 0, 1]

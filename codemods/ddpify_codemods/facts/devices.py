@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -14,10 +14,11 @@ from .script import KEPT, Script
 from .tree import index, walk
 
 ACCELERATOR = re.compile(r"(cuda|mps)(:\d+)?")
-_DEVICE = re.compile(r"(cpu|cuda|mps|xpu|xla)(:\d+)?")
 _ASKS_FOR_GPU = {"torch.cuda.is_available", "torch.accelerator.is_available"}
 _ASKS = {*_ASKS_FOR_GPU, "torch.backends.mps.is_available", "torch.mps.is_available"}
-_WITH_GPU = replace(TARGETS["cuda"], module="")  # for all that is asked in the run
+_WITH_GPU = replace(
+    next(each for each in TARGETS.values() if each.module), module=""
+)  # for all that is asked in the run
 _INDEX_NAME = re.compile(r"gpus?|(gpu|cuda|device)_?(id|idx|index|num|no|number|rank)|(local_)?rank")
 
 
@@ -132,20 +133,6 @@ def dotted(node: ast.AST) -> str:
 def asks_for_accelerator(script: Script, call: ast.Call) -> bool:
     """Whether a call asks if there is an accelerator: `torch.cuda.is_available()`."""
     return script.qualified(call.func) in _ASKS
-
-
-def names_device(scripts: Iterable[Script]) -> bool:
-    """Whether a program says where it computes: by a device's name, `torch.device`, `.cuda()` or `.to(…device…)`."""
-    return any(_names_device(script, node) for script in scripts for node in script.nodes)
-
-
-def _names_device(script: Script, node: ast.AST) -> bool:
-    if isinstance(node, ast.Constant):
-        return isinstance(node.value, str) and _DEVICE.fullmatch(node.value) is not None
-    if isinstance(node, ast.Attribute):
-        return node.attr == "cuda" or script.qualified(node) == "torch.device"
-    moves = isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "to"
-    return moves and "device" in ast.unparse(node)
 
 
 def is_index(node: ast.expr | None) -> bool:

@@ -25,6 +25,8 @@ _IMPORTS = (ast.Import, ast.ImportFrom)
 # What these do is the same before and after the process group is joined, as is what is made of it by its methods.
 _DECLARATIONS = ("argparse.ArgumentParser", "logging.getLogger")
 _DECLARING = (*_DECLARATIONS, "logging.basicConfig", "logging.StreamHandler", "logging.Formatter")
+# Naming a device, or asking whether there is one, needs no process group, nor that the rank has chosen its own.
+_DEVICES = ("torch.device", "torch.cuda.is_available", "torch.backends.mps.is_available")
 _DECLARING_METHODS = ("add_argument", "add_argument_group", "set_defaults", "setLevel")
 
 
@@ -157,16 +159,26 @@ def joined_after(script: Script) -> tuple[ast.stmt, Literal["before", "after"]]:
     """Where the process group is joined: at the begin of the main guard, or after the imports; above one of these that
     runs what asks for a rank."""
     known = script.program.joined_above if script.program is not None and script.is_entry else None
-    return _joined_after(script, script.joined_above or known)
+    return _joined_after(script, script.joined_above or known, script.program is not None)
 
 
-def _joined_after(script: Script, above: ast.stmt | None) -> tuple[ast.stmt, Literal["before", "after"]]:
+def _joined_after(
+    script: Script, above: ast.stmt | None, is_plain: bool
+) -> tuple[ast.stmt, Literal["before", "after"]]:
     if above is not None:
         return above, "before"
     guard = main_guard(script.tree)
-    if guard is not None and all(declares(script, node) for node in module_level_work(script.tree)):
+    work = module_level_work(script.tree)
+    if guard is not None and all(declares(script, node) or (is_plain and _names_device(script, node)) for node in work):
         return guard.body[0], "before"
     return functions_place(script)
+
+
+def _names_device(script: Script, node: ast.stmt) -> bool:
+    """Whether a statement only names a device: `device = torch.device("cuda")`."""
+    if not isinstance(node, ast.Assign | ast.AnnAssign):
+        return False
+    return all(script.qualified(each.func) in _DEVICES for each in ast.walk(node) if isinstance(each, ast.Call))
 
 
 def is_in_group(script: Script, node: ast.expr | ast.stmt, program: Program | None = None) -> bool:
@@ -186,7 +198,7 @@ def runs_early(script: Script, node: ast.expr | ast.stmt, program: Program | Non
     if inside and node in _run_by_definition(inside[-1]):
         inside = []
     if script.is_entry:
-        early = not inside and _is_before(script, node, *_joined_after(script, above))
+        early = not inside and _is_before(script, node, *_joined_after(script, above, program is not None))
         return _at_top(script, node) if early else None
     guard = main_guard(script.tree)
     if program is None or any(each is guard for each in script.ancestors(node)):
@@ -197,7 +209,7 @@ def runs_early(script: Script, node: ast.expr | ast.stmt, program: Program | Non
         runs = {imported[each] for each in own & imported.keys()}
     else:  # any local import may run a package on its way
         runs = {imported[script.tree]} if script.tree in imported else {*imported.values()}
-    joined = _joined_after(entry, above)
+    joined = _joined_after(entry, above, is_plain=True)
     before = [each for each in runs if each is not None and _is_before(entry, each, *joined)]
     return _at_top(entry, min(before, key=lambda each: each.lineno)) if before else None
 

@@ -18,7 +18,7 @@ class Meter:
 
     made: of its attributes, the statements of a method that make them of numbers of this rank. reductions: the
     numbers in them, each "mean" or "sum". reads: where the attributes are read, or the object is whose attributes a
-    text shows.
+    text shows; but for meters of what each rank draws in an evaluation that all of them go through whole.
     """
 
     script: Script
@@ -64,7 +64,9 @@ def _meter(
         return None
     if not _all_seen(scripts, found, node, made, sites):
         return None
-    return Meter(script, node, made, {each.node: each.kind for each in reductions}, tuple(sites.values()))
+    as_they_are = found.drawn_reads - found.other_reads  # rank 0's, as other numbers of such an evaluation
+    together = tuple(site for site in sites.values() if site.node not in as_they_are)
+    return Meter(script, node, made, {each.node: each.kind for each in reductions}, together)
 
 
 def is_made(script: Script, statement: ast.stmt) -> bool:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ..facts import distribution
-from ..facts.devices import names_device
+from ..facts.named_devices import names_gpu
 from ..facts.script import Script
 from ..facts.trail import lost_trail
 from ..found import Found, ask, ask_program, is_refused, refused_at, rewritten, trains, untouched
@@ -44,7 +44,7 @@ def with_plain_rules(
 
     has_loop = trains(scripts)
     first = replace(target, modules=target.plain_modules)
-    if target.module and target.words is TORCH and not names_device(scripts):
+    if target.module and target.words is TORCH and not names_gpu(scripts):
         first = first.on_host()
     if target.plain_by_way_of:
         first = replace(

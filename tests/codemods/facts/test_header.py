@@ -9,11 +9,13 @@ from ddpify_codemods.facts.header import (
     declares,
     is_docstring,
     is_in_group,
+    joined_after,
     last_leading_import,
     main_guard,
     module_level_work,
     option_around,
 )
+from ddpify_codemods.styles import in_program
 
 from tests.codemods.checks import script_of, sources_of
 
@@ -81,3 +83,21 @@ def test_calls_after_the_imports_or_in_the_main_guard_are_in_the_group(source: s
 def test_a_call_before_the_main_guard_is_not_in_the_group() -> None:
     script = script_of("import argparse\np = argparse.ArgumentParser()\nif __name__ == '__main__':\n    f()")
     assert not is_in_group(script, next(script.find(ast.Call)))
+
+
+@pytest.mark.parametrize(
+    ("line", "guarded"),
+    [
+        ('device = torch.device("cuda" if torch.cuda.is_available() else "cpu")', True),
+        ("use_cuda = torch.cuda.is_available()", True),
+        ("device: str = 'cuda' if torch.cuda.is_available() else 'cpu'", True),
+        ("device = torch.device(torch.cuda.current_device())", False),  # makes a context on the first GPU
+        ("print(torch.device('cpu'))", False),
+    ],
+)
+def test_a_device_is_named_before_plain_code_joins_in_the_main_guard(line: str, guarded: bool) -> None:
+    script = script_of(f"import torch\n{line}\nif __name__ == '__main__':\n    f()")
+    (plain,) = in_program([script])
+    assert (joined_after(plain)[1] == "before") is guarded
+    assert is_in_group(plain, next(node for node in script.find(ast.Call) if node.lineno == 2)) is not guarded
+    assert joined_after(script)[1] == "after"  # what names a device in exact code may be of XLA

@@ -49,6 +49,23 @@ def test_what_is_not_of_one_batch_is_evaluated_whole(adds: str, shown: str) -> N
     assert "sampler=[" not in result.code and "sampler=range" not in result.code
 
 
+@pytest.mark.parametrize(
+    "shown", ["len(test_loader)", "f'{len(test_loader):,} batches'", "'batches: %d' % len(test_loader)"]
+)
+def test_the_number_of_batches_that_is_printed_alone_is_that_of_all_ranks(shown: str) -> None:
+    result = plain(training(after=f"{EVALUATION.format(adds='total += len(x)', shown='total')}print({shown})\n"))
+    assert not refusals(result) and not notes(result)
+    assert SAMPLER in result.code and "sum_over_ranks(len(test_loader))" in result.code
+
+
+def test_a_number_of_batches_that_is_that_of_a_list_elsewhere_is_evaluated_whole() -> None:
+    show = "def show(of):\n    print(len(of))\n"
+    after = f"{EVALUATION.format(adds='total += len(x)', shown='total')}show(test_loader)\nshow([1, 2])\n"
+    result = plain(show + training(after=after))
+    assert "sum_over_ranks" not in result.code and "sampler=[" not in result.code
+    assert "the same on all ranks in another" in " ".join(map(str, notes(result)))
+
+
 @pytest.mark.parametrize("options", ["batch_size=8, drop_last=True", "len(x)", "**{'batch_size': 8}", "**options"])
 def test_batches_have_to_be_those_of_one_process(options: str) -> None:
     after = EVALUATION.format(adds=MEAN, shown="total")

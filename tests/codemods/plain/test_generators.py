@@ -151,8 +151,8 @@ def test_what_evaluates_by_the_same_loop_has_no_sampler_to_tell() -> None:
     adds = EVALUATION.format(adds="total += (model(x).argmax(1) == y).sum().item()", shown="total")
     after = adds.replace("in test_loader", "in batches(test_loader)")
     code = plain(over(f"{HOLDS}train_loader = batches(train_loader)\n", "for x, y in train_loader", after=after)).code
-    told = "        if isinstance(self.loader.sampler, DistributedSampler):\n            self.loader.sampler.set_epoch("
-    assert told in code
+    told = "    train_loader.loader.sampler.set_epoch(epoch)\n    for x, y in train_loader:"
+    assert told in code and code.count("set_epoch") == 1
 
 
 METERS = """\

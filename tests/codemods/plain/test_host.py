@@ -17,9 +17,24 @@ def test_gloo_sends_what_stays_on_the_cpu(target: str, backend: str) -> None:
     result = convert({PATH: TEXT}, target, style="plain")[PATH]
     assert f'dist.init_process_group("{backend}")' in result.code
     assert "ddp_model = DistributedDataParallel(model)" in result.code
-    assert any("no device is named" in finding.message for finding in result.findings)
+    assert any(f"no {target} device is named" in finding.message for finding in result.findings)
     assert convert({PATH: result.code}, target, style="plain")[PATH].code == result.code
     assert 'gloo")' in convert({PATH: result.code}, "cpu", style="plain")[PATH].code
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        'device = "cpu"\nmodel.to(device)\n',
+        "print(torch.cuda.is_available())\n",
+        'torch.load("m", map_location="cpu")\n',
+    ],
+)
+def test_a_program_that_only_speaks_of_devices_stays_on_the_cpu(lines: str) -> None:
+    made = "model = torch.nn.Linear(4, 1)\n"
+    result = convert({PATH: TEXT.replace(made, made + lines)}, "cuda", style="plain")[PATH]
+    assert 'dist.init_process_group("cpu:gloo,cuda:nccl")' in result.code
+    assert any("no cuda device is named" in finding.message for finding in result.findings)
 
 
 def test_xla_is_said_no_device_and_no_option_of_gpus() -> None:
@@ -30,7 +45,7 @@ def test_xla_is_said_no_device_and_no_option_of_gpus() -> None:
     result = convert({PATH: guarded}, "xla", style="plain")[PATH]
     assert "torch_xla.device()" in result.code
     said = [f"{finding.message}; {finding.remedy}" for finding in result.findings]
-    assert not [line for line in said if "no device is named" in line or "--sync-batchnorm" in line]
+    assert not [line for line in said if "device is named" in line or "--sync-batchnorm" in line]
     assert [line for line in said if "the batch of each rank; --style exact takes those of the whole batch" in line]
 
 

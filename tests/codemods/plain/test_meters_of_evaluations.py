@@ -53,3 +53,36 @@ def test_numbers_of_all_ranks_beside_those_of_one_are_not_summed() -> None:
     updated = TRAINING + "        losses.update(loss.item(), len(x))\n"
     shown = "def shown():\n    return losses.avg, losses.sum\n\n\nprint(shown())\n"
     assert refusals(plain(HEAD + METER + "losses = Meter()\n" + updated + shown))
+
+
+DROPPING = HEAD.replace("import DataLoader", "import DataLoader, Dataset").replace(
+    "model = nn.Linear(4, 3)", "model = nn.Sequential(nn.Dropout(0.1), nn.Linear(4, 3))"
+)
+NOISY = """\
+class Noisy(Dataset):
+    def __len__(self):
+        return 30
+    def __getitem__(self, index):
+        return torch.randn(4), index % 3
+test_loader = DataLoader(Noisy(), batch_size=8)
+"""
+
+
+@pytest.mark.parametrize("shown", ["losses.avg", "'%.3f' % losses.avg"])
+def test_a_meter_of_samples_that_each_rank_draws_is_read_as_it_is(shown: str) -> None:
+    """Beside numbers of rank 0 alone, the mean of as many evaluations as there are ranks is none of either."""
+    updated = "seen = Meter()\n" + TRAINING + "        seen.update(loss.item(), len(x))\nprint(seen.avg)\n"
+    decides = "if losses.avg < 1:\n    optimizer.param_groups[0]['lr'] = 0.01\n"
+    source = DROPPING + METER + updated + NOISY + EVALUATION.format(", len(x)", shown)
+    source = source.replace("\nprint(" + shown, "\n    print(" + shown) + decides  # in the loop: it stays whole
+    result = plain(source)
+    assert not refusals(result) and "print(seen.over_ranks().avg)" in result.code
+    assert f"print({shown})" in result.code and "if from_rank_0(bool(losses.avg < 1)):" in result.code
+
+
+def test_a_meter_that_is_read_in_one_place_with_that_of_training_is_brought_together() -> None:
+    show = "def show(meter):\n    print(meter.avg)\n"
+    updated = "seen = Meter()\n" + TRAINING + "        seen.update(loss.item(), len(x))\nshow(seen)\n"
+    source = DROPPING + METER + show + updated + NOISY + EVALUATION.format(", len(x)", "1") + "show(losses)\n"
+    source = source.replace("\nprint(1", "\n    print(losses.avg")
+    assert "print(meter.over_ranks().avg)" in plain(source).code

@@ -219,3 +219,23 @@ def test_what_such_layers_couple_is_seen() -> None:
     some = IN_TURN.replace("self.children()", "list(self.children())[1:]")
     assert "find_unused_parameters=True" in plain(of_children(forward=some)).code  # which are left out is not seen
     assert undivided(plain(of_children("self.inner(x).softmax(0)", some)))
+
+
+@pytest.mark.parametrize("read", ["json.load(open('c.json'))", "yaml.safe_load(open('c.yaml'))"])
+def test_settings_that_are_read_from_a_file_are_no_layers(read: str) -> None:
+    """A number that a layer keeps of them was taken for one which its forward leaves out."""
+    model = f"""\
+import json, yaml
+class Net(nn.Module):
+    def __init__(self, settings):
+        super().__init__()
+        self.rate = settings["rate"] if "rate" in settings else 0.0
+        self.layer = nn.Linear(settings["size"], 3)
+
+    def forward(self, x):
+        return self.layer(x)
+
+
+model = Net({read})
+"""
+    assert "DistributedDataParallel(model)\n" in plain(training().replace("model = nn.Linear(4, 3)\n", model)).code

@@ -51,3 +51,56 @@ def test_what_goes_in_order_is_not_counted(options: str) -> None:
 def test_one_that_is_made_at_times_is_told_the_epoch_where_it_is_there() -> None:
     """At the begin of the first turn there is none."""
     assert "    loader.sampler.set_epoch(loader.sampler.epoch + 1)\n    for x, y in loader:" in code(AT_TIMES)
+
+
+TRAINER = """\
+from dataclasses import dataclass
+@dataclass(frozen=True)
+class Loaders:
+    train: DataLoader
+def make():
+    return Loaders(train={made})
+def train_one_epoch(batches):
+    for x, y in batches:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+loaders = make()
+for epoch in range(start, 3):
+    train_one_epoch(loaders.train)
+"""
+WHILE = """\
+epoch = start
+loader = {made}
+while epoch < 3:
+    {first}
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        {each}
+"""
+
+
+def test_the_epoch_is_told_to_a_loader_that_is_an_attribute() -> None:
+    """A run that goes on begins at the epoch after the last one, not with the orders of the first."""
+    assert "    loaders.train.sampler.set_epoch(epoch)\n    train_one_epoch(loaders.train)" in code(
+        f"start = 1\n{TRAINER}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("first", "each", "told"),
+    [
+        ("epoch += 1", "pass", "epoch"),
+        ("epoch += 0.5", "pass", "loader.sampler.epoch + 1"),
+        ("epoch += 1; epoch = int(epoch)", "pass", "loader.sampler.epoch + 1"),
+        ("pass", "epoch += 1", "loader.sampler.epoch + 1"),  # it counts steps
+        ("if epoch: epoch += 1", "epoch += 0", "loader.sampler.epoch + 1"),
+    ],
+)
+def test_the_epoch_that_a_while_loop_counts_up_is_told(first: str, each: str, told: str) -> None:
+    made = code("start = 1\n" + WHILE.replace("{first}", first).replace("{each}", each))
+    assert f"loader.sampler.set_epoch({told})" in made

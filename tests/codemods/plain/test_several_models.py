@@ -80,7 +80,7 @@ def test_gradients_that_are_used_are_averaged(steps: tuple[str, ...]) -> None:
         (GENERATOR, DISCRIMINATOR.replace("D(x).mean()", "D(x).std()")),
         (GENERATOR.replace("-D(fake).mean()", "F.mse_loss(torch.cdist(fake, fake), torch.zeros(1))"), DISCRIMINATOR),
         # A generator's batch of the script's own size
-        (GENERATOR.replace("x.size(0)", "8"), DISCRIMINATOR),
+        (GENERATOR.replace("x.size(0)", "12"), DISCRIMINATOR),
         (GENERATOR.replace("torch.randn(x.size(0), 2)", "Tensor(np.random.normal(0, 1, (8, 2)))"), DISCRIMINATOR),
     ],
 )

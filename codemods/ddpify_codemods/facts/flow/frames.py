@@ -210,14 +210,16 @@ class FlowFacts:
     shared: parts of a module that are parts of another one, too, and that one. visits: when a call is made,
     the first and the last time; loops are gone through twice. attributes_read: of a class and an attribute, where it is
     read of its objects: the attribute, or the object whose attributes a text shows; None where that is not known, with
-    "" for all attributes. texts: the calls of format whose fields are known. parameters_of: the modules that an
-    expression is whose parameters are taken. training_forwards: the calls of models by whose gradients steps are made.
-    seeded: the libraries whose generators are surely seeded; drawn_first: those that are drawn from before.
+    "" for all attributes; drawn_reads: those of numbers that each rank has of a whole evaluation with samples of its
+    own; other_reads: those of other ones. texts: the calls of format whose fields are known. parameters_of: the modules
+    that an expression is whose parameters are taken. training_forwards: the calls of models by whose gradients steps
+    are made. seeded: the libraries whose generators are surely seeded; drawn_first: those that are drawn from before.
     unequal_tests: the conditions that ranks come to unequally often.
     pictures: the calls that draw samples; partial: those that can only draw this rank's. sites: the loaders that come
     to loops by an expression, each with whether the loop trains. untrained: the loops over training loaders that do not
     train, and the ways by which the loader comes there, the nearest first. without_loaders: the expressions by which
-    something else comes to loops.
+    something else comes to loops. lengths_of: the calls of len, and what is done with the loaders that they are given,
+    "training", "sharded", "batches" or "whole"; "" for anything else.
     measured: the divided loaders that are run over where nothing is trained, and the ways by which they come there.
     wanted: the expressions that make something unknown which is read. differentiated: those that a loss is made by.
     logged: the calls of a method of loggers, and the attributes that are read of one; answers: those whose value
@@ -279,6 +281,7 @@ class FlowFacts:
     trained: set[Module] = field(default_factory=set)
     optimizer_calls: dict[ast.Call, Script] = field(default_factory=dict)
     lengths: list[tuple[Script, ast.Call, Loader]] = field(default_factory=list)
+    lengths_of: dict[ast.Call, set[str]] = field(default_factory=dict)
     scripts: dict[ast.AST, Script] = field(default_factory=dict)
     called_with: dict[ast.AST, set[tuple[ast.Call, Script]]] = field(default_factory=dict)
     bases: dict[ast.ClassDef, set[ast.ClassDef]] = field(default_factory=dict)
@@ -298,6 +301,8 @@ class FlowFacts:
     visits: dict[ast.Call, tuple[int, int]] = field(default_factory=dict)
     imported: dict[ast.AST, ast.stmt | None] = field(default_factory=dict)
     attributes_read: dict[tuple[ast.AST, str], set[Site | None]] = field(default_factory=dict)
+    drawn_reads: set[ast.expr] = field(default_factory=set)
+    other_reads: set[ast.expr] = field(default_factory=set)
     texts: set[ast.Call] = field(default_factory=set)
     read_same: set[ast.expr] = field(default_factory=set)
     # Calls of what is not the program's, for what they give back, with samples or numbers of a rank.

@@ -70,6 +70,8 @@ _READ_BY_KEY = frozenset({"items", "keys", "values", "get"})
 _SIZED_FIRST = frozenset({"zeros", "ones", "empty", "full"})  # of numpy, with a type behind it
 
 _OF_SIZES = FACTORIES | {"uniform"}
+# What these give is no network: numbers, and settings that are read from a file.
+_NO_NETWORKS = ("numpy.", "math.", "json.", "yaml.", "tomllib.", "toml.", "configparser.")
 
 
 class LibraryResults(UnseenLayers):
@@ -213,7 +215,7 @@ class LibraryResults(UnseenLayers):
             return of_dimensions(SAME, of_sizes_given(args) if sizes else None)
         if name == "torch.autograd.Variable" and args:
             return replace(args[0], constant=None)
-        if (self.registers and not name.startswith("torch.")) or name.startswith(("numpy.", "math.")):
+        if (self.registers and not name.startswith("torch.")) or name.startswith(_NO_NETWORKS):
             return SAME
         if name == f"torch.{last}" and last.islower() and last != "compile" and not any(each.things for each in args):
             return SAME  # torch.sqrt(betas): no network
@@ -435,7 +437,10 @@ class LibraryResults(UnseenLayers):
 
     def length(self, node: ast.Call, args: list[Value], frame: Frame) -> Value:
         value = args[0] if args else SAME
-        for loader in value.only(Loader):
+        loaders = value.only(Loader)
+        statuses = {self.status.get(each, "") for each in loaders if isinstance(each, Loader)}
+        self.found.lengths_of.setdefault(node, set()).update(statuses or {""})
+        for loader in loaders:
             assert isinstance(loader, Loader)
             self.found.lengths.append((frame.script, node, loader))
             if self.status.get(loader) == "batches":

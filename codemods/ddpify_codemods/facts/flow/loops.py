@@ -206,8 +206,8 @@ class Loops(OneByOne, ByName, OwnRegions):
         self.found.passes.add(Pass(frame.script, node, loader, here, None, "", frame.script, by))
 
     def named(self, loader: Loader | Module, frame: Frame) -> str:
-        """What a loader or a module is called in a function, by its own names, those of its object, those of the file;
-        "" where it has no name."""
+        """What a loader or a module is called in a function, by its own names, those of its object, those of the file,
+        or a loader as an attribute of what these hold; "" where it has no name."""
         places = [frame]
         while (outer := places[-1].outer) is not None:
             places.append(outer)
@@ -225,6 +225,13 @@ class Loops(OneByOne, ByName, OwnRegions):
                 for key, entry in items.known.items():
                     if self.holds(entry, loader) and isinstance(key, str):
                         return f'{name}["{key}"]'
+        of_objects = visible.items() if isinstance(loader, Loader) else ()
+        for name, value in of_objects:
+            thing, *others = value.things or (None,)
+            entries = thing.attributes.items() if isinstance(thing, Instance) and not others else ()
+            for attribute, entry in entries:
+                if self.holds(entry, loader):
+                    return f"{name}.{attribute}"
         return ""
 
     def holds(self, value: Value, thing: Loader | Module) -> bool:

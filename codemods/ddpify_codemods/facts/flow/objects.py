@@ -23,6 +23,7 @@ from .modes import trains
 from .operation_names import LOSS_CLASSES, SHAPE_ATTRIBUTES
 from .operations import element
 from .own_containers import OwnContainers
+from .own_decisions import is_drawn
 from .own_loaders import OwnLoaders
 from .own_sizes import batch_sizes
 from .packed import is_packed, steps_of
@@ -219,6 +220,11 @@ class Objects(Loops, OwnContainers, OwnLoaders):
         is_seen = not diverges and isinstance(node, ast.Attribute | ast.Name)
         reads = self.found.attributes_read.setdefault((thing.cls.node, name), set())
         reads.add(Site(frame.script, node) if is_seen else None)
+        value = thing.attributes[name]
+        if is_drawn(value):
+            self.found.drawn_reads.add(node)
+        elif value.constant is None:  # what it begins with, or numbers that are brought together
+            self.found.other_reads.add(node)
 
     def leaves(self, values: Iterable[Value]) -> None:
         """Objects are given to what is not followed."""

@@ -27,6 +27,7 @@ from .statements import Follower
 from .values import DRAWN, UNEVEN, Loader, root_of
 from .whole_calls import given_whole
 
+_READ_SAME = "it is of this rank's batches in one case, and the same on all ranks in another"
 _ROUNDS = 12
 _UNSETTLED = f"which batches are divided, and which calls are wrapped, is not settled after {_ROUNDS} rounds"
 _DRAWN_OTHERWISE = "this loop does not train, and gets what the sampler of training draws, of which a rank has its part"
@@ -305,7 +306,9 @@ def _once(
         follower.run()
     except (TooLarge, RecursionError):
         return follower.found, Problem(scripts[0], scripts[0].tree, "the program is too large to be followed")
-    return follower.found, None
+    found = follower.found  # the number of a rank's batches, once it is brought together, is the same on all
+    found.read_same -= {call for call, statuses in found.lengths_of.items() if statuses == {"batches"}}
+    return found, None
 
 
 def _whole(
@@ -390,8 +393,10 @@ def _of_both(found: FlowFacts, status: dict[Loader, str]) -> Iterator[Problem]:
     for place, problems in found.by_batches.items():
         kinds = {each.kind == "mean" for each in found.reductions.get(place, ())}  # type: ignore[call-overload]
         kinds |= {each.kind == "mean" for each in found.after if (each.script, each.at, each.name) == place}
-        if len(kinds) > 1 or place in found.read_same:
+        if len(kinds) > 1:
             yield from problems
+        elif place in found.read_same:
+            yield from (replace(each, reason=_READ_SAME) for each in problems)
 
 
 def _brought_together_twice(found: FlowFacts) -> Iterator[Problem]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ...facts.devices import names_device
 from ...facts.earlier_samples import own_generators
 from ...facts.flow.batches import sure_size
 from ...facts.flow.noise import comes_with_dropout, names_dropout
 from ...facts.flow.small_batches import smallest
+from ...facts.named_devices import names_gpu
 from ...facts.script import Script
 from ...facts.seeds import fixed_worker_seeds
 from ...plain_words import TORCH
@@ -46,8 +46,8 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
         message = "the batch size is that of each process: W ranks train on batches W times as large"
         yield Finding(RULE.id, "warning", line, message, "adapt the learning rate, as a rule W times as large")
     moves_all = target.retargets == "own"  # the rules that move it on to its device see to batches, too
-    if target.module and target.words.name == TORCH.name and not moves_all and not names_device(program.scripts):
-        message = f"no device is named, so that every rank trains on the CPU, not on its {target.name} device"
+    if target.module and target.words.name == TORCH.name and not moves_all and not names_gpu(program.scripts):
+        message = f"no {target.name} device is named, so that every rank trains on the CPU"
         remedy = f'model.to("{target.device_type}") and the same for its batches, in the script for one device'
         if synchronized(program, target):
             message = f"{message}, where SyncBatchNorm raises"

@@ -304,6 +304,21 @@ def _counts(script: Script, loop: ast.For) -> bool:
     return name in ("range", "trange")
 
 
+def _number(script: Script, loop: ast.For | ast.While | None) -> str:
+    """The number of a turn of a loop over epochs: its variable, or what `while epoch < epochs:` counts up; "" for
+    none."""
+    if isinstance(loop, ast.For):
+        return loop.target.id if isinstance(loop.target, ast.Name) and _counts(script, loop) else ""
+    if not isinstance(loop, ast.While) or not isinstance(loop.test, ast.Compare):
+        return ""
+    number = ast.unparse(loop.test.left)
+    stored = [each for each in ast.walk(loop) if isinstance(each, ast.Name | ast.Attribute)]
+    stored = [each for each in stored if not isinstance(each.ctx, ast.Load) and ast.unparse(each) == number]
+    up = [each for each in loop.body if isinstance(each, ast.AugAssign) and isinstance(each.op, ast.Add)]
+    counted = [each.target for each in up if isinstance(each.value, ast.Constant) and type(each.value.value) is int]
+    return number if len(stored) == 1 and stored[0] in counted else ""
+
+
 def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Finding]:
     call = each.loader.call
     shown = shown_of(each.loader.script, call)
@@ -315,12 +330,12 @@ def _epoch(script: Script, each: Pass, words: Words) -> Iterator[Insert | Findin
     is_told = drawing_sampler(each.loader.script, call) is None  # which samples, by rank 0
     if ordered or not is_told or not _is_repeated(script, each):
         return
-    counted = isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
+    number = _number(each.there, each.epochs)
     makes = each.makes_loader  # at times, and behind the begin of the turn
-    if counted and each.loader_there and not makes and _counts(each.there, each.epochs):  # type: ignore[arg-type]
+    if number and each.loader_there and not makes:
         if is_here(script, each.there):
-            assert isinstance(each.epochs, ast.For) and isinstance(each.epochs.target, ast.Name)
-            code = f"{each.loader_there}.sampler.set_epoch({each.epochs.target.id})"
+            assert each.epochs is not None
+            code = f"{each.loader_there}.sampler.set_epoch({number})"
             yield _set_epoch(each.epochs.body[0], code, words)
     elif is_here(script, each.script):
         if not each.loader_here or not isinstance(each.loop, ast.stmt):
