@@ -229,6 +229,25 @@ def test_a_model_without_a_name_is_noted() -> None:
     assert told == [("note", 2), ("warning", 2)]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "# DistributedDataParallel some day",
+        "def is_parallel(model):\n    return type(model) in (nn.DataParallel, nn.parallel.DistributedDataParallel)",
+    ],
+)
+def test_a_program_of_which_nothing_is_divided_is_told(line: str) -> None:
+    source = f"""\
+from torch import nn, optim
+{line}
+def make(params):
+    return optim.SGD(params, lr=0.1)
+"""
+    [told] = findings_of(RULE, source)
+    assert told.severity == "warning" and "every process does the whole work" in told.message
+
+
 def test_a_criterion_beside_a_model_is_computed_whole() -> None:
     source = "from torch import optim\no = optim.SGD([*model.parameters(), *criterion.parameters()])\n"
     assert inserted(source) == [WRAPPED]
