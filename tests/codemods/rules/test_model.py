@@ -205,6 +205,24 @@ def test_models_of_a_loop() -> None:
     assert "for m in ms:\n    m = DistributedDataParallel(m)\n    opts" in rewritten(RULE, source)
 
 
+def test_parameters_that_are_taken_from_each_layer() -> None:
+    source = """\
+        from torch import optim
+        def make(model, name):
+            groups = [], []
+            for layer in model.modules():
+                groups[0].append(layer.bias)
+                groups[1].append(layer.weight)
+            if name == "SGD":
+                optimizer = optim.SGD(groups[0], lr=0.1)
+            else:
+                optimizer = optim.Adam(groups[0], lr=0.1)
+            optimizer.add_param_group({"params": groups[1], "weight_decay": 0.1})
+            return optimizer
+        """
+    assert inserted(source) == [WRAPPED]
+
+
 def test_models_of_an_earlier_loop() -> None:
     source = "from torch import optim\nps = []\nfor m in (a, b):\n    ps += list(m.parameters())\no = optim.SGD(ps)\n"
     assert inserted(source) == ["a = DistributedDataParallel(a)", "b = DistributedDataParallel(b)"]
