@@ -84,7 +84,8 @@ class View:
     @property
     def wraps(self) -> bool:
         """Whether a module is made distributed in the file."""
-        return any(statement.key.startswith("wrap") for statement in self.statements)
+        calls = (node for node in index(self.original).nodes if isinstance(node, ast.Call))
+        return any(is_wrap(call, self.names) for call in calls)
 
 
 def view(original: ast.Module, text: str) -> View | None:

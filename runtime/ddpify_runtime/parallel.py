@@ -42,7 +42,7 @@ def DistributedDataParallel(  # noqa: N802  the name that readers know
 
     Args:
         module: any module, on its device or not yet. Calling this again for the same module changes nothing. Of an
-            object that is none, and trains the modules that it holds, these are divided.
+            object or a dictionary that is none, and trains the modules that it holds, these are divided.
         device_ids: the one device of this process, as for torch's; the module is where its parameters are.
         gradient_as_bucket_view: as for torch's: saves the memory of the gradients, which another step overwrites.
         sync_batch_norm: normalise training batches with the statistics of the whole batch, as one process would (M8);
@@ -110,8 +110,8 @@ def replicate(module: nn.Module, device_ids: Sequence[int | torch.device] | None
 
 
 def _held_by(thing: object) -> list[nn.Module]:
-    """The modules that an object of the script's own trains."""
-    values = list(getattr(thing, "__dict__", {}).values())
+    """The modules that an object of the script's own trains, or a dictionary by its names."""
+    values = [*getattr(thing, "__dict__", {}).values(), *(thing.values() if isinstance(thing, dict) else ())]
     values += [each for value in values if isinstance(value, list | tuple) for each in value]
     values += [each for value in values if isinstance(value, dict) for each in value.values()]
     modules = [value for value in values if isinstance(value, nn.Module)]

@@ -36,6 +36,13 @@ def test_the_rules_see_the_script_for_one_device() -> None:
     assert "init_process_group" not in code and "DistributedDataParallel" not in code
 
 
+def test_a_module_that_a_person_makes_distributed() -> None:
+    for line, wraps in (("return DDP(net())", True), ("return DDP", False), ("return net()", False)):
+        code = f"from ddpify_runtime import DistributedDataParallel as DDP\ndef made(net):\n    {line}\n"
+        seen = view(ast.parse(code), code)
+        assert seen is not None and seen.wraps is wraps
+
+
 def test_a_file_that_is_not_converted_has_no_view() -> None:
     assert view(ast.parse(SCRIPT), SCRIPT) is None
 

@@ -183,3 +183,41 @@ def test_the_modules_of_an_object_that_is_none() -> None:
     for gradients, error in run(2, of_a_pair):
         torch.testing.assert_close(gradients, [p.grad for p in pair.parameters()])
         assert "a Bare is no torch.nn.Module" in error
+
+
+class Named(dict[str, nn.Module]):
+    """A dictionary whose values are attributes, too, and which has no others."""
+
+    def __getattr__(self, name: str) -> nn.Module:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(name) from None
+
+
+def of_dictionaries() -> tuple[list[Tensor], str]:
+    plain, named = dictionaries()
+    assert DistributedDataParallel(plain) is plain  # type: ignore[type-var]
+    assert DistributedDataParallel(named) is named  # type: ignore[type-var]
+    torch.manual_seed(1)
+    plain["net"](named.net(torch.rand(6, 4))).square().mean().backward()
+    try:
+        DistributedDataParallel({"lr": 0.1})  # type: ignore[type-var]
+    except TypeError as error:
+        return [p.grad for each in (plain, named) for p in each["net"].parameters() if p.grad is not None], str(error)
+    return [], ""
+
+
+def dictionaries() -> tuple[dict[str, nn.Module], Named]:
+    torch.manual_seed(0)
+    return {"net": nn.Linear(3, 1)}, Named(net=nn.Linear(4, 3))
+
+
+def test_the_modules_of_a_dictionary() -> None:
+    plain, named = dictionaries()
+    torch.manual_seed(1)
+    plain["net"](named.net(torch.rand(6, 4))).square().mean().backward()
+    expected = [p.grad for each in (plain, named) for p in each["net"].parameters()]
+    for gradients, error in run(2, of_dictionaries):
+        torch.testing.assert_close(gradients, expected)
+        assert "a dict is no torch.nn.Module" in error

@@ -32,8 +32,8 @@ _WRITER_NAMES = """
     numpy.save numpy.savez numpy.savez_compressed numpy.savetxt pandas.ExcelWriter
     matplotlib.pyplot.savefig matplotlib.pyplot.imsave matplotlib.pyplot.show matplotlib.pyplot.pause
     os.makedirs os.mkdir os.remove os.unlink os.rename os.renames os.replace os.rmdir os.removedirs os.symlink os.link
-    os.truncate os.mkfifo os.system
-    shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
+    os.truncate os.mkfifo os.system os.utime os.chmod os.chown
+    shutil.chown shutil.copy shutil.copy2 shutil.copyfile shutil.copytree shutil.move shutil.rmtree shutil.make_archive
     subprocess.run subprocess.call subprocess.check_call subprocess.Popen os.popen
     visdom.Visdom loguru.logger.add logging.config.dictConfig logging.config.fileConfig
     smtplib.SMTP smtplib.SMTP_SSL
@@ -52,7 +52,7 @@ _METHOD_NAMES = """
     mkdir rmdir unlink touch symlink_to hardlink_to save_pretrained push_to_hub
 """
 _METHODS = frozenset(_METHOD_NAMES.split())
-_RENAMING = frozenset({"rename", "replace"})  # of paths, to one other name
+_OF_ONE_PATH = frozenset({"rename", "replace", "chmod"})  # of paths, with one argument
 _LOG_FILES = ("FileHandler", "RotatingFileHandler", "TimedRotatingFileHandler", "WatchedFileHandler")
 _LOG_HANDLERS = frozenset(f"logging.{place}{name}" for place in ("", "handlers.") for name in _LOG_FILES)
 _GIVE_TEXT_WITHOUT_PATH = frozenset({"to_csv", "to_json"})
@@ -98,7 +98,7 @@ def writes(script: Script, call: ast.Call) -> bool:
         return method in _WRITER_CLASSES
     if method == "save":
         return bool(call.args) and not _is_imported(script, call.func) and script.qualified(call.func.value) != "self"
-    if method in _RENAMING:
+    if method in _OF_ONE_PATH:
         return len(call.args) + len(call.keywords) == 1 and is_path(script, call.func.value)
     if method == "dump":
         return bool(call.args) and _is_array(script, call.func.value)

@@ -41,6 +41,7 @@ _PASSES_ON = frozenset(
     | {"enumerate", "items", "values"}
 )
 _MODULE_METHODS = frozenset({"parameters", "named_parameters", "train", "eval", "state_dict", "load_state_dict"})
+_LAYERS = frozenset({"modules", "named_modules"})  # what gives the layers of a module, and itself
 _PARAMETERS = re.compile(r"param", re.IGNORECASE)
 
 
@@ -191,6 +192,9 @@ class Sources:
             self.follow(value, loops)
         if len(self.bases) > known:
             return
+        if (whole := self._whole(node)) is not None:
+            self._add(whole, loops)
+            return
         prefix = shortest(node.value, called(self._script))
         if prefix is not None:
             self.bases.append(Base(ast.unparse(prefix), prefix))
@@ -207,6 +211,7 @@ class Sources:
 
     def _add(self, node: ast.expr, loops: Mapping[str, ast.expr]) -> None:
         """Take a module, or each module of the collection that a loop variable runs over."""
+        node = self._whole(node) or node
         base = called_prefix(self._script, node) or node
         over = self._collection(base) if isinstance(base, ast.Name) else None
         members = _members(self._script, base)
@@ -222,19 +227,33 @@ class Sources:
         else:
             self.bases.append(Base(ast.unparse(base), base, bound_at=bound_at(self._script, base)))
 
+    def _whole(self, node: ast.expr) -> ast.expr | None:
+        """`model` of `layer` and `layer.bias`, if they are of the loop `for layer in model.modules():`."""
+        while isinstance(node, ast.Attribute):
+            node = node.value
+        for parent in self._script.ancestors(node):
+            for part in _loops(parent):
+                if not isinstance(node, ast.Name) or node.id not in names_in(part.target):
+                    continue
+                called = part.iter.func if isinstance(part.iter, ast.Call) else None
+                return called.value if isinstance(called, ast.Attribute) and called.attr in _LAYERS else None
+        return None
+
     def _collection(self, node: ast.Name) -> ast.expr | None:
         """What the variable of a comprehension, or of a loop that ends before the optimizer is built, runs over."""
         inside = set(self._script.ancestors(self._call))
         for parent in self._script.ancestors(node):
-            parts: Sequence[ast.comprehension | ast.For] = ()
-            if isinstance(parent, COMPREHENSIONS):
-                parts = parent.generators
-            elif isinstance(parent, ast.For) and parent not in inside:
-                parts = [parent]
-            for part in parts:
+            for part in () if parent in inside and isinstance(parent, ast.For) else _loops(parent):
                 if node.id in names_in(part.target):
                     return _run_over(part.target, part.iter, node.id)
         return None
+
+
+def _loops(node: ast.AST) -> Sequence[ast.comprehension | ast.For]:
+    """What binds variables to the members of something, if a node is a loop or a comprehension."""
+    if isinstance(node, COMPREHENSIONS):
+        return node.generators
+    return [node] if isinstance(node, ast.For) else []
 
 
 def bound_at(script: Script, node: ast.AST) -> ast.AST | None:

@@ -35,6 +35,9 @@ from tests.codemods.checks import node_of, script_of, sources_of
         ("np.zeros(3).dump('a')", True),
         ("pickler.dump(3)", False),
         ("Path('a').hardlink_to('b')", True),
+        ("os.utime('a', None)", True),
+        ("os.chmod('a', 0o644)", True),
+        ("server.chmod('a')", False),
     ],
 )
 def test_calls_that_write(source: str, does: bool) -> None:

@@ -21,9 +21,17 @@ from tests.codemods.checks import node_of, script_of
         ("import helpers\nmodel.train()", "helpers.get_params(model)", ["model"]),
         ("ps = []\nfor net in nets:\n    ps += net.parameters()", "ps", ["net"]),
         ("", "[p for net in nets for p in net.parameters()]", ["net"]),
+        ("ps = [], []\nfor m in net.modules():\n    ps[0].append(m.bias)\n    ps[1].append(m.weight)", "ps[0]",
+         ["net", "net"]),
+        ("ps, qs = [], []\nfor k, m in net.named_modules():\n    ps.append(m.weight.data)", "ps", ["net"]),
+        ("ps = []\nfor k, m in self.net.named_modules():\n    ps.append(m.im.scale)", "ps", ["self.net"]),
+        ("ps = []\nfor m in net.modules():\n    for k, p in m.named_parameters(recurse=False):\n        ps.append(p)",
+         "ps", ["net"]),
+        ("", "[m.weight for m in net.modules()]", ["net"]),
+        ("ps = []\nfor m in stored.items():\n    ps.append(m.weight)", "ps", []),
         ("ps = list(a.parameters())\nps.extend(b.parameters())", "ps", ["a", "b"]),
     ],
-)
+)  # fmt: skip
 def test_parameters_are_followed_to_their_modules(lines: str, given: str, modules: list[str]) -> None:
     script = script_of(f"import torch\n{lines}\no = torch.optim.SGD({given}, lr=0.1)")
     call = next(each for each in script.find(ast.Call) if ast.unparse(each.func) == "torch.optim.SGD")

@@ -205,6 +205,24 @@ def test_models_of_a_loop() -> None:
     assert "for m in ms:\n    m = DistributedDataParallel(m)\n    opts" in rewritten(RULE, source)
 
 
+def test_parameters_that_are_taken_from_each_layer() -> None:
+    source = """\
+        from torch import optim
+        def make(model, name):
+            groups = [], []
+            for layer in model.modules():
+                groups[0].append(layer.bias)
+                groups[1].append(layer.weight)
+            if name == "SGD":
+                optimizer = optim.SGD(groups[0], lr=0.1)
+            else:
+                optimizer = optim.Adam(groups[0], lr=0.1)
+            optimizer.add_param_group({"params": groups[1], "weight_decay": 0.1})
+            return optimizer
+        """
+    assert inserted(source) == [WRAPPED]
+
+
 def test_models_of_an_earlier_loop() -> None:
     source = "from torch import optim\nps = []\nfor m in (a, b):\n    ps += list(m.parameters())\no = optim.SGD(ps)\n"
     assert inserted(source) == ["a = DistributedDataParallel(a)", "b = DistributedDataParallel(b)"]
@@ -227,6 +245,25 @@ def test_a_model_without_a_name_is_noted() -> None:
     assert edits_of(RULE, source) == []
     told = [(finding.severity, finding.line) for finding in findings_of(RULE, source)]
     assert told == [("note", 2), ("warning", 2)]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "",
+        "# DistributedDataParallel some day",
+        "def is_parallel(model):\n    return type(model) in (nn.DataParallel, nn.parallel.DistributedDataParallel)",
+    ],
+)
+def test_a_program_of_which_nothing_is_divided_is_told(line: str) -> None:
+    source = f"""\
+from torch import nn, optim
+{line}
+def make(params):
+    return optim.SGD(params, lr=0.1)
+"""
+    [told] = findings_of(RULE, source)
+    assert told.severity == "warning" and "every process does the whole work" in told.message
 
 
 def test_a_criterion_beside_a_model_is_computed_whole() -> None:

@@ -18,6 +18,13 @@ _CACHED = {
     *("gdown.download", "wget.download", "kagglehub.dataset_download"),
 }
 _WEIGHTS = {"pretrained", "weights"}
+# Of torchvision's models: what they are built of. Private builders, as `_resnet`, get weights and do download.
+_BUILD = {
+    *("conv1x1", "conv3x3", "make_layers", "channel_shuffle", "handle_legacy_interface", "kwonly_to_pos_or_kw"),
+    *("_make_divisible", "_ovewrite_named_param", "_ovewrite_value_param", "_efficientnet_conf", "_mobilenet_v3_conf"),
+    *("register_model", "list_models", "get_weight", "get_model_weights", "get_model_builder"),
+    *("create_feature_extractor", "get_graph_node_names"),
+}
 _LIBRARIES = {"torchvision", "torchaudio", "torchtext", "torch_geometric", "medmnist"}
 
 
@@ -38,6 +45,9 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def _fetches_weights(name: str, given: list[ast.expr], keywords: list[ast.keyword]) -> bool:
     if not name.startswith("torchvision.models.") and name != "timm.create_model":
+        return False
+    last = name.rpartition(".")[2]
+    if last in _BUILD or last[:1].isupper():  # a class has its weights drawn, or gets them afterwards
         return False
     positional = bool(given) and name != "timm.create_model"
     return positional or any(keyword.arg in _WEIGHTS and not _is_off(keyword.value) for keyword in keywords)

@@ -42,8 +42,7 @@ def check(script: Script, target: Target) -> Iterator[Edit | Finding]:
 
 def check_program(scripts: Sequence[Script], target: Target, edits: Sequence[Edit]) -> Iterator[tuple[Script, Finding]]:
     """Say so when no module of the program was found that could be divided: exact, but no faster."""
-    wrapped = any("DistributedDataParallel" in script.text for script in scripts)
-    if edits or wrapped or target.shards_models or any(script.view and script.view.wraps for script in scripts):
+    if edits or target.shards_models or any(script.view and script.view.wraps for script in scripts):
         return
     message = "no module was found whose parameters this optimizer gets, so every process does the whole work"
     remedy = "hand over model.parameters() where the optimizer is built"
