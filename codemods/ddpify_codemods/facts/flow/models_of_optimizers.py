@@ -18,6 +18,24 @@ from .scopes import FUNCTIONS, binder_of, class_around, parameters_of
 from .signatures import argument
 from .values import root_of
 
+# Methods of a model that leave its parameters what they are.
+_KEEPS_PARAMETERS = frozenset(
+    {
+        "to",
+        "cuda",
+        "cpu",
+        "float",
+        "train",
+        "eval",
+        "parameters",
+        "named_parameters",
+        "modules",
+        "named_modules",
+        "children",
+    }
+    | {"state_dict", "load_state_dict", "zero_grad", "buffers", "compile", "requires_grad_", "share_memory"}
+)
+
 Bases: TypeAlias = list[tuple[Script, Optimizer, Base]]
 
 
@@ -151,8 +169,37 @@ def _kept(
         return None
     base = Base(code, nodes[0] if inherits else model)
     behind = function.body[function.body.index(kept) + 1 :]
+    later = [(there, behind), *(_behind_calls(program, function) if inherits else ())]
+    if any(_adapts(program, script, each, code) for script, statements in later for each in statements):
+        return None
     at: Any = behind[0] if behind else kept
     return there, Optimizer(at, (base,), False), base
+
+
+def _behind_calls(program: Program, function: ast.AST) -> Iterator[tuple[Script, list[ast.stmt]]]:
+    """What those do behind it that call an `__init__` as that of their base class."""
+    for call, script in program.followed.found.called_with.get(function, ()):
+        around, statement = script.scope(call), script.statement(call)
+        if last_name(call.func) == "__init__" and around is not function and isinstance(around, ast.FunctionDef):
+            body = around.body
+            yield script, body[body.index(statement) + 1 :] if statement in body else body
+            yield from _behind_calls(program, around)
+
+
+def _adapts(program: Program, script: Script, statement: ast.stmt, code: str) -> bool:
+    """Whether a statement may give a model other parameters than its wrapper has seen: `self.model.fc = Linear(8, 3)`,
+    `self.model.head.append(layer)`, `grow(self.model)`."""
+    own = {call for calls in program.followed.found.called_with.values() for call, _ in calls}
+    for part in ast.walk(statement):
+        changed: ast.expr | None = None
+        if isinstance(part, ast.Attribute) and not isinstance(part.ctx, ast.Load):
+            changed = part.value
+        elif isinstance(part, ast.Call) and isinstance(part.func, ast.Attribute):
+            changed = part.func.value if part.func.attr not in _KEEPS_PARAMETERS else None
+        given = part.args if isinstance(part, ast.Call) and part in own else []
+        if (changed is not None and ast.unparse(changed).startswith(code)) or code in map(ast.unparse, given):
+            return True
+    return False
 
 
 def _is_called_once(program: Program, function: ast.AST) -> bool:

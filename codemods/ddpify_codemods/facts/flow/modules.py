@@ -130,7 +130,8 @@ class Modules(Losses, Beginnings, Remembered, Untrained):
         apart = local and is_in_one(local[0]) and own is result and (module.cls or own.kind == "rows")
         if last not in ("Flatten", "Unflatten"):
             result = passed_on(result, given)
-        if local and local[0].kind == "picked" and (trained or local[0].reason in (PACKED, *IN_ONE)) and not apart:
+        in_one = trained or (bool(local) and local[0].reason in (PACKED, *IN_ONE))
+        if local and local[0].kind == "picked" and (in_one or last not in ("LSTM", "GRU", "RNN")) and not apart:
             result = picked(result)
         if self.in_forward and module.networks and not trained:
             if self.without_gradients > self.quiet_around:

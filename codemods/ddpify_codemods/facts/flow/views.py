@@ -53,24 +53,42 @@ def takes_apart(owner: Value, args: Sequence[Value], script: Script, given: Sequ
     sizes = [each for value in args for each in (entries([value])[1:] or [value])]
     nodes = given[0].elts if len(given) == 1 and isinstance(given[0], ast.Tuple) else given
     in_front = owner.front == "merged" and len(sizes) == len(nodes) > 1 and sizes[1].kind == "size"
-    return in_front and sizes[0].kind == "same" and _is_size(script, nodes[0])
+    if not in_front or sizes[0].kind != "same":
+        return False
+    steps, samples = (_size_of(script, each) for each in nodes[:2])
+    return steps is not None and samples is not None and (steps, samples) == ((steps[0], 0), (steps[0], 1))
 
 
-def _is_size(script: Script, node: ast.expr) -> bool:
-    """Whether a number is one of the sizes of a tensor: `x.size(0)`, `steps` of `steps, batch = x.shape`."""
+def _size_of(script: Script, node: ast.expr) -> tuple[str, int] | None:
+    """Of which tensor a number is the size, and along which dimension: `x.size(0)`, `len(x[0])`, `steps` of
+    `steps, batch = x.shape`."""
     if isinstance(node, ast.Name):
         stores = script.stores.get((script.scope(node), node.id), ())
-        made = [getattr(script.statement(each), "value", None) for each in stores]
-        return bool(made) and all(each is not None and _is_shape(each) for each in made)
-    return _is_shape(node)
+        made = script.statement(stores[0]) if len(stores) == 1 else None
+        if not isinstance(made, ast.Assign) or len(made.targets) != 1:
+            return None
+        target = made.targets[0]
+        if isinstance(target, ast.Name):
+            return _size_of(script, made.value) if not isinstance(made.value, ast.Name) else None
+        names = [ast.unparse(each) for each in target.elts] if isinstance(target, ast.Tuple) else []
+        tensor = _shape_of(made.value)
+        return (tensor, names.index(node.id)) if tensor and names.count(node.id) == 1 else None
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "len" and len(node.args) == 1:
+        of = node.args[0]
+        first = isinstance(of, ast.Subscript) and isinstance(of.slice, ast.Constant) and of.slice.value == 0
+        return (ast.unparse(of.value), 1) if first else (ast.unparse(of), 0)  # type: ignore[attr-defined]
+    at = node.args[0] if isinstance(node, ast.Call) and len(node.args) == 1 else getattr(node, "slice", None)
+    tensor = _shape_of(node.value if isinstance(node, ast.Subscript) else node)
+    return (tensor, at.value) if tensor and isinstance(at, ast.Constant) and isinstance(at.value, int) else None
 
 
-def _is_shape(node: ast.expr) -> bool:
-    """`x.shape`, `x.shape[0]`, `x.size()`, `x.size(0)`."""
-    if isinstance(node, ast.Subscript):
+def _shape_of(node: ast.expr) -> str:
+    """The tensor of `x.shape`, `x.shape[:2]`, `x.size()` and `x.size(0)`; "" for others."""
+    if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice) and node.slice.lower is None:
         node = node.value
     named = node.func if isinstance(node, ast.Call) else node
-    return isinstance(named, ast.Attribute) and named.attr == ("size" if isinstance(node, ast.Call) else "shape")
+    of_size = isinstance(named, ast.Attribute) and named.attr == ("size" if isinstance(node, ast.Call) else "shape")
+    return ast.unparse(named.value) if of_size else ""  # type: ignore[attr-defined]
 
 
 def _is_product(script: Script, size: ast.expr) -> bool:
