@@ -347,6 +347,10 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
                 if makes_numbers(node.args[-1]):
                     value = replace(value, part=False)
                 value = self.of_sample(node, value, frame) if name == "append" else value
+                taken = node.args[-1]
+                if isinstance(taken, ast.Attribute) and taken.attr in ("weight", "bias") and value == SAME:
+                    networks = self.layers_of(taken.value, frame)  # `group.append(layer.bias)`
+                    value = of(Parameters(tuple(dict.fromkeys(networks)))) if networks else value
                 self.append(owner, self.one_of_several(value, name))
                 return SAME
             if name in ("items", "values", "keys"):
