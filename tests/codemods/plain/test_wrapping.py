@@ -252,6 +252,30 @@ def test_a_generator_gives_the_parameters(given: str) -> None:
     assert "train(ddp_net, optimizer)" in result.code
 
 
+GROUPS = {
+    "for part in net.modules():": "[], []",
+    "for name, part in net.named_modules():": "{0: [], 1: []}",
+}
+
+
+@pytest.mark.parametrize("loop", GROUPS)
+def test_a_loop_takes_the_parameters_of_each_layer(loop: str) -> None:
+    script = f"""\
+{DATA}{NET}groups = {GROUPS[loop]}
+{loop}
+    if isinstance(part, nn.Linear):
+        groups[0].append(part.weight)
+        groups[1].append(part.bias)
+optimizer = torch.optim.SGD(groups[0], lr=0.1)
+optimizer.add_param_group({{"params": groups[1], "lr": 0.2}})
+train(net, optimizer)
+"""
+    result = plain(script)
+    assert not refusals(result)
+    assert "ddp_net = DistributedDataParallel(net)\noptimizer = " in result.code
+    assert "train(ddp_net, optimizer)" in result.code
+
+
 @pytest.mark.parametrize("frozen", ["net[0].parameters()", "list(net.parameters())[:2]", "parts(net)"])
 @pytest.mark.parametrize("late", [False, True])
 def test_what_is_trained_beside_frozen_parameters_is_wrapped(frozen: str, late: bool) -> None:

@@ -288,7 +288,7 @@ class Calls(Methods):
             if self.is_module_class(thing):
                 given = {name: value for name, value in keywords.items() if name != "config"}
                 one = self.instantiate(thing, node, [keywords.get("config", SAME)], given, frame)
-                if method.name == "from_pretrained" and not self.undecided:
+                if method.name == "from_pretrained":
                     self.loaded |= {each for each in one.only(Module) if isinstance(each, Module)}
                 found = one if found is None else join(found, one)
         return found

@@ -116,8 +116,9 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
         self.asks_for_keys(name, owner, node, frame)
         if name == "load_state_dict" and any(each.reason == DRAWN for each in given):
             self.drawn_anew(owner.only(Module), node, frame)
-        elif name == "load_state_dict" and not self.undecided:
-            self.loaded |= {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
+        elif name == "load_state_dict":
+            roots = {root_of(thing) for thing in owner.only(Module) if isinstance(thing, Module)}
+            self.loaded |= {each for each in roots if self.undecided <= self.undecided_when_made.get(each, 0)}
         if name == "requires_grad_" and isinstance(node.func, ast.Attribute):
             self.freezes(owner, node.func, given[0].constant if given else True, frame)
         if name in (*DRAWING, *SAMPLING) and owner.kind in LOCAL_ROWS and self.contexts:
@@ -347,6 +348,10 @@ class Methods(InPlace, ChosenLists, BatchLayouts):
                 if makes_numbers(node.args[-1]):
                     value = replace(value, part=False)
                 value = self.of_sample(node, value, frame) if name == "append" else value
+                taken = node.args[-1]
+                if isinstance(taken, ast.Attribute) and taken.attr in ("weight", "bias") and value == SAME:
+                    networks = self.layers_of(taken.value, frame)  # `group.append(layer.bias)`
+                    value = of(Parameters(tuple(dict.fromkeys(networks)))) if networks else value
                 self.append(owner, self.one_of_several(value, name))
                 return SAME
             if name in ("items", "values", "keys"):
